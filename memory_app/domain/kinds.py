@@ -1,0 +1,69 @@
+"""The kinds of memory, as one table. A kind is a row of data, never a branch in code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from memory_app.errors import InvalidInput
+
+
+class Section(StrEnum):
+    """Where a kind stands in the context window."""
+
+    CORE = "core"
+    EXPRESSION = "expression"
+    RELATIONSHIP = "relationship"
+    INSIGHTS = "insights"
+    IDENTITY = "identity"
+    MEMORIES = "memories"
+    NARRATIVE = "narrative"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One row of the table. ``half_life`` None means it never fades (or is set elsewhere, for ``query``)."""
+
+    name: str
+    section: Section | None
+    half_life: timedelta | None
+    importance: int
+    about_agent: bool
+    subtypes: tuple[str, ...] = ()
+
+
+def _days(n: int) -> timedelta:
+    return timedelta(days=n)
+
+
+FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("core", Section.CORE, None, 10, about_agent=True),
+        Kind("capability", Section.CORE, None, 8, about_agent=True),
+        Kind("expression", Section.EXPRESSION, _days(90), 5, about_agent=False),
+        Kind("value", Section.EXPRESSION, _days(180), 6, about_agent=True),
+        Kind("anchor", Section.RELATIONSHIP, _days(180), 6, about_agent=False),
+        Kind("fact", Section.MEMORIES, _days(120), 5, about_agent=False, subtypes=FACT_SUBTYPES),
+        Kind("artifact", Section.INSIGHTS, _days(180), 5, about_agent=False),
+        Kind("identity", Section.IDENTITY, _days(180), 5, about_agent=True),
+        Kind("episode", Section.NARRATIVE, _days(30), 4, about_agent=False),
+        Kind("query", None, None, 3, about_agent=False),
+    )
+}
+
+
+def kind_of(name: str, *, field: str = "kind") -> Kind:
+    """The row of ``name``; `InvalidInput` listing the known kinds otherwise."""
+    try:
+        return KINDS[name]
+    except KeyError:
+        raise InvalidInput(f"{field}: unknown kind; one of {', '.join(KINDS)}", field=field) from None
+
+
+def kinds_of_section(*sections: Section) -> tuple[str, ...]:
+    """Names of the kinds that stand in any of ``sections``, in table order."""
+    return tuple(k.name for k in KINDS.values() if k.section in sections)

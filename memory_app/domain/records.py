@@ -1,0 +1,215 @@
+"""The records that layers hand each other. Frozen, without behaviour that needs I/O or a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+
+class Role(StrEnum):
+    """Who said a turn, as in chat-completion messages."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+class Stage(StrEnum):
+    """How far a ticket has come. ``failed`` and ``extracted`` are terminal."""
+
+    ACCEPTED = "accepted"
+    INDEXED = "indexed"
+    EXTRACTED = "extracted"
+    FAILED = "failed"
+
+
+class Origin(StrEnum):
+    """How a memory came to be; ``declared`` and ``imported`` need no evidence."""
+
+    DECLARED = "declared"
+    EXTRACTED = "extracted"
+    SYNTHESIZED = "synthesized"
+    IMPORTED = "imported"
+
+
+class Outcome(StrEnum):
+    """What the write path did with a statement."""
+
+    INSERTED = "inserted"
+    LINKED = "linked"
+    MERGED = "merged"
+    REINFORCED = "reinforced"
+    SUPERSEDED = "superseded"
+
+
+class Tier(StrEnum):
+    """What recall looks through: memories, entity cards, turns."""
+
+    FACTS = "facts"
+    ENTITIES = "entities"
+    DAILY_LOGS = "daily-logs"
+
+
+ENTITY_TYPES = ("person", "place", "org", "project", "thing", "concept")
+
+VALENCES = (
+    "joy",
+    "curiosity",
+    "concern",
+    "grief",
+    "frustration",
+    "excitement",
+    "calm",
+    "neutral",
+    "warmth",
+    "playful",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EmotionalState:
+    """``valence`` is one of `VALENCES`, ``intensity`` 0–1, ``user_impact`` free text such as "validating"."""
+
+    valence: str
+    intensity: float = 0.5
+    user_impact: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelationalContext:
+    """``bond_strength`` 0–1; the lists are united when memories merge."""
+
+    bond_strength: float | None = None
+    communication_style: tuple[str, ...] = ()
+    shared_references: tuple[str, ...] = ()
+    user_values: tuple[str, ...] = ()
+    user_struggles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn as the caller gives it, cleaned and checked. ``at`` is aware; None means the time of acceptance."""
+
+    role: Role
+    text: str
+    speaker: str | None = None
+    at: datetime | None = None
+    idempotency_key: str | None = None
+    emotional_tone: str | None = None
+    tools_used: tuple[str, ...] = ()
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What the caller holds for an accepted turn. ``seq`` is its gapless place in the session, from 1."""
+
+    id: UUID
+    seq: int
+    stage: Stage
+    duplicate: bool = False
+    cleaned: bool = False
+    """True when NUL bytes or lone surrogates were removed from the text before it was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A stored turn. ``speaker`` is the name shown for who said it; ``at`` is when it was said."""
+
+    id: UUID
+    session: str
+    seq: int
+    role: Role
+    speaker: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An entity that a statement or turn talks about: ``type`` of `ENTITY_TYPES`, ``label`` as written."""
+
+    type: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A candidate memory, from any door, before the write path has judged it.
+
+    ``importance`` None takes the kind's default. ``valid_from`` None means the time it was said or declared.
+    ``evidence`` are turn ids of the same scope, ``parents`` memory ids. ``single_valued`` overrides the table of
+    relations that hold one object at a time.
+    """
+
+    kind: str
+    text: str
+    subtype: str | None = None
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    importance: int | None = None
+    confidence: float = 0.8
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+    origin: Origin = Origin.DECLARED
+    emotional_state: EmotionalState | None = None
+    relational_context: RelationalContext | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    mentions: tuple[Mention, ...] = ()
+    evidence: tuple[UUID, ...] = ()
+    parents: tuple[UUID, ...] = ()
+    source: str | None = None
+    """Who stands behind it (a speaker's name, a tool, an import); repetition by one source adds no confidence."""
+    synthesis_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extractor made of a batch of turns.
+
+    ``statements`` carry evidence; ``mentions`` are the entities of each turn; ``reasons`` says for each turn
+    without a statement why there is none ("too short", "nothing noteworthy", …).
+    """
+
+    statements: tuple[Statement, ...]
+    mentions: dict[UUID, tuple[Mention, ...]]
+    reasons: dict[UUID, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored memory. Open ``valid_until`` means still true; ``retired_at`` set means no longer current."""
+
+    id: UUID
+    kind: str
+    text: str
+    created_at: datetime
+    valid_from: datetime
+    subtype: str | None = None
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    importance: int = 5
+    confidence: float = 0.8
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+    origin: Origin = Origin.DECLARED
+    emotional_state: EmotionalState | None = None
+    relational_context: RelationalContext | None = None
+    valid_until: datetime | None = None
+    last_seen: datetime | None = None
+    last_recalled: datetime | None = None
+    repeat_count: int = 1
+    recall_count: int = 0
+    feedback_score: float = 0.0
+    synthesis_type: str | None = None
+    successor: UUID | None = None
+    retired_at: datetime | None = None
+    retired_reason: str | None = None
+    session: str | None = None
+    embedding_model: str | None = None

@@ -1,0 +1,50 @@
+"""Who a statement belongs to, and how wide a question may look.
+
+A scope is (tenant, agent, user, session); an absent part widens it. The tenant is never a name given by the
+caller: it comes from the credential, so callers build a `Scope` of names and the services pair it with a tenant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_app.errors import InvalidInput
+
+NAME_LIMIT = 200
+"""Longest name of an agent, user or session, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Names inside one tenant. ``user`` and ``session`` may be absent, which widens the scope.
+
+    Raises `InvalidInput` naming the part when a name is empty, too long, or has control characters.
+    """
+
+    agent: str
+    user: str | None = None
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("agent", "user", "session"):
+            name = getattr(self, field)
+            if name is None:
+                if field == "agent":
+                    raise InvalidInput("agent: a name is needed", field="agent")
+                continue
+            check_name(name, field=field)
+        if self.session is not None and self.user is None:
+            raise InvalidInput("user: a session belongs to a user; name the user too", field="user")
+
+
+def check_name(name: object, *, field: str) -> str:
+    """The name itself, or `InvalidInput` naming ``field``."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"{field}: a name is text", field=field)
+    if not name.strip():
+        raise InvalidInput(f"{field}: a name cannot be empty", field=field)
+    if len(name) > NAME_LIMIT:
+        raise InvalidInput(f"{field}: a name has at most {NAME_LIMIT} characters", field=field)
+    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) <= 0xDFFF for c in name):
+        raise InvalidInput(f"{field}: a name has no control characters", field=field)
+    return name

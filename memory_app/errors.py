@@ -1,0 +1,101 @@
+"""Every error the product raises, in one tree.
+
+    MemoryAppError
+    ├── InvalidInput            the caller must change the request (names the field)
+    │   └── TooLarge            a limit was passed
+    ├── Unauthorized            no key, or an unknown, revoked or expired one
+    ├── Forbidden               the key is known but lacks the right
+    ├── NotFound                no such thing for this tenant
+    ├── Conflict                the request contradicts what is stored
+    ├── Transient               try again later; workers retry exactly this
+    │   ├── RateLimited         a limit of ours or of a provider
+    │   ├── CircuitOpen         a provider failed too often; waiting for its probe
+    │   ├── ProviderUnavailable a provider did not answer, or answered 5xx
+    │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
+    └── Permanent               never retried; the run or turn says failed and why
+        ├── BadModelOutput      unreadable after one repair
+        ├── DimensionMismatch   the embedder does not fit what is stored
+        └── Misconfigured       settings or servers that cannot work together
+
+A message says what happened, with which id, and what to do. It never quotes what a person said.
+"""
+
+from __future__ import annotations
+
+
+class MemoryAppError(Exception):
+    """Base of the tree. ``kind`` is the stable name that answers and logs carry."""
+
+    kind = "error"
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.retry_after = retry_after
+
+
+class InvalidInput(MemoryAppError):
+    """The request cannot be taken as it is; ``field`` names what to change."""
+
+    kind = "invalid_input"
+
+
+class TooLarge(InvalidInput):
+    """A size limit was passed; the message says the limit and its unit."""
+
+    kind = "too_large"
+
+
+class Unauthorized(MemoryAppError):
+    kind = "unauthorized"
+
+
+class Forbidden(MemoryAppError):
+    kind = "forbidden"
+
+
+class NotFound(MemoryAppError):
+    kind = "not_found"
+
+
+class Conflict(MemoryAppError):
+    kind = "conflict"
+
+
+class Transient(MemoryAppError):
+    """Passes by itself. ``retry_after`` is in seconds where the other side named one."""
+
+    kind = "transient"
+
+
+class RateLimited(Transient):
+    kind = "rate_limited"
+
+
+class CircuitOpen(Transient):
+    kind = "circuit_open"
+
+
+class ProviderUnavailable(Transient):
+    kind = "provider_unavailable"
+
+
+class StoreUnavailable(Transient):
+    kind = "store_unavailable"
+
+
+class Permanent(MemoryAppError):
+    kind = "permanent"
+
+
+class BadModelOutput(Permanent):
+    kind = "bad_model_output"
+
+
+class DimensionMismatch(Permanent):
+    kind = "dimension_mismatch"
+
+
+class Misconfigured(Permanent):
+    kind = "misconfigured"
