@@ -1,0 +1,247 @@
+"""How candidates are ranked: relevance with a query, strength without one. Pure: no clock, no I/O.
+
+Relevance is a weighted sum of signals, each scaled by something fixed, so that a score does not depend on
+which other candidates happened to be found. (It beat reciprocal rank fusion on real conversations.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_app.domain.records import Memory
+from memory_app.domain.text import term_id
+
+# --- keyword vectors ----------------------------------------------------------------------------------------
+
+SATURATION = 1.2
+"""BM25's k1: how fast a repeated word stops counting."""
+
+LENGTH_PENALTY = 0.75
+"""BM25's b: how much of the length is held against a long text."""
+
+REFERENCE_LENGTH = 32
+"""Terms of a text that gets neither bonus nor penalty. BM25 uses the collection's mean; a fixed number lets a
+row keep its weights for ever, whatever is recorded after it."""
+
+MAX_KEYWORD_TERMS = 8_000
+"""Most terms one row is found by; a `sparsevec` holds at most 16,000."""
+
+
+def keyword_weights(counts: Mapping[str, int]) -> dict[int, float]:
+    """Document side of BM25: weight by term id, 0 to k1 + 1, of at most `MAX_KEYWORD_TERMS` terms.
+
+    The inner product with `query_weights` is the BM25 score.
+    """
+    length = sum(counts.values()) / REFERENCE_LENGTH
+    damping = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * length)
+    weights: dict[int, float] = {}
+    strongest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    for term, count in strongest[:MAX_KEYWORD_TERMS]:
+        weight = count * (SATURATION + 1) / (count + damping)
+        weights[term_id(term)] = max(weight, weights.get(term_id(term), 0.0))
+    return weights
+
+
+def query_weights(
+    counts: Mapping[str, int], document_counts: Mapping[int, int], total: int
+) -> dict[int, float]:
+    """Query side of BM25: inverse document frequency by term id.
+
+    ``document_counts`` says in how many of the scope's ``total`` rows each term id occurs; terms of no row
+    are left out, since no row can match them.
+    """
+    weights = {}
+    for term in counts:
+        occurrences = document_counts.get(term_id(term), 0)
+        if occurrences > 0:
+            rest = max(total - occurrences, 0)
+            weights[term_id(term)] = math.log1p((rest + 0.5) / (occurrences + 0.5))
+    return weights
+
+
+# --- relevance ----------------------------------------------------------------------------------------------
+
+RECENCY_HALF_LIFE = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is known about one candidate for one query. 0–1, ``feedback`` −1…1; what does not apply is 0."""
+
+    similarity: float = 0.0
+    """Cosine of the query and the row, clipped to 0–1."""
+    keyword: float = 0.0
+    """Keyword score divided by the best of any row for this query."""
+    neighbour_similarity: float = 0.0
+    """Similarity of the better of the two turns beside it in its session."""
+    neighbour_keyword: float = 0.0
+    """Keyword signal of the better of the two turns beside it."""
+    session_keyword: float = 0.0
+    """How well the stretch of conversation around it fits the query's words."""
+    named_person: float = 0.0
+    """1 when the query names who said it (for a memory: whom it is about)."""
+    user_role: float = 0.0
+    """1 when the user said it, rather than the assistant or a tool."""
+    recency: float = 0.0
+    frequency: float = 0.0
+    """Share of the scope's memories that mention the same entity, the commonest entity being 1."""
+    same_session: float = 0.0
+    feedback: float = 0.0
+    importance: float = 0.0
+    pinned: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each of the `Signals` counts; the names are the same."""
+
+    similarity: float = 0.0
+    keyword: float = 0.0
+    neighbour_similarity: float = 0.0
+    neighbour_keyword: float = 0.0
+    session_keyword: float = 0.0
+    named_person: float = 0.0
+    user_role: float = 0.0
+    recency: float = 0.0
+    frequency: float = 0.0
+    same_session: float = 0.0
+    feedback: float = 0.0
+    importance: float = 0.0
+    pinned: float = 0.0
+
+
+SIGNAL_NAMES = tuple(field.name for field in fields(Signals))
+
+PRESETS: dict[str, Weights] = {
+    "balanced": Weights(
+        similarity=0.45,
+        keyword=0.55,
+        neighbour_similarity=0.22,
+        neighbour_keyword=0.28,
+        session_keyword=0.2,
+        named_person=0.2,
+        user_role=0.2,
+        same_session=0.05,
+        feedback=0.1,
+    ),
+    "entity_first": Weights(similarity=0.4, recency=0.3, frequency=0.3, same_session=0.05, feedback=0.1),
+    "hybrid": Weights(similarity=0.7, keyword=0.3, same_session=0.05, feedback=0.1),
+    "keyword": Weights(keyword=1.0),
+    "vector": Weights(similarity=1.0),
+}
+"""The shares of similarity, keyword, recency and frequency are fixed for all but ``balanced``; being of the
+same session and feedback come on top, and only where a blend is asked for."""
+
+
+def contributions(signals: Signals, weights: Weights) -> dict[str, float]:
+    """What each signal adds to `relevance`, by name; those that add nothing are left out."""
+    parts = {name: getattr(signals, name) * getattr(weights, name) for name in SIGNAL_NAMES}
+    return {name: part for name, part in parts.items() if part}
+
+
+def relevance(signals: Signals, weights: Weights) -> float:
+    """The weighted sum of the signals."""
+    return math.fsum(contributions(signals, weights).values())
+
+
+def recency(at: datetime, now: datetime) -> float:
+    """1 now, half after `RECENCY_HALF_LIFE`; an instant in the future counts as now."""
+    return _retention(now - at, RECENCY_HALF_LIFE)
+
+
+# --- near twins ---------------------------------------------------------------------------------------------
+
+TWIN_COSINE = 0.96
+"""From here on two texts say the same; the same number as for reinforcing a memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One candidate in rank order: the canonical key of its text and its unit-length embedding, if any."""
+
+    id: Hashable
+    key: str
+    embedding: Sequence[float] | NDArray[np.floating] | None = None
+
+
+def twins(ranked: Sequence[Ranked]) -> dict[Hashable, Hashable]:
+    """For each candidate that repeats a better one: the id of that better one. The rest is worth keeping.
+
+    A repeat has the same canonical key, or a cosine of at least `TWIN_COSINE`.
+    """
+    repeats: dict[Hashable, Hashable] = {}
+    keys: dict[str, Hashable] = {}
+    kept: list[tuple[Hashable, NDArray[np.float32]]] = []
+    for candidate in ranked:
+        vector = None if candidate.embedding is None else np.asarray(candidate.embedding, dtype=np.float32)
+        original = keys.get(candidate.key)
+        if original is None and vector is not None and kept:
+            original = _closest(vector, kept)
+        if original is not None:
+            repeats[candidate.id] = original
+            continue
+        keys[candidate.key] = candidate.id
+        if vector is not None:
+            kept.append((candidate.id, vector))
+    return repeats
+
+
+def _closest(
+    vector: NDArray[np.float32], kept: list[tuple[Hashable, NDArray[np.float32]]]
+) -> Hashable | None:
+    cosines = np.stack([other for _, other in kept]) @ vector
+    best = int(cosines.argmax())
+    return kept[best][0] if cosines[best] >= TWIN_COSINE else None
+
+
+# --- strength -----------------------------------------------------------------------------------------------
+
+
+def strength(memory: Memory, now: datetime, half_life: timedelta | None) -> float:
+    """Rank of a memory without a query, 0–1: retention × worth; pinned is 1.
+
+    Retention halves every ``half_life`` since it was last seen or recalled; None means that it never fades.
+    """
+    if memory.pinned:
+        return 1.0
+    retention = 1.0 if half_life is None else _retention(now - _last_touched(memory), half_life)
+    return retention * _worth(memory)
+
+
+def fades_at(memory: Memory, threshold: float, half_life: timedelta | None) -> datetime | None:
+    """When strength falls to ``threshold`` if nothing happens; None: never, or after year 9999."""
+    if memory.pinned or half_life is None or threshold <= 0:
+        return None
+    touched = _last_touched(memory)
+    worth = _worth(memory)
+    if worth <= threshold:
+        return touched
+    seconds = half_life.total_seconds() * math.log2(worth / threshold)
+    if seconds >= (datetime.max.replace(tzinfo=touched.tzinfo) - touched).total_seconds():
+        return None
+    return touched + timedelta(seconds=seconds)
+
+
+def _retention(age: timedelta, half_life: timedelta) -> float:
+    return float(0.5 ** max(age / half_life, 0.0))
+
+
+def _last_touched(memory: Memory) -> datetime:
+    return max(at for at in (memory.created_at, memory.last_seen, memory.last_recalled) if at is not None)
+
+
+def _worth(memory: Memory) -> float:
+    """0–1. Importance counts half; used or corroborated three times is half way to that full share."""
+    uses = memory.recall_count + max(memory.repeat_count - 1, 0)
+    return (
+        0.5 * memory.importance / 10
+        + 0.2 * memory.confidence
+        + 0.15 * uses / (uses + 3)
+        + 0.15 * (memory.feedback_score + 1) / 2
+    )

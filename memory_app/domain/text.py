@@ -1,0 +1,326 @@
+"""Text as the rest sees it: cleaned, normalised, slugged, and taken apart into search terms.
+
+Everything here is pure and takes any string. The analyser decides word by word, never by guessing the
+language of a text: a word must become the same term in a long message and in a short question, or it is lost.
+Changing what `terms` or `normalise` return means raising their version, because rows carry the result.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+
+import Stemmer
+
+from memory_app.domain.records import ENTITY_TYPES
+from memory_app.errors import InvalidInput, TooLarge
+
+NORMALISER_VERSION = 1
+"""Part of every canonical key; raise it when `normalise` changes."""
+
+ANALYSER_VERSION = 1
+"""Raise it when `terms`, `term_id` or `indexed_text` change: rows must then be indexed again."""
+
+TERM_IDS = 1_000_000_000
+"""Term ids run from 1 to this, the largest dimension a `sparsevec` takes."""
+
+LABEL_LIMIT = 200
+"""Longest label of an entity, in characters; longer keys would not fit an index row."""
+
+# --- cleaning and canonical form ----------------------------------------------------------------------------
+
+_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+_INVISIBLE = re.compile(r"[\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_PUNCTUATION_TWINS = str.maketrans(
+    {
+        "‘": "'",
+        "’": "'",
+        "‛": "'",
+        "ʼ": "'",
+        "“": '"',
+        "”": '"',
+        "„": '"',
+        "«": '"',
+        "»": '"',
+        "–": "-",
+        "—": "-",
+        "−": "-",
+    }
+)
+_SENTENCE_END = " .,;:!?…。、，！？؟،।॥"
+
+
+def clean(text: str) -> tuple[str, bool]:
+    """``text`` as Postgres and JSON can hold it (NFC), and whether anything was changed.
+
+    NUL, other control characters except tab and line ends, and lone surrogates are removed.
+    """
+    cleaned = unicodedata.normalize("NFC", _UNSTORABLE.sub("", text))
+    return cleaned, cleaned != text
+
+
+def normalise(text: str) -> str:
+    """The form in which two statements are compared for sameness.
+
+    Case, width, line breaks, kinds of quotes and dashes and the punctuation at the end do not count. Numbers,
+    signs, negations and letters of any script do. Applying it twice changes nothing.
+    """
+    folded = _INVISIBLE.sub("", _UNSTORABLE.sub("", text))
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
+    folded = " ".join(folded.translate(_PUNCTUATION_TWINS).split())
+    return folded.rstrip(_SENTENCE_END) or folded
+
+
+def canonical_key(text: str) -> str:
+    """32 hexadecimal digits, equal for texts that are the same after `normalise` of this version."""
+    keyed = f"{NORMALISER_VERSION}:{normalise(text)}"
+    return blake2b(keyed.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# --- entity keys --------------------------------------------------------------------------------------------
+
+_SYMBOL_WORDS = re.compile(r"(?<=\w)(\++|#+)")
+_SILENT = re.compile(r"['’`´.]")
+
+
+def slug(label: str) -> str:
+    """``label`` in lower case, without punctuation, words joined by ``_``; letters of every script stay.
+
+    A ``+`` or ``#`` after a letter is spelled out, so that C, C++ and C# stay three things.
+    Raises `InvalidInput` when no letter or digit is left.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _INVISIBLE.sub("", label)).lower())
+    spelled = _SYMBOL_WORDS.sub(lambda run: run[0].replace("+", "plus").replace("#", "sharp"), folded)
+    kept = "".join(c if _is_name_character(c) else " " for c in _SILENT.sub("", spelled))
+    slugged = "_".join(kept.split())
+    if not any(c.isalnum() for c in slugged):
+        raise InvalidInput("label: needs at least one letter or digit", field="label")
+    return slugged
+
+
+def _is_name_character(c: str) -> bool:
+    return c.isalnum() or unicodedata.category(c)[0] == "M"
+
+
+def entity_key(type: str, label: str) -> str:
+    """``person:john_doe``. Raises `InvalidInput` for an unknown type, an empty or an overlong label."""
+    if type not in ENTITY_TYPES:
+        raise InvalidInput(f"type: unknown entity type; one of {', '.join(ENTITY_TYPES)}", field="type")
+    if len(label) > LABEL_LIMIT:
+        raise TooLarge(f"label: at most {LABEL_LIMIT} characters", field="label")
+    return f"{type}:{slug(label)}"
+
+
+# --- search terms -------------------------------------------------------------------------------------------
+
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """a about after again all am an and any are as at be because been before being both but by
+        can could did do does doing for from had has have having he her here hers herself him himself
+        his how i if in into is it its itself just let me more most my myself no nor not now of off on
+        once only or other our ours out over own same she should so some such than that the their
+        theirs them then there these they this those through to too under until up very was we were
+        what when where which while who whom why with would you your yours yourself s t re ve ll d m
+        don""",
+    )
+)
+"""English words that say nothing about the subject. A name, a month and a country stay: will, may, us."""
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def _marks() -> str:
+    """A regular-expression class body of the combining marks, which ``\\w`` leaves out (Hindi, Arabic…)."""
+    ranges: list[list[int]] = []
+    for code in range(0x300, 0x10000):
+        if unicodedata.category(chr(code))[0] == "M":
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_WORD = rf"[\w{_marks()}]"
+_DECORATION = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]"
+)
+_HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af{_HAN_RANGES}"
+"""Thai, Lao, Burmese, Khmer, Kana, Hangul, Han: cut into pairs, as words are not set apart cleanly."""
+_HAN = re.compile(f"[{_HAN_RANGES}]")
+
+_TOKEN = re.compile(
+    rf"""(?P<address>(?<![\w.+-])[\w.+-]{1, 64}@[\w-]{1, 63}(?:\.[\w-]{1, 63})+)
+    |(?P<date>(?<![\w-])\d{{4}}-\d{{1,2}}-\d{{1,2}}(?![\d-]))
+    |(?P<number>(?<!\w)\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\w)|\d+(?:[.:/]\d+)+)
+    |(?P<version>(?<!\w)[vV]\d+(?:\.\d+)+)
+    |(?P<language>(?<!\w)[a-zA-Z](?:\+\+|\#)(?!\w))
+    |(?P<unspaced>[{_UNSPACED}]+)
+    |(?P<word>(?:(?![{_UNSPACED}]){_WORD})+(?:'(?:(?![{_UNSPACED}]){_WORD})+)*)
+    |(?P<symbol>[\u2190-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff])""",
+    re.VERBOSE,
+)
+_PART = re.compile(r"\d+|[^\W\d_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+
+
+def terms(text: str) -> Counter[str]:
+    """How often each search term occurs in ``text``.
+
+    Words are folded and stemmed (English for Latin letters, the script's own language for Cyrillic, Greek,
+    Arabic and Devanagari); scripts without spaces give pairs of characters; numbers, dates, addresses and
+    code names are kept whole as well as in parts; an emoji is a term.
+    """
+    return Counter(_terms(text))
+
+
+def _terms(text: str) -> Iterator[str]:
+    folded = unicodedata.normalize("NFKC", text).translate(_PUNCTUATION_TWINS)
+    for match in _TOKEN.finditer(folded):
+        token = match[0]
+        match match.lastgroup:
+            case "word":
+                yield from _word_terms(token)
+            case "unspaced":
+                yield from _unspaced_terms(token)
+            case "number":
+                yield from _number_terms(token)
+            case "version":
+                yield token[1:]
+            case "date":
+                yield from _date_terms(token)
+            case "address":
+                yield token.lower()
+                yield from (term for part in _PART.findall(token) for term in _word_terms(part))
+            case _:
+                yield token.lower()
+
+
+def _unspaced_terms(run: str) -> Iterator[str]:
+    """Pairs of neighbouring characters, and single Chinese characters, which are words of their own."""
+    if len(run) == 1:
+        yield run
+        return
+    yield from (run[i : i + 2] for i in range(len(run) - 1))
+    yield from _HAN.findall(run)
+
+
+def _number_terms(token: str) -> Iterator[str]:
+    whole = _digits(token.replace(",", ""))
+    yield whole
+    if ":" in whole or "/" in whole:
+        yield from (part.lstrip("0") or "0" for part in re.split("[:/.]", whole))
+
+
+def _date_terms(token: str) -> Iterator[str]:
+    """2024-03-15 is also found by its year, its month's name and its day."""
+    year, month, day = (int(part) for part in token.split("-"))
+    yield f"{year:04}-{month:02}-{day:02}"
+    yield from (str(year), str(day))
+    if 1 <= month <= 12:
+        yield from _word_terms(MONTHS[month - 1])
+
+
+def _digits(token: str) -> str:
+    """Digits of any script as 0–9."""
+    if token.isascii():
+        return token
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in token)
+
+
+@lru_cache(maxsize=65_536)
+def _word_terms(word: str) -> tuple[str, ...]:
+    """Terms of one word; a compound (snake_case, camelCase, O'Brien) gives its whole and its parts."""
+    if "_" in word or _CAMEL.search(word):
+        parts = [part for run in word.split("_") for part in _CAMEL.split(run) if part]
+        if len(parts) > 1:
+            whole = _fold(word).strip("_")
+            return (whole, *(term for part in parts for term in _word_terms(part)))
+        word = word.strip("_")
+    folded = _fold(word)
+    if "'" in folded:
+        return _apostrophe_terms(folded)
+    if not folded or folded in STOP_WORDS:
+        return ()
+    if folded[0].isdigit():
+        ordinal = _ORDINAL.fullmatch(folded)
+        number = ordinal[1] if ordinal else folded
+        return (_digits(number).lstrip("0") or "0",)
+    return (_stem(folded),)
+
+
+def _apostrophe_terms(folded: str) -> tuple[str, ...]:
+    """caroline's → caroline, don't → nothing, o'brien → obrien, o, brien."""
+    head, _, tail = folded.partition("'")
+    if tail == "t" and head.endswith("n"):
+        return ()
+    if tail in {"s", "t", "re", "ve", "ll", "d", "m"}:
+        return _word_terms(head)
+    parts = folded.split("'")
+    return ("".join(parts), *(term for part in parts for term in _word_terms(part)))
+
+
+def _fold(word: str) -> str:
+    """Lower case without accents and vowel points; marks that are letters (Hindi, Thai) stay."""
+    lowered = word.casefold()
+    if lowered.isascii():
+        return lowered
+    stemmed = unicodedata.normalize("NFKD", lowered)
+    return unicodedata.normalize("NFC", _DECORATION.sub("", stemmed))
+
+
+_STEMMERS = {name: Stemmer.Stemmer(name, 0) for name in ("english", "russian", "greek", "arabic", "hindi")}
+_STEMMING = threading.Lock()  # a Stemmer is not re-entrant; the cache in front keeps the lock rare
+
+
+def _stem(folded: str) -> str:
+    first = folded[0]
+    if "\u0400" <= first <= "\u04ff":
+        name = "russian"
+    elif "\u0370" <= first <= "\u03ff":
+        name = "greek"
+    elif "\u0600" <= first <= "\u06ff":
+        name = "arabic"
+    elif "\u0900" <= first <= "\u097f":
+        name = "hindi"
+    else:
+        name = "english"
+    with _STEMMING:
+        return str(_STEMMERS[name].stemWord(folded)) or folded
+
+
+@lru_cache(maxsize=65_536)
+def term_id(term: str) -> int:
+    """A stable number of 1 to `TERM_IDS` for ``term``: its dimension in the keyword vectors."""
+    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % TERM_IDS + 1
+
+
+# --- what of a turn is indexed ------------------------------------------------------------------------------
+
+
+def indexed_text(speaker: str, at: datetime, text: str) -> str:
+    """What is embedded and analysed for a turn: who said it, the day in the words of a question, and the text."""
+    return f"{speaker}, {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
