@@ -322,5 +322,5 @@ def term_id(term: str) -> int:
 
 
 def indexed_text(speaker: str, at: datetime, text: str) -> str:
-    """What is embedded and analysed for a turn: who said it, the day in the words of a question, and the text."""
+    """What is embedded and analysed for a turn: who said it, the day as questions word it, and the text."""
     return f"{speaker}, {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
