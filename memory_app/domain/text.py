@@ -161,25 +161,28 @@ def _marks() -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-_WORD = rf"[\w{_marks()}]"
 _DECORATION = re.compile(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]"
 )
 _HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af{_HAN_RANGES}"
 """Thai, Lao, Burmese, Khmer, Kana, Hangul, Han: cut into pairs, as words are not set apart cleanly."""
+_LETTERS = rf"(?:(?![{_UNSPACED}])[\w{_marks()}])+"
 _HAN = re.compile(f"[{_HAN_RANGES}]")
 
 _TOKEN = re.compile(
-    rf"""(?P<address>(?<![\w.+-])[\w.+-]{1, 64}@[\w-]{1, 63}(?:\.[\w-]{1, 63})+)
-    |(?P<date>(?<![\w-])\d{{4}}-\d{{1,2}}-\d{{1,2}}(?![\d-]))
-    |(?P<number>(?<!\w)\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\w)|\d+(?:[.:/]\d+)+)
-    |(?P<version>(?<!\w)[vV]\d+(?:\.\d+)+)
-    |(?P<language>(?<!\w)[a-zA-Z](?:\+\+|\#)(?!\w))
-    |(?P<unspaced>[{_UNSPACED}]+)
-    |(?P<word>(?:(?![{_UNSPACED}]){_WORD})+(?:'(?:(?![{_UNSPACED}]){_WORD})+)*)
-    |(?P<symbol>[\u2190-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff])""",
-    re.VERBOSE,
+    "|".join(
+        (
+            r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+)",
+            r"(?P<date>(?<![\w-])\d{4}-\d{1,2}-\d{1,2}(?![\d-]))",
+            r"(?P<number>(?<!\w)\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.:/]\d+)+)",
+            r"(?P<version>(?<!\w)[vV]\d+(?:\.\d+)+)",
+            r"(?P<language>(?<!\w)[a-zA-Z](?:\+\+|#)(?!\w))",
+            f"(?P<unspaced>[{_UNSPACED}]+)",
+            f"(?P<word>{_LETTERS}(?:'{_LETTERS})*)",
+            "(?P<symbol>[\u2190-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff])",
+        )
+    )
 )
 _PART = re.compile(r"\d+|[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
