@@ -1,0 +1,88 @@
+"""Task names, and `send`: a message that says "look", after the commit. Knows no task code and carries no content.
+
+Losing, doubling, delaying, reordering or forging a message is harmless: a row says what is to be done, and finders look
+for due rows. So sending is tried once and a failure is only logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from celery import Celery
+from kombu.exceptions import KombuError
+
+log = structlog.get_logger(__name__)
+
+INGEST: Final = "ingest"
+MODEL: Final = "model"
+MAINTENANCE: Final = "maintenance"
+QUEUES: Final = (INGEST, MODEL, MAINTENANCE)
+
+RECORD_TURN: Final = "memory.record_turn"
+INDEX_TURNS: Final = "memory.index_turns"
+EXTRACT_SESSION: Final = "memory.extract_session"
+FIND_DUE: Final = "memory.find_due"
+
+ROUTES: Final[Mapping[str, str]] = {
+    RECORD_TURN: INGEST,
+    INDEX_TURNS: INGEST,
+    EXTRACT_SESSION: MODEL,
+    FIND_DUE: MAINTENANCE,
+}
+"""Every public task and its queue: a wire format."""
+
+VISIBILITY_TIMEOUT_SECONDS = 3600
+
+
+def broker_settings(redis_url: str, prefix: str) -> dict[str, Any]:
+    """What producers and workers must agree on; one client with another time-out or prefix disturbs them all."""
+    return {
+        "broker_url": redis_url,
+        "broker_transport_options": {
+            "visibility_timeout": VISIBILITY_TIMEOUT_SECONDS,
+            "socket_timeout": 8,
+            "socket_connect_timeout": 3,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            "global_keyprefix": prefix,
+        },
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "task_routes": {name: {"queue": queue} for name, queue in ROUTES.items()},
+        "task_default_queue": INGEST,
+        "task_create_missing_queues": True,
+        "enable_utc": True,
+        "timezone": "UTC",
+    }
+
+
+class Sender:
+    """Sends hints by name. Safe to share between threads; make it after a fork."""
+
+    def __init__(self, redis_url: str, *, prefix: str) -> None:
+        self._app = Celery("memory_sender", set_as_current=False)
+        self._app.conf.update(broker_settings(redis_url, prefix))
+        self._app.conf.update(
+            broker_pool_limit=8,
+            broker_connection_timeout=1,
+            task_publish_retry=False,
+        )
+        self._app.conf.broker_transport_options |= {"socket_timeout": 2, "socket_connect_timeout": 1}
+        self.address = urlsplit(redis_url).hostname
+
+    def send(self, name: str, **ids: Any) -> bool:
+        """One message; False when the broker did not take it, which the finders make up for."""
+        try:
+            self._app.send_task(name, kwargs=ids, queue=ROUTES[name], argsrepr="()", kwargsrepr="{…}")
+        except (KombuError, OSError, TimeoutError) as error:
+            log.warning("hint_not_sent", task=name, error=type(error).__name__)
+            return False
+        return True
+
+    def close(self) -> None:
+        self._app.close()

@@ -1,0 +1,171 @@
+"""Every setting, once: name, unit, default and one sentence.
+
+Read from the environment (``MEMORY_DATABASE__URL`` sets ``database.url``) or a ``.env`` file. Only `runtime` and the
+command line read this module; everything below gets plain values.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Database(_Section):
+    url: SecretStr = Field(
+        SecretStr("postgresql+psycopg://memory_app@localhost/memory"),
+        description="PostgreSQL 18 or newer, as the role that owns nothing.",
+    )
+    owner_url: SecretStr | None = Field(
+        None, description="The same database as its owner; used by migrate, keys and doctor only."
+    )
+    pool_size: int = Field(8, ge=1, description="Connections kept per process.")
+    pool_overflow: int = Field(8, ge=0, description="Further connections a process may open under load.")
+    pool_timeout_seconds: float = Field(
+        5, gt=0, description="Wait for a free connection before answering 503."
+    )
+    connect_timeout_seconds: int = Field(5, ge=1, description="Wait for a new connection.")
+    statement_timeout_ms: int = Field(20_000, ge=0, description="A statement longer than this is cancelled.")
+    lock_timeout_ms: int = Field(5_000, ge=0, description="A wait for a lock longer than this is given up.")
+    idle_transaction_timeout_ms: int = Field(
+        30_000, ge=0, description="A transaction idle for longer is ended by the server."
+    )
+
+
+class Redis(_Section):
+    url: SecretStr = Field(
+        SecretStr("redis://localhost:6379/0"), description="Redis 7 or Valkey, noeviction."
+    )
+    prefix: str = Field("memory:", min_length=1, description="Put before every key and queue name.")
+    timeout_seconds: float = Field(1.0, gt=0, description="A hot call slower than this is given up.")
+
+
+class Http(_Section):
+    host: str = Field("127.0.0.1", description="Address the API listens on.")
+    port: int = Field(8321, ge=0, le=65535, description="Port of the API; 0 takes a free one.")
+    body_limit_bytes: int = Field(
+        2_000_000, ge=1_000, description="A larger request body is refused with 413."
+    )
+    allow_anonymous_tenant: str | None = Field(
+        None, description="Tenant used when no key is sent; only accepted on a loopback address."
+    )
+
+
+class Record(_Section):
+    text_limit_chars: int = Field(
+        100_000, ge=1, description="Longest text of one turn; longer is refused, 413."
+    )
+    batch_limit: int = Field(500, ge=1, description="Most turns in one call.")
+    metadata_limit_bytes: int = Field(8_192, ge=0, description="Largest metadata of one turn, as JSON.")
+    backlog_limit: int = Field(
+        100_000,
+        ge=1,
+        description="Accepted and not yet indexed turns of a tenant above which new ones get 429.",
+    )
+
+
+class Index(_Section):
+    batch: int = Field(64, ge=1, le=1000, description="Turns claimed and embedded in one go.")
+    lease_seconds: int = Field(
+        45, ge=1, description="How long a claim holds before another worker may take it."
+    )
+    starts_limit: int = Field(3, ge=1, description="Unexplained deaths after which a turn is quarantined.")
+    daily_log_days: int = Field(30, ge=1, description="Days after which a turn is no longer searched.")
+
+
+class Extract(_Section):
+    batch: int = Field(32, ge=1, le=500, description="Most turns of a session in one extraction.")
+    lease_seconds: int = Field(45, ge=1, description="How long a claim on a session holds.")
+    starts_limit: int = Field(3, ge=1, description="Unexplained deaths after which a turn is quarantined.")
+    after_turns: int = Field(8, ge=1, description="Turns that make a session due at once (policy llm).")
+    idle_seconds: float = Field(20, ge=0, description="Silence that makes a session due (policy llm).")
+    max_age_seconds: float = Field(
+        120, ge=0, description="No turn waits longer than this to be due (policy llm)."
+    )
+    retry_base_seconds: float = Field(
+        2, gt=0, description="First back-off after a handled error; doubles, with jitter."
+    )
+    retry_max_seconds: float = Field(600, gt=0, description="Longest back-off.")
+    retry_age_hours: float = Field(24, gt=0, description="A transient error older than this parks the turn.")
+    permanent_limit: int = Field(3, ge=1, description="Permanent errors after which a turn is parked.")
+
+
+class Finder(_Section):
+    every_seconds: float = Field(2, gt=0, description="Pause between two looks for due work.")
+    batch: int = Field(200, ge=1, description="Most hints sent in one look.")
+    drain_after_seconds: float = Field(
+        10, gt=0, description="If Redis stays away for longer, the finder process does the work itself."
+    )
+
+
+class Embedding(_Section):
+    provider: Literal["wordllama", "hash"] = Field(
+        "wordllama", description="Which embedder; both work offline."
+    )
+    dimensions: int = Field(256, ge=8, le=4000, description="Length of a vector; wordllama: 64, 128 or 256.")
+
+
+class Remember(_Section):
+    merge_similarity: float | None = Field(
+        None, gt=0, le=1, description="Cosine at which two statements merge; None takes the embedder's own."
+    )
+    link_similarity: float = Field(0.75, gt=0, le=1, description="Cosine at which two memories are linked.")
+    neighbours: int = Field(20, ge=1, le=200, description="Neighbours fetched before deciding.")
+
+
+class Recall(_Section):
+    preset: str = Field("balanced", description="Scoring preset used when the caller names none.")
+    limit_max: int = Field(100, ge=1, description="Most memories one recall may ask for.")
+    candidates: int = Field(200, ge=10, description="Candidates each arm hands to the scoring.")
+    query_limit_chars: int = Field(8_000, ge=1, description="Longest query.")
+
+
+class Context(_Section):
+    budget_tokens: int = Field(2_000, ge=1, description="Budget when the caller names none.")
+    turns: int = Field(20, ge=0, description="Latest turns shown when the caller names none.")
+    memories: int = Field(8, ge=1, description="Most rows under relevant memories.")
+    cache_seconds: int = Field(300, ge=1, description="Life of the cached narrative context.")
+
+
+class Hot(_Section):
+    stream_turns: int = Field(50, ge=1, description="Turns kept in the hot stream of a scope.")
+    stream_days: int = Field(7, ge=1, description="Life of the hot stream.")
+
+
+class Log(_Section):
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least severe level written."
+    )
+    form: Literal["json", "console"] = Field(
+        "console", description="One JSON object per line, or for people."
+    )
+
+
+class Settings(BaseSettings):
+    """All sections; `Settings()` reads the environment. Raises pydantic's ValidationError naming the field."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MEMORY_", env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
+    )
+
+    data_folder: Path = Field(Path(".memory"), description="Where the embedded servers keep their data.")
+    schedule_file: Path | None = Field(None, description="Periodic jobs, as in celerybeat-schedule.example.")
+    database: Database = Database()
+    redis: Redis = Redis()
+    http: Http = Http()
+    record: Record = Record()
+    index: Index = Index()
+    extract: Extract = Extract()
+    finder: Finder = Finder()
+    embedding: Embedding = Embedding()
+    remember: Remember = Remember()
+    recall: Recall = Recall()
+    context: Context = Context()
+    hot: Hot = Hot()
+    log: Log = Log()

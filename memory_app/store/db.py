@@ -1,0 +1,98 @@
+"""Engine and transactions. One place turns driver errors into ours and sets the tenant for row-level security."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from memory_app.errors import StoreUnavailable
+
+_SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+
+_PASSING_STATES = frozenset(
+    {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03"}
+)
+"""SQLSTATEs that pass by themselves: serialization, deadlock, lock or statement time-out, shutdown, too many
+connections, disk full, idle-in-transaction time-out."""
+
+
+def connect(
+    url: str,
+    *,
+    pool_size: int = 8,
+    pool_overflow: int = 8,
+    pool_timeout_seconds: float = 5,
+    connect_timeout_seconds: int = 5,
+    statement_timeout_ms: int = 20_000,
+    lock_timeout_ms: int = 5_000,
+    idle_transaction_timeout_ms: int = 30_000,
+) -> Engine:
+    """An engine; opens nothing yet. Make it after a fork, never before."""
+    engine = create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=pool_overflow,
+        pool_timeout=pool_timeout_seconds,
+        pool_use_lifo=True,
+        pool_recycle=1800,
+        connect_args={
+            "connect_timeout": connect_timeout_seconds,
+            "keepalives": 1,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+            "options": (
+                f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} "
+                f"-c idle_in_transaction_session_timeout={idle_transaction_timeout_ms} -c timezone=UTC"
+            ),
+        },
+    )
+    event.listen(engine, "handle_error", _keep_values_out)
+    return engine
+
+
+def _keep_values_out(context: Any) -> None:
+    """Parameters hold what people said; an exception that is logged must not carry them."""
+    if context.sqlalchemy_exception is not None:
+        context.sqlalchemy_exception.hide_parameters = True
+
+
+@contextmanager
+def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
+    """One transaction in which only rows of ``tenant_id`` exist; None sees no tenant's rows.
+
+    Raises `StoreUnavailable` when the server is away, busy, or the outcome of the commit is unknown.
+    """
+    with translated(), engine.begin() as connection:
+        if tenant_id is not None:
+            connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
+        yield connection
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn driver errors that pass by themselves into `StoreUnavailable`; others stay programming errors."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnavailable("no free database connection; try again", retry_after=1) from error
+    except OperationalError as error:
+        raise StoreUnavailable(
+            f"the database is away or busy ({_state(error)}); try again", retry_after=1
+        ) from error
+    except DBAPIError as error:
+        if error.connection_invalidated or _state(error) in _PASSING_STATES:
+            raise StoreUnavailable(
+                f"the database is away or busy ({_state(error)}); try again", retry_after=1
+            ) from error
+        raise
+
+
+def _state(error: DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or type(error.orig).__name__

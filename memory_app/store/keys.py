@@ -1,0 +1,135 @@
+"""Tenants and API keys. Only a digest of a key is stored; making and revoking them needs the owner's connection."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from memory_app.errors import InvalidInput, NotFound
+
+RIGHTS = ("read", "write", "admin")
+PREFIX = "mem_"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who a credential belongs to. The tenant of everything that follows."""
+
+    key_id: int
+    tenant_id: int
+    tenant: str
+    rights: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key as listed: never the key itself."""
+
+    id: int
+    tenant: str
+    prefix: str
+    rights: tuple[str, ...]
+    label: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+_AUTHENTICATE = text("SELECT key_id, tenant_id, tenant_name, rights FROM authenticate(:digest)")
+_NOTE_USE = text("SELECT note_key_use(:key)")
+_ENSURE_TENANT = text("INSERT INTO tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
+_TENANT = text("SELECT id FROM tenants WHERE name = :name")
+_CREATE = text(
+    """INSERT INTO api_keys (tenant_id, prefix, digest, rights, label, expires_at)
+    VALUES (:tenant, :prefix, :digest, :rights, :label, :expires_at) RETURNING id"""
+)
+_LIST = text(
+    """SELECT k.id, t.name, k.prefix, k.rights, k.label, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+    FROM api_keys k JOIN tenants t ON t.id = k.tenant_id
+    WHERE CAST(:tenant AS text) IS NULL OR t.name = :tenant ORDER BY k.id"""
+)
+_REVOKE = text("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = :key RETURNING id")
+
+
+def new_key() -> str:
+    """A fresh key: prefix, 256 random bits, checksum (so that a mistyped key is told apart without a look-up)."""
+    body = secrets.token_urlsafe(32)
+    return f"{PREFIX}{body}_{_checksum(body)}"
+
+
+def is_well_formed(key: str) -> bool:
+    body, _, checksum = key.removeprefix(PREFIX).rpartition("_")
+    return key.startswith(PREFIX) and bool(body) and secrets.compare_digest(checksum, _checksum(body))
+
+
+def digest(key: str) -> bytes:
+    """SHA-256 of the key; a slow hash adds nothing at 256 bits of entropy."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def authenticate(connection: Connection, key: str) -> Caller | None:
+    """Who holds this key, or None when it is unknown, revoked or expired."""
+    row = connection.execute(_AUTHENTICATE, {"digest": digest(key)}).one_or_none()
+    return None if row is None else Caller(row.key_id, row.tenant_id, row.tenant_name, frozenset(row.rights))
+
+
+def note_use(connection: Connection, key_id: int) -> None:
+    connection.execute(_NOTE_USE, {"key": key_id})
+
+
+def ensure_tenant(connection: Connection, name: str) -> int:
+    """The id of a tenant, made when it is new. Needs the owner's connection."""
+    connection.execute(_ENSURE_TENANT, {"name": name})
+    return int(connection.execute(_TENANT, {"name": name}).scalar_one())
+
+
+def find_tenant(connection: Connection, name: str) -> int | None:
+    return connection.execute(_TENANT, {"name": name}).scalar_one_or_none()
+
+
+def create(
+    connection: Connection,
+    tenant: str,
+    *,
+    rights: Sequence[str] = ("read", "write"),
+    label: str | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[int, str]:
+    """A new key of a tenant (made when new) as (id, key); the key is not stored and cannot be shown again."""
+    unknown = set(rights) - set(RIGHTS)
+    if unknown or not rights:
+        raise InvalidInput(f"rights: choose from {', '.join(RIGHTS)}", field="rights")
+    key = new_key()
+    values = {
+        "tenant": ensure_tenant(connection, tenant),
+        "prefix": key[: len(PREFIX) + 6],
+        "digest": digest(key),
+        "rights": list(rights),
+        "label": label,
+        "expires_at": expires_at,
+    }
+    return int(connection.execute(_CREATE, values).scalar_one()), key
+
+
+def listed(connection: Connection, tenant: str | None) -> tuple[KeyRow, ...]:
+    return tuple(
+        KeyRow(row[0], row[1], row[2], tuple(row[3]), *row[4:])
+        for row in connection.execute(_LIST, {"tenant": tenant})
+    )
+
+
+def revoke(connection: Connection, key_id: int) -> None:
+    """End a key at once (processes that cache it follow within seconds); `NotFound` for an unknown id."""
+    if connection.execute(_REVOKE, {"key": key_id}).one_or_none() is None:
+        raise NotFound(f"key {key_id}: no such key; list them with `memory keys list`", field="key")
+
+
+def _checksum(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"

@@ -1,0 +1,176 @@
+"""Sessions: the gapless sequence, and the lease and fence under which they are extracted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """When accepted turns make a session due for extraction; `NEVER` where extraction is off."""
+
+    after_turns: int
+    idle: timedelta
+    max_age: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSession:
+    """A session whose row is held by this transaction."""
+
+    id: int
+    scope_id: int
+    next_seq: int
+    policy: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A session lent to this worker. ``starts`` counts this start; more than the limit means: park, do not run."""
+
+    session_id: int
+    tenant_id: int
+    scope_id: int
+    fence: int
+    starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """What extraction, context and listings read of a session."""
+
+    id: int
+    scope_id: int
+    name: str
+    next_seq: int
+    extracted_seq: int
+    fence: int
+    failures: int
+    failing_since: datetime | None
+    created_at: datetime
+    last_activity_at: datetime
+    ended_at: datetime | None
+    summary: str | None
+    parked_reason: str | None
+
+
+_COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.failing_since,
+    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason"""
+
+_LOCK = text(
+    """
+    SELECT s.id, s.scope_id, s.next_seq, a.policy
+    FROM agents a
+    JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
+    JOIN scopes c ON c.agent_id = a.id AND c.user_id = u.id
+    JOIN sessions s ON s.scope_id = c.id AND s.name = :session
+    WHERE a.tenant_id = :tenant AND a.name = :agent
+    FOR NO KEY UPDATE OF s
+    """
+)
+_ENSURE = text(
+    "INSERT INTO sessions (tenant_id, scope_id, name) VALUES (:tenant, :scope, :name) ON CONFLICT DO NOTHING"
+)
+_CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease)")
+_DUE = text("SELECT session_id FROM due_sessions(:most)")
+_READ = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.id = :session")
+_FIND = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.name = :name")
+_LIST = text(
+    f"""SELECT {_COLUMNS} FROM sessions s
+    WHERE s.scope_id = :scope AND (CAST(:active AS boolean) IS NULL OR (s.ended_at IS NULL) = :active)
+    ORDER BY s.last_activity_at DESC LIMIT :limit"""
+)
+
+_ADVANCE = text(
+    """
+    UPDATE sessions
+    SET extracted_seq = :to_seq, starts = 0, failures = 0, failing_since = NULL, lease_until = NULL,
+        due_at = CASE WHEN next_seq - 1 > :to_seq THEN now() END,
+        pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
+    WHERE scope_id = :scope AND id = :session AND fence = :fence AND extracted_seq = :from_seq - 1
+    """
+)
+_RELEASE = text(
+    """
+    UPDATE sessions
+    SET lease_until = NULL, starts = 0, due_at = CASE WHEN next_seq - 1 > extracted_seq THEN now() END
+    WHERE scope_id = :scope AND id = :session AND fence = :fence
+    """
+)
+_POSTPONE = text(
+    """
+    UPDATE sessions
+    SET lease_until = NULL, starts = 0, failures = failures + 1,
+        failing_since = coalesce(failing_since, now()), due_at = now() + :wait
+    WHERE scope_id = :scope AND id = :session AND fence = :fence
+    RETURNING failures, failing_since, now() AS now
+    """
+)
+
+
+def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> LockedSession | None:
+    """Hold the session's row until the end of the transaction, so that one caller at a time takes its numbers."""
+    names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user, "session": scope.session}
+    row = connection.execute(_LOCK, names).one_or_none()
+    return None if row is None else LockedSession(row.id, row.scope_id, row.next_seq, dict(row.policy))
+
+
+def ensure_session(connection: Connection, tenant_id: int, scope_id: int, name: str) -> None:
+    """Make the session when it is new."""
+    connection.execute(_ENSURE, {"tenant": tenant_id, "scope": scope_id, "name": name})
+
+
+def claim(connection: Connection, session_id: int, lease: timedelta) -> Claim | None:
+    """Take the session if it is due and free; counts the start. Needs no tenant and commits with its transaction."""
+    row = connection.execute(_CLAIM, {"session": session_id, "lease": lease}).one_or_none()
+    return None if row is None else Claim(session_id, row.tenant_id, row.scope_id, row.fence, row.starts)
+
+
+def due(connection: Connection, *, most: int) -> tuple[int, ...]:
+    """Ids of due, free sessions over all tenants, fair across them."""
+    return tuple(connection.execute(_DUE, {"most": most}).scalars())
+
+
+def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:
+    row = connection.execute(_READ, {"scope": scope_id, "session": session_id}).one_or_none()
+    return None if row is None else SessionRow(*row)
+
+
+def find(connection: Connection, scope_id: int, name: str) -> SessionRow | None:
+    row = connection.execute(_FIND, {"scope": scope_id, "name": name}).one_or_none()
+    return None if row is None else SessionRow(*row)
+
+
+def listed(connection: Connection, scope_id: int, *, active: bool | None, limit: int) -> tuple[SessionRow, ...]:
+    """Sessions of a scope, latest activity first."""
+    rows = connection.execute(_LIST, {"scope": scope_id, "active": active, "limit": limit})
+    return tuple(SessionRow(*row) for row in rows)
+
+
+def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int) -> bool:
+    """Note that turns up to ``to_seq`` took effect and free the session.
+
+    False when another worker holds a newer fence or the session has moved: then the caller must roll back, so that
+    effect and progress stay one.
+    """
+    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
+    return connection.execute(_ADVANCE, {**keys, "from_seq": from_seq, "to_seq": to_seq}).rowcount == 1
+
+
+def release(connection: Connection, claimed: Claim) -> None:
+    """Free a session that had nothing to do."""
+    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
+    connection.execute(_RELEASE, keys)
+
+
+def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> tuple[int, timedelta] | None:
+    """Free the session until ``wait`` has passed; how often and for how long it has been failing."""
+    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence, "wait": wait}
+    row = connection.execute(_POSTPONE, keys).one_or_none()
+    return None if row is None else (row.failures, row.now - row.failing_since)

@@ -1,0 +1,287 @@
+"""Turns: accepted once, in order, never edited; claimed for indexing; read back by id and by session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+from memory_app.domain.records import NewTurn, Role, Stage, Ticket, Turn
+from memory_app.store.sessions import Debounce, LockedSession
+from memory_app.store.vectors import sparse_text, vector_text
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """What an idempotency key was used for before."""
+
+    request_hash: bytes
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTurn:
+    """A turn lent for indexing; ``starts`` counts this start."""
+
+    tenant_id: int
+    scope_id: int
+    id: UUID
+    starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTurn:
+    """What indexing found out about a turn: its vector and the document side of its keyword score."""
+
+    scope_id: int
+    id: UUID
+    embedding: Sequence[float]
+    keywords: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TicketRow:
+    """Everything a ticket answers. ``reason`` says why no memory came of it, ``failed_reason`` why it failed."""
+
+    id: UUID
+    scope_id: int
+    session: str
+    seq: int
+    stage: Stage
+    accepted_at: datetime
+    reason: str | None
+    attempts: int
+    failures: int
+    memory_ids: tuple[UUID, ...]
+
+
+_STAGE = """CASE WHEN t.failed_at IS NOT NULL THEN 'failed'
+         WHEN t.indexed_at IS NULL THEN 'accepted'
+         WHEN t.extracted_at IS NULL THEN 'indexed' ELSE 'extracted' END"""
+
+_KNOWN_KEYS = text(
+    f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {_STAGE} AS stage
+    FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)"""
+)
+
+_ACCEPT = text(
+    """
+    WITH moved AS (
+        UPDATE sessions s
+        SET next_seq = s.next_seq + :n,
+            last_activity_at = now(),
+            ended_at = NULL,
+            pending_since = coalesce(s.pending_since, now()),
+            due_at = CASE
+                WHEN NOT :extracting THEN s.due_at
+                WHEN s.failures > 0 AND s.due_at IS NOT NULL THEN s.due_at
+                WHEN s.next_seq + :n - 1 - s.extracted_seq >= :after_turns THEN least(s.due_at, now())
+                ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
+        WHERE s.scope_id = :scope AND s.id = :session
+    )
+    INSERT INTO turns (tenant_id, scope_id, session_id, seq, role, speaker, text, at, emotional_tone, tools_used,
+                       metadata, idempotency_key, request_hash)
+    SELECT :tenant, :scope, :session, :first_seq + t.place, t.role, t.speaker, t.text, coalesce(t.at, now()),
+           t.tone, ARRAY(SELECT jsonb_array_elements_text(t.tools)), t.metadata, t.key, decode(t.hash, 'hex')
+    FROM jsonb_to_recordset(CAST(:turns AS jsonb)) AS t(
+        place integer, role text, speaker text, text text, at timestamptz, tone text, tools jsonb, metadata jsonb,
+        key text, hash text)
+    ORDER BY t.place
+    RETURNING id, seq
+    """
+)
+
+_CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
+
+_READ = """SELECT t.id, s.name, t.seq, t.role, t.speaker, t.text, t.at
+    FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id """
+_BY_ID = text(_READ + "WHERE t.scope_id = ANY(:scopes) AND t.id = ANY(:ids) ORDER BY t.id")
+_LATEST = text(
+    _READ
+    + """WHERE t.scope_id = :scope AND (CAST(:session AS text) IS NULL OR s.name = :session)
+    ORDER BY t.id DESC LIMIT :limit"""
+)
+_RANGE = text(
+    _READ
+    + """WHERE t.scope_id = :scope AND t.session_id = :session AND t.seq BETWEEN :low AND :high
+      AND t.failed_at IS NULL ORDER BY t.seq"""
+)
+
+_INDEX = text(
+    """
+    UPDATE turns t
+    SET indexed_at = now(), lease_until = NULL, failures = 0, embedding_model = :model,
+        embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec)
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
+                CAST(:keywords AS text[])) AS v(scope_id, id, embedding, keywords)
+    WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
+    RETURNING t.scope_id, t.id
+    """
+)
+_POSTPONE = text(
+    """UPDATE turns SET starts = 0, failures = failures + 1, lease_until = now() + :wait
+    WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND indexed_at IS NULL"""
+)
+_FAIL = text(
+    """UPDATE turns SET failed_at = now(), failed_reason = :reason, lease_until = NULL
+    WHERE scope_id = :scope AND id = ANY(:ids) AND failed_at IS NULL RETURNING id"""
+)
+_EXTRACTED = text(
+    """UPDATE turns t SET extracted_at = now(), reason = v.reason
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:reasons AS text[])) AS v(id, reason)
+    WHERE t.scope_id = :scope AND t.id = v.id"""
+)
+_TICKET = text(
+    f"""
+    SELECT t.id, t.scope_id, s.name, t.seq, {_STAGE} AS stage, t.accepted_at,
+           coalesce(t.failed_reason, t.reason) AS reason, t.starts + t.failures AS attempts, t.failures,
+           ARRAY(SELECT e.memory_id FROM evidence e
+                 WHERE e.turn_scope_id = t.scope_id AND e.turn_id = t.id ORDER BY e.memory_id) AS memory_ids
+    FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
+    WHERE t.id = :id
+    """
+)
+_UNINDEXED = text(
+    _READ
+    + """WHERE t.scope_id = ANY(:scopes) AND t.indexed_at IS NULL AND t.failed_at IS NULL
+    ORDER BY t.id DESC LIMIT :limit"""
+)
+
+
+def known_keys(connection: Connection, tenant_id: int, keys: Sequence[str]) -> dict[str, KnownKey]:
+    """Earlier uses of these idempotency keys by this tenant."""
+    rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "keys": list(keys)})
+    return {
+        row.idempotency_key: KnownKey(bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True))
+        for row in rows
+    }
+
+
+def accept(
+    connection: Connection,
+    tenant_id: int,
+    session: LockedSession,
+    turns: Sequence[tuple[NewTurn, str, bytes | None]],
+    debounce: Debounce | None,
+) -> tuple[tuple[UUID, int], ...]:
+    """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
+
+    The session's row must be locked by this transaction. One statement for any number of turns. ``debounce`` None
+    means that nothing is extracted from this session.
+    """
+    rows = [
+        {
+            "place": place,
+            "role": turn.role.value,
+            "speaker": speaker,
+            "text": turn.text,
+            "at": turn.at.isoformat() if turn.at else None,
+            "tone": turn.emotional_tone,
+            "tools": list(turn.tools_used),
+            "metadata": turn.metadata,
+            "key": turn.idempotency_key,
+            "hash": request_hash.hex() if request_hash else None,
+        }
+        for place, (turn, speaker, request_hash) in enumerate(turns)
+    ]
+    values = {
+        "tenant": tenant_id,
+        "scope": session.scope_id,
+        "session": session.id,
+        "first_seq": session.next_seq,
+        "n": len(rows),
+        "turns": json.dumps(rows, ensure_ascii=False),
+        "extracting": debounce is not None,
+        "after_turns": debounce.after_turns if debounce else 0,
+        "max_age": debounce.max_age if debounce else timedelta(0),
+        "idle": debounce.idle if debounce else timedelta(0),
+    }
+    return tuple((row.id, row.seq) for row in connection.execute(_ACCEPT, values))
+
+
+def claim(connection: Connection, *, batch: int, lease: timedelta) -> tuple[ClaimedTurn, ...]:
+    """Borrow unindexed turns of any session and tenant; counts a start for each."""
+    rows = connection.execute(_CLAIM, {"batch": batch, "lease": lease})
+    return tuple(ClaimedTurn(*row) for row in rows)
+
+
+def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Iterable[UUID]) -> tuple[Turn, ...]:
+    """Turns by id, oldest first; ids outside the scopes are simply absent."""
+    rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
+    return tuple(_turn(row) for row in rows)
+
+
+def latest(connection: Connection, scope_id: int, *, session: str | None, limit: int) -> tuple[Turn, ...]:
+    """The newest turns by acceptance, oldest first."""
+    rows = connection.execute(_LATEST, {"scope": scope_id, "session": session, "limit": limit})
+    return tuple(reversed([_turn(row) for row in rows]))
+
+
+def unindexed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Turn, ...]:
+    """Accepted turns that search cannot find yet, newest first."""
+    rows = connection.execute(_UNINDEXED, {"scopes": list(scope_ids), "limit": limit})
+    return tuple(_turn(row) for row in rows)
+
+
+def between(connection: Connection, scope_id: int, session_id: int, *, low: int, high: int) -> tuple[Turn, ...]:
+    """Turns of a session with ``low`` ≤ seq ≤ ``high`` in order, without those that failed."""
+    values = {"scope": scope_id, "session": session_id, "low": low, "high": high}
+    return tuple(_turn(row) for row in connection.execute(_RANGE, values))
+
+
+def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str) -> set[UUID]:
+    """Write vectors; the ids that were not indexed before, so that a second worker counts nothing twice."""
+    values = {
+        "model": model,
+        "scopes": [turn.scope_id for turn in indexed],
+        "ids": [turn.id for turn in indexed],
+        "embeddings": [vector_text(turn.embedding) for turn in indexed],
+        "keywords": [sparse_text(turn.keywords) for turn in indexed],
+    }
+    return {row.id for row in connection.execute(_INDEX, values)}
+
+
+def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timedelta) -> None:
+    """Give claimed turns back after a handled error; its start is explained, so it no longer counts."""
+    keys = {"scopes": [turn.scope_id for turn in claimed], "ids": [turn.id for turn in claimed]}
+    connection.execute(_POSTPONE, {**keys, "wait": wait})
+
+
+def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str) -> tuple[UUID, ...]:
+    """Set turns aside with a reason; the ids that were not failed before."""
+    rows = connection.execute(_FAIL, {"scope": scope_id, "ids": list(ids), "reason": reason})
+    return tuple(row.id for row in rows)
+
+
+def mark_extracted(connection: Connection, scope_id: int, reasons: dict[UUID, str | None]) -> None:
+    """Note that extraction is through with these turns, and why where nothing came of one."""
+    values = {"scope": scope_id, "ids": list(reasons), "reasons": list(reasons.values())}
+    connection.execute(_EXTRACTED, values)
+
+
+def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:
+    """The state of one turn of this tenant."""
+    row = connection.execute(_TICKET, {"id": turn_id}).one_or_none()
+    if row is None:
+        return None
+    return TicketRow(
+        row.id,
+        row.scope_id,
+        row.name,
+        row.seq,
+        Stage(row.stage),
+        row.accepted_at,
+        row.reason,
+        row.attempts,
+        row.failures,
+        tuple(row.memory_ids),
+    )
+
+
+def _turn(row: Row[Any]) -> Turn:
+    return Turn(row.id, row.name, row.seq, Role(row.role), row.speaker, row.text, row.at)

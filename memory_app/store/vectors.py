@@ -1,0 +1,21 @@
+"""How vectors travel to Postgres: as pgvector's text form, which one `unnest` turns into many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+TERM_SPACE = 1_000_000_000
+"""Dimensions of a keyword vector: term ids are hashes below this number (pgvector's limit for sparsevec)."""
+
+
+def vector_text(vector: Sequence[float] | np.ndarray) -> str:
+    """``[0.1,…]`` in half precision, the form of ``halfvec``."""
+    return str(np.asarray(vector, dtype=np.float16).tolist())
+
+
+def sparse_text(weights: dict[int, float]) -> str:
+    """``{term:weight,…}/dimensions``, the form of ``sparsevec``; ids count from 1."""
+    inside = ",".join(f"{term}:{weight:.5g}" for term, weight in sorted(weights.items()))
+    return f"{{{inside}}}/{TERM_SPACE}"

@@ -1,0 +1,160 @@
+-- Who may do what. Two roles, no superuser needed afterwards:
+--   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
+--   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
+-- Roles belong to the cluster, so both may exist already.
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_app') THEN
+        CREATE ROLE memory_app LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_finder') THEN
+        CREATE ROLE memory_finder NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;  -- another database of this cluster is being migrated at the same moment
+END
+$$;
+
+GRANT memory_finder TO CURRENT_USER;
+GRANT USAGE ON SCHEMA public TO memory_app;
+GRANT USAGE, CREATE ON SCHEMA public TO memory_finder;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO memory_app;
+REVOKE INSERT, UPDATE, DELETE ON tenants FROM memory_app;
+REVOKE INSERT, UPDATE, DELETE ON api_keys FROM memory_app;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO memory_app;
+
+-- The tenant of the transaction, or NULL, which matches no row. Evaluated once per statement (sub-select).
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT table_name FROM information_schema.columns
+        WHERE table_schema = 'public' AND column_name = 'tenant_id'
+    LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        EXECUTE format(
+            'CREATE POLICY tenant ON %I USING (tenant_id = (SELECT nullif(current_setting(''memory.tenant'', true), '''')::bigint))',
+            name
+        );
+    END LOOP;
+END
+$$;
+
+ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
+ALTER TABLE tenants FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON tenants USING (id = (SELECT nullif(current_setting('memory.tenant', true), '')::bigint));
+
+-- The operator (whoever migrates) creates tenants and keys.
+CREATE POLICY operator ON tenants TO CURRENT_USER USING (true) WITH CHECK (true);
+CREATE POLICY operator ON api_keys TO CURRENT_USER USING (true) WITH CHECK (true);
+
+-- The finder sees what it needs to say "look there", and moves leases and counters only.
+GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, failed_at, lease_until, starts, accepted_at)
+    ON turns TO memory_finder;
+GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
+GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq)
+    ON sessions TO memory_finder;
+GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
+GRANT SELECT ON api_keys TO memory_finder;
+GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
+GRANT SELECT (id, name) ON tenants TO memory_finder;
+CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
+CREATE POLICY finder ON sessions TO memory_finder USING (true) WITH CHECK (true);
+CREATE POLICY finder ON api_keys TO memory_finder USING (true) WITH CHECK (true);
+CREATE POLICY finder ON tenants TO memory_finder USING (true);
+
+SET ROLE memory_finder;
+
+-- Whose key is this? No row for an unknown, revoked or expired one.
+CREATE FUNCTION authenticate(key_digest bytea)
+RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT k.id, k.tenant_id, t.name, k.rights
+    FROM public.api_keys k JOIN public.tenants t ON t.id = k.tenant_id
+    WHERE k.digest = key_digest
+      AND k.revoked_at IS NULL
+      AND (k.expires_at IS NULL OR k.expires_at > now())
+$$;
+
+-- Note that a key was used; at most once a minute, so that reading does not become writing.
+CREATE FUNCTION note_key_use(used_key_id bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    UPDATE public.api_keys SET last_used_at = now()
+    WHERE id = used_key_id AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+$$;
+
+-- Lend up to `batch` unindexed turns of any session for `lease`. A start is counted before the work, because nothing
+-- runs after SIGKILL: a turn that was started and never explained is lent alone, so that it can only kill itself.
+CREATE FUNCTION claim_turns(batch integer, lease interval)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, id uuid, starts smallint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
+        FROM (
+            SELECT d.scope_id, d.id FROM public.turns d
+            WHERE d.indexed_at IS NULL AND d.failed_at IS NULL AND d.starts > 0 AND d.lease_until <= now()
+            ORDER BY d.id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) due
+        WHERE t.scope_id = due.scope_id AND t.id = due.id
+        RETURNING t.tenant_id, t.scope_id, t.id, t.starts;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+        UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
+        FROM (
+            SELECT d.scope_id, d.id FROM public.turns d
+            WHERE d.indexed_at IS NULL AND d.failed_at IS NULL AND d.starts = 0
+              AND (d.lease_until IS NULL OR d.lease_until <= now())
+            ORDER BY d.id LIMIT batch FOR UPDATE SKIP LOCKED
+        ) due
+        WHERE t.scope_id = due.scope_id AND t.id = due.id
+        RETURNING t.tenant_id, t.scope_id, t.id, t.starts;
+END
+$$;
+
+-- Lend one session for extraction if it is due and free. The fence grows with every claim; a commit whose fence is
+-- older finds no row to move and takes nothing with it.
+CREATE FUNCTION claim_session(wanted bigint, lease interval)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, fence bigint, starts integer)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    UPDATE public.sessions s
+    SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease
+    WHERE s.id = wanted AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+    RETURNING s.tenant_id, s.scope_id, s.fence, s.starts
+$$;
+
+-- Ids of sessions that are due and free, taken in turn across tenants so that a busy one cannot starve the others.
+CREATE FUNCTION due_sessions(most integer) RETURNS TABLE (session_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT due.id FROM (
+        SELECT s.id, s.due_at, row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
+        FROM public.sessions s
+        WHERE s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+    ) due
+    ORDER BY due.place, due.due_at LIMIT most
+$$;
+
+-- How far behind the pipe is, over all tenants and without naming any.
+CREATE FUNCTION pipeline_state()
+RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
+               due_sessions bigint, oldest_due_seconds double precision)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT t.*, s.* FROM
+        (SELECT count(*), count(*) FILTER (WHERE lease_until IS NULL OR lease_until <= now()),
+                coalesce(extract(epoch FROM now() - min(accepted_at)), 0)::double precision
+         FROM public.turns WHERE indexed_at IS NULL AND failed_at IS NULL) t,
+        (SELECT count(*), coalesce(extract(epoch FROM now() - min(due_at)), 0)::double precision
+         FROM public.sessions WHERE due_at <= now()) s
+$$;
+
+RESET ROLE;
+
+REVOKE ALL ON FUNCTION authenticate, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state TO memory_app;
+REVOKE CREATE ON SCHEMA public FROM memory_finder;
