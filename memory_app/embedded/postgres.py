@@ -130,9 +130,10 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
     }
     options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
     seconds = str(int(lifetime.START_SECONDS))
-    command = [str(programs / "pg_ctl"), "start", "-s", "-w", "-t", seconds, "-o", options]
-    command += ["-D", str(cluster(folder).resolve())]
-    place.run(command, log=folder / "postgres.log", lock=lock, user=user)
+    # "." as pg_ctl puts the folder between double quotes into a shell command, whatever is in its name.
+    command = [str(programs / "pg_ctl"), "start", "-s", "-w", "-t", seconds, "-o", options, "-D", "."]
+    log = folder / "postgres.log"
+    place.run(command, log=log, lock=lock, user=user, cwd=cluster(folder).resolve())
 
 
 def _check_cluster(path: Path) -> None:
