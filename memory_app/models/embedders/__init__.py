@@ -1,0 +1,32 @@
+"""Texts to vectors. An embedder is anything with the shape of `Embedder`; `make_embedder` knows them by name.
+
+Every embedder keeps the promises of one contract suite: unit vectors, the same in every run and in every
+batch, and a finite unit vector even for a text without content.
+"""
+
+from memory_app.models.embedders.cached import Cached
+from memory_app.models.embedders.embedder import (
+    THRESHOLDS,
+    Embedder,
+    Thresholds,
+    checked,
+    thresholds_of,
+    verified,
+)
+from memory_app.models.embedders.factory import EMBEDDERS, make_embedder
+from memory_app.models.embedders.hashing import HashEmbedder
+from memory_app.models.embedders.word_llama import WordLlamaEmbedder
+
+__all__ = [
+    "EMBEDDERS",
+    "THRESHOLDS",
+    "Cached",
+    "Embedder",
+    "HashEmbedder",
+    "Thresholds",
+    "WordLlamaEmbedder",
+    "checked",
+    "make_embedder",
+    "thresholds_of",
+    "verified",
+]
