@@ -5,7 +5,8 @@ Unknown names are errors, so that a misspelt switch is never taken for the defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
@@ -15,6 +16,13 @@ from memory_app.errors import InvalidInput
 
 RELATION_LIMIT = 80
 """Longest name of a relation, in characters."""
+
+RELATIONS_LIMIT = 100
+"""Most relations an agent may declare single-valued."""
+
+WEIGHT_LIMIT = 10.0
+
+_RELATION = re.compile(r"[^\W\d_]\w*(?::\w+)?")
 
 
 class ExtractionMode(StrEnum):
@@ -40,7 +48,7 @@ class Policy:
     strict: bool = False
     """On: a turn that cannot be extracted stops its session instead of leaving a visible gap."""
     preset: str | None = None
-    weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Overrides of the preset's weights, by signal."""
     single_valued_relations: tuple[str, ...] = ()
     """Relations that hold one object at a time for this agent, beside the product's own table."""
@@ -52,7 +60,12 @@ class Policy:
 
     def as_dict(self) -> dict[str, object]:
         """The policy as JSON; `parse_policy` of it is equal to this one."""
-        raise NotImplementedError
+        return {
+            **{f.name: getattr(self, f.name) for f in fields(self)},
+            "extraction": self.extraction.value,
+            "weights": dict(self.weights),
+            "single_valued_relations": list(self.single_valued_relations),
+        }
 
 
 def parse_policy(given: Mapping[str, object]) -> Policy:
@@ -60,4 +73,99 @@ def parse_policy(given: Mapping[str, object]) -> Policy:
 
     Raises `InvalidInput` whose field is ``policy.<name>`` for an unknown name or a value that does not fit.
     """
-    raise NotImplementedError
+    if not isinstance(given, Mapping):
+        raise InvalidInput("policy: a JSON object is needed", field="policy")
+    parsed: dict[str, object] = {}
+    for name, value in given.items():
+        path = f"policy.{name}"
+        parser = _PARSERS.get(name)
+        if parser is None:
+            raise InvalidInput(f"{path}: unknown field; one of {', '.join(_PARSERS)}", field=path)
+        parsed[name] = parser(value, path)
+    return Policy(**parsed)  # type: ignore[arg-type]
+
+
+def _extraction(value: object, path: str) -> ExtractionMode:
+    if not isinstance(value, str) or value not in set(ExtractionMode):
+        raise InvalidInput(f"{path}: one of {', '.join(ExtractionMode)}", field=path)
+    return ExtractionMode(value)
+
+
+def _switch(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{path}: true or false", field=path)
+    return value
+
+
+def _preset(value: object, path: str) -> str | None:
+    if value is None or (isinstance(value, str) and value in PRESETS):
+        return value
+    raise InvalidInput(f"{path}: unknown preset; one of {', '.join(PRESETS)}", field=path)
+
+
+def _weights(value: object, path: str) -> Mapping[str, float]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{path}: an object of numbers by signal", field=path)
+    weights = {}
+    for name, weight in value.items():
+        inner = f"{path}.{name}"
+        if name not in SIGNAL_NAMES:
+            raise InvalidInput(f"{inner}: unknown signal; one of {', '.join(SIGNAL_NAMES)}", field=inner)
+        number = _number(weight, inner, least=0, most=WEIGHT_LIMIT)
+        if number is not None:
+            weights[str(name)] = number
+    return MappingProxyType(weights)
+
+
+def _relations(value: object, path: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or len(value) > RELATIONS_LIMIT:
+        raise InvalidInput(f"{path}: a list of at most {RELATIONS_LIMIT} names", field=path)
+    for place, name in enumerate(value):
+        if not isinstance(name, str) or len(name) > RELATION_LIMIT or not _RELATION.fullmatch(name):
+            inner = f"{path}[{place}]"
+            raise InvalidInput(f"{inner}: a relation is a snake case name such as lives_in", field=inner)
+    return tuple(dict.fromkeys(value))
+
+
+def _whole(*, least: int) -> Callable[[object, str], int | None]:
+    def parse(value: object, path: str) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+            raise InvalidInput(f"{path}: a whole number, {least} or more, or null", field=path)
+        return value
+
+    return parse
+
+
+def _seconds(value: object, path: str) -> float | None:
+    return _number(value, path, least=0, most=10 * 365 * 86_400)
+
+
+def _number(value: object, path: str, *, least: float, most: float) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"{path}: a number or null", field=path)
+    if not least <= value <= most:
+        raise InvalidInput(f"{path}: between {least:g} and {most:g}", field=path)
+    return float(value)
+
+
+_PARSERS: dict[str, Callable[[object, str], object]] = {
+    "extraction": _extraction,
+    "memory": _switch,
+    "daily_logs": _switch,
+    "entity_extraction": _switch,
+    "fact_curation": _switch,
+    "query_graph": _switch,
+    "strict": _switch,
+    "preset": _preset,
+    "weights": _weights,
+    "single_valued_relations": _relations,
+    "after_turns": _whole(least=1),
+    "idle_seconds": _seconds,
+    "max_age_seconds": _seconds,
+    "max_memories": _whole(least=1),
+    "max_links": _whole(least=0),
+}
