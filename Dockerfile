@@ -1,0 +1,21 @@
+# One image for the API, the workers and everything else: the command says which.
+
+FROM python:3.13-slim AS build
+# A compiler, as wordllama has no wheel for some processors.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+RUN python -m venv /opt/memory
+COPY requirements-server.lock .
+RUN /opt/memory/bin/pip install --no-cache-dir --require-hashes -r requirements-server.lock
+COPY . .
+RUN /opt/memory/bin/pip install --no-cache-dir --no-deps .
+
+FROM python:3.13-slim
+COPY --from=build /opt/memory /opt/memory
+ENV PATH=/opt/memory/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin memory
+USER 10001
+WORKDIR /tmp
+EXPOSE 8321
+ENTRYPOINT ["memory"]
+CMD ["--help"]

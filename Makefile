@@ -1,0 +1,62 @@
+# Everything runs in .venv, which the first target makes from the locked requirements.
+# Another Python: make PYTHON=python3.13 …   Fewer tests: make test PYTEST_ARGS='-k recall'
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_ARGS ?= -n 2 --dist loadfile
+SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(if $(shell $(name) -c '$(SUITABLE)' 2>/dev/null && echo yes),$(name))))
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format lock faults bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Play a conversation through real servers and workers, and show what is remembered
+	$(BIN)/memory demo
+
+test: lint types ## Check style and types, and run all tests
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## Check types
+	$(BIN)/mypy
+
+format: $(READY) ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+faults: $(READY) ## Kill, freeze and cut things while the system works
+	$(BIN)/pytest tests/faults -m faults
+
+bench: $(READY) ## Measure latency and throughput; writes out-*.json
+	$(BIN)/memory bench latency --memories 10000 --other-users 10 --json out-latency.json
+	$(BIN)/memory bench throughput --turns 10000 --sessions 100 --json out-throughput.json
+
+# uv only here: it resolves for all systems and Python versions at once, which pip cannot.
+COMPILE = $(BIN)/uv --quiet pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+lock: $(READY) ## Take the newest allowed versions into the requirements locks
+	$(BIN)/pip install --quiet uv
+	$(COMPILE) --all-extras --output-file requirements.lock
+	$(COMPILE) --output-file requirements-server.lock
+
+clean: ## Remove caches and what was built, not the data
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis out*.json
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml
+	@test -n '$(PYTHON)' && $(PYTHON) -c '$(SUITABLE)' \
+		|| { echo 'Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python3' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --editable .
+	@touch $@
