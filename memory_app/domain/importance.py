@@ -1,0 +1,43 @@
+"""Numbers from outside, brought into the range that is stored.
+
+Nothing is rejected silently: whatever was changed is said in a note, which the answer to the caller carries.
+"""
+
+from __future__ import annotations
+
+import math
+
+LOWEST, HIGHEST = 1, 10
+
+_COARSE = {0: 2, 1: 5, 2: 7, 3: 9}
+"""Callers that rate 0–3 mean the whole range by it, so their steps are spread over 1–10."""
+
+
+def stored_importance(value: float | None, default: int) -> tuple[int, str | None]:
+    """The importance to store (1–10), and a note when it is not what the caller gave.
+
+    None takes ``default`` without a note. 0–3 count as the coarse scale; the rest is rounded and clamped.
+    """
+    if value is None:
+        return default, None
+    if math.isnan(value):
+        return default, f"importance is not a number, stored as {default}"
+    stored = _on_scale(value)
+    return stored, None if stored == value else f"importance {value:g} stored as {stored}"
+
+
+def _on_scale(value: float) -> int:
+    if not LOWEST - 1 <= value <= HIGHEST:
+        return LOWEST if value < LOWEST else HIGHEST
+    rounded = math.floor(value + 0.5)
+    return _COARSE.get(rounded, rounded)
+
+
+def clamped(
+    value: float, *, low: float = 0.0, high: float = 1.0, name: str = "value"
+) -> tuple[float, str | None]:
+    """``value`` inside ``low`` to ``high``, and a note when it had to be moved. What is no number becomes ``low``."""
+    if math.isnan(value):
+        return low, f"{name} is not a number, stored as {low:g}"
+    stored = min(max(float(value), low), high)
+    return stored, None if stored == value else f"{name} {value:g} stored as {stored:g}"
