@@ -1,6 +1,6 @@
 """The ten sections of the context window, as one table: order, heading, share of the budget, most rows.
 
-The order is the order in the text. Shares add up to 1; what a section leaves unused flows on to the later ones.
+The order is the order in the text. Shares add up to 1; what a section leaves flows on to the later ones.
 """
 
 from __future__ import annotations

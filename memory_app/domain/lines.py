@@ -1,0 +1,159 @@
+"""Each section's lines, strongest first: what stands around the quoted text, and whose ids it shows.
+
+A line is one row. Nothing is chosen or cut here; `sections` does that against the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
+from memory_app.domain.quote import quoted, quoted_label, shortened
+from memory_app.domain.records import Memory, Tier, Turn
+
+SHORT_CHARS = 400
+"""A text up to this long is shown whole or not at all; a longer one may be cut to it."""
+
+LINKED_LIMIT = 8
+"""Most entities named beside a card's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a section: ``text`` as it was said, between a ``head`` and a ``tail`` of ours."""
+
+    head: str
+    text: str
+    tail: str = ""
+    ids: tuple[str, ...] = ()
+    turn: Turn | None = None
+
+    def shown(self, chars: int) -> str:
+        """The line with at most ``chars`` characters of its text."""
+        return f"{self.head}{quoted(shortened(self.text, chars))}{self.tail}"
+
+
+def section_lines(parts: ContextParts, now: datetime) -> dict[str, tuple[Line, ...]]:
+    """Lines by section name. In the session the first says how long it has been going."""
+    return {
+        "core": _memory_lines(parts.core),
+        "expression": _expression_lines(parts.expression),
+        "relationship": _memory_lines(parts.anchors),
+        "vocabulary": tuple(Line("- ", reference) for reference in parts.vocabulary),
+        "insights": _memory_lines(parts.artifacts),
+        "identity": _memory_lines(parts.identity),
+        "entities": tuple(_card_line(card) for card in parts.cards),
+        "memories": tuple(_row_line(row, parts.zone) for row in parts.rows),
+        "narrative": _narrative_lines(parts),
+        "session": _session_lines(parts.session, parts.zone, now) if parts.session else (),
+    }
+
+
+def short_id(id: object) -> str:
+    """The last eight digits of a memory's or turn's id, its random end; an entity's key whole.
+
+    A whole id costs a model about 35 tokens; this one suffices to tell the rows of a window apart.
+    """
+    name = str(id)
+    return quoted((name if ":" in name else name[-8:]).replace('"', ""))
+
+
+def span(length: timedelta) -> str:
+    """``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
+    minutes = max(int(length.total_seconds()) // 60, 0)
+    counts = (("day", minutes // 1440), ("hour", minutes // 60 % 24), ("minute", minutes % 60))
+    first = next((place for place, (_, count) in enumerate(counts) if count), None)
+    if first is None:
+        return "less than a minute"
+    return " ".join(
+        f"{count} {unit}{'' if count == 1 else 's'}" for unit, count in counts[first : first + 2] if count
+    )
+
+
+def _memory_lines(memories: Iterable[Memory], title: str = "") -> tuple[Line, ...]:
+    return tuple(
+        Line(f"- {title}", memory.text, tail=_relation_tail(memory), ids=(str(memory.id),))
+        for memory in memories
+    )
+
+
+def _relation_tail(memory: Memory) -> str:
+    context = memory.relational_context
+    if context is None:
+        return ""
+    remarks = [f"bond {context.bond_strength:.1f}"] if context.bond_strength is not None else []
+    for name, texts in (("values", context.user_values), ("struggles", context.user_struggles)):
+        if texts:
+            remarks.append(f"{name}: {', '.join(quoted_label(text) for text in texts[:3])}")
+    return f" ({'; '.join(remarks)})" if remarks else ""
+
+
+def _expression_lines(part: ExpressionPart) -> tuple[Line, ...]:
+    persona = tuple(Line("", line) for line in part.persona.splitlines() if line.strip())
+    return (
+        persona
+        + _mood_lines(part)
+        + _memory_lines(part.tuning)
+        + _memory_lines(part.values, "Value being explored: ")
+    )
+
+
+def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:
+    remarks = []
+    if part.mood is not None:
+        remarks.append(f"{part.mood.valence} ({part.mood.intensity:.1f})")
+    if part.last_tone:
+        remarks.append(f"last tone {part.last_tone}")
+    return (Line("Mood: ", ", ".join(remarks)),) if remarks else ()
+
+
+def _card_line(card: Card) -> Line:
+    statements = "; ".join(text for text in (card.summary, *card.facts) if text)
+    linked = (
+        f" (linked: {', '.join(quoted_label(label) for label in card.linked[:LINKED_LIMIT])})"
+        if card.linked
+        else ""
+    )
+    head = f"- {quoted_label(card.label)} ({quoted_label(card.type)}){': ' if statements else ''}"
+    return Line(head, statements, tail=linked, ids=(card.key,))
+
+
+def _row_line(row: Row, zone: tzinfo) -> Line:
+    pending = "" if row.indexed else ' indexed="no"'
+    head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{pending}>'
+    if row.tier is Tier.DAILY_LOGS:
+        head += _log_head(row.at, row.speaker, zone)
+    return Line(head, row.text, tail="</memory>", ids=(str(row.id),))
+
+
+def _narrative_lines(parts: ContextParts) -> tuple[Line, ...]:
+    if not parts.narrative.strip():
+        return ()
+    return (Line("", parts.narrative, ids=tuple(str(id) for id in parts.narrative_ids)),)
+
+
+def _session_lines(session: SessionPart, zone: tzinfo, now: datetime) -> tuple[Line, ...]:
+    head = f'Session "{quoted_label(session.name)}": '
+    head += f"{span(now - session.started_at)} so far." if session.started_at else "just begun."
+    if session.last_interaction_at:
+        head += f" Last interaction before it: {span(now - session.last_interaction_at)} ago."
+    turns = (
+        Line(_log_head(turn.at, turn.speaker, zone), turn.text, ids=(str(turn.id),), turn=turn)
+        for turn in reversed(session.turns)
+    )
+    return (Line(head, ""), *turns)
+
+
+def _log_head(at: datetime | None, speaker: str | None, zone: tzinfo) -> str:
+    when = f"[{_local(at, zone)}] " if at else ""
+    return f"{when}{quoted_label(speaker)}: " if speaker else when
+
+
+def _local(at: datetime, zone: tzinfo) -> str:
+    try:
+        local = at.astimezone(zone)
+    except OverflowError:  # the first or last day a calendar can hold
+        local = at
+    return local.isoformat(sep=" ", timespec="minutes")[:16]

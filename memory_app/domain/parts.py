@@ -1,0 +1,91 @@
+"""What a context window is made of, as the services gather it: records only, each part strongest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from uuid import UUID
+
+from memory_app.domain.records import EmotionalState, Memory, Tier, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionPart:
+    """How to speak now: the persona's text, memories that tune it, values explored, and the mood."""
+
+    persona: str = ""
+    tuning: tuple[Memory, ...] = ()
+    values: tuple[Memory, ...] = ()
+    mood: EmotionalState | None = None
+    last_tone: str | None = None
+    """Emotional tone of the last interaction, as the producer named it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An entity: ``key`` is ``type:slug``, ``linked`` are labels of entities beside it."""
+
+    key: str
+    label: str
+    type: str
+    summary: str = ""
+    facts: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One recalled row. ``id`` is a memory's or turn's, or an entity's key.
+
+    ``at`` and ``speaker`` are shown for daily logs. Not ``indexed``: just accepted, found without the index.
+    """
+
+    id: UUID | str
+    tier: Tier
+    text: str
+    at: datetime | None = None
+    speaker: str | None = None
+    score: float = 0.0
+    indexed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPart:
+    """The conversation going on. ``turns`` are the latest, oldest first.
+
+    ``last_interaction_at`` is the user's last turn before this session; None when there was none.
+    """
+
+    name: str
+    started_at: datetime | None = None
+    last_interaction_at: datetime | None = None
+    turns: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextParts:
+    """What a window is made of; each part strongest first. An absent part is empty."""
+
+    core: tuple[Memory, ...] = ()
+    expression: ExpressionPart = ExpressionPart()
+    anchors: tuple[Memory, ...] = ()
+    vocabulary: tuple[str, ...] = ()
+    artifacts: tuple[Memory, ...] = ()
+    identity: tuple[Memory, ...] = ()
+    cards: tuple[Card, ...] = ()
+    rows: tuple[Row, ...] = ()
+    narrative: str = ""
+    narrative_ids: tuple[UUID, ...] = ()
+    session: SessionPart | None = None
+    zone: tzinfo = UTC
+    """The user's time zone; every time is shown in it."""
+    degraded: tuple[str, ...] = ()
+    """Names of what could not be read in time; passed on."""
+
+
+def shared_vocabulary(memories: Sequence[Memory]) -> tuple[str, ...]:
+    """Shared references of ``memories``, in order, each once (case does not count)."""
+    contexts = (memory.relational_context for memory in memories)
+    references = [reference for context in contexts if context for reference in context.shared_references]
+    return tuple({reference.casefold(): reference for reference in reversed(references)}.values())[::-1]

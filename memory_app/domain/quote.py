@@ -1,0 +1,83 @@
+"""Text from outside, rendered as one line of data that can neither open nor close a block.
+
+What people and tools said is shown to a model between headings and tags of ours. Quoting spells out the few
+characters that could be taken for such a mark, as entities, so that the text stays readable. Nothing here
+judges whether a text is malicious: every text gets the same treatment.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from memory_app.domain.layout import LAYOUT
+
+LINE_BREAK = " / "
+"""Stands for a line break, as when verse is quoted in prose; one token with most models."""
+
+LABEL_LIMIT = 80
+"""Longest name of a speaker, session or entity shown, in characters."""
+
+ELLIPSIS = "…"
+
+_BREAK = re.compile(r"[ \t]*(?:\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])\s*")
+_SPACE = re.compile(r"[^\S\n]+")
+_INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters, except tab and line ends
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # zero width and direction overrides
+    "\ufeff\ufff9-\ufffb\ud800-\udfff"  # byte order mark, annotations, lone surrogates
+    "\U000e0000-\U000e0fff"  # tags and supplementary selectors: letters nobody sees
+    "]"
+)
+_OWN_ENTITY = re.compile(r"&(?=(?:amp|lt|gt|#91|#93|#58|#96|#126);)", re.IGNORECASE)
+_ANGLE = str.maketrans(dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;"))
+_BRACKETED = re.compile(r"[\[［【〔]([^\[\]［］【】〔〕\n]{1,80})[\]］】〕]")
+_HEADINGS = tuple(place.title.replace(" ", "") for place in LAYOUT)
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_ROLE = re.compile(
+    r"^([^\w\n]{0,8}(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
+    r"(?: prompt| message)?[^\w\n]{0,3}?)[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def quoted(text: str) -> str:
+    """``text`` on one line, with everything that could pass for a mark of ours spelled out.
+
+    Line breaks become `LINE_BREAK`; control, direction and other invisible characters are removed; angle
+    brackets, headings in square brackets, code fences and a role at the start of a line become entities.
+    """
+    visible = _SPACE.sub(" ", _BREAK.sub("\n", _INVISIBLE.sub("", text))).strip()
+    escaped = _OWN_ENTITY.sub("&amp;", visible).translate(_ANGLE)
+    escaped = _BRACKETED.sub(_escape_heading, escaped)
+    escaped = _FENCE.sub(_escape_fence, escaped)
+    return _ROLE.sub(r"\1&#58;", escaped).replace("\n", LINE_BREAK)
+
+
+def quoted_label(text: str) -> str:
+    """A name: `quoted`, without brackets, double quotes and colons, at most `LABEL_LIMIT` characters."""
+    plain = re.sub(r'[\[\]{}"：:]+', " ", _INVISIBLE.sub("", text))
+    return quoted(shortened(" ".join(plain.split()), LABEL_LIMIT))
+
+
+def shortened(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, cut at a space where one is near; not yet quoted."""
+    if len(text) <= limit:
+        return text
+    head = text[: max(limit - 1, 0)]
+    space = head.rfind(" ", len(head) * 3 // 4)
+    return (head[:space] if space > 0 else head).rstrip() + ELLIPSIS
+
+
+def _escape_heading(bracketed: re.Match[str]) -> str:
+    letters = "".join(c for c in unicodedata.normalize("NFKC", bracketed[1]) if c.isalpha())
+    shouted = len(letters) >= 3 and letters.isupper()
+    if not shouted and not any(heading in letters.upper() for heading in _HEADINGS):
+        return bracketed[0]
+    return f"&#91;{bracketed[1]}&#93;"
+
+
+def _escape_fence(run: re.Match[str]) -> str:
+    code = f"&#{ord(run[0][0])};"
+    return "".join(code if place % 3 == 0 else mark for place, mark in enumerate(run[0]))
