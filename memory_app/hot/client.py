@@ -1,0 +1,159 @@
+"""The connection to Redis, and what happens when there is none.
+
+A call either answers within the time-out or raises `HotUnavailable`; nothing is tried twice. After a failure
+the whole process leaves Redis alone for a few seconds, then one call tries: a dead Redis costs one time-out
+per pause, not one per request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib import resources
+from threading import Lock
+from typing import Any
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.commands.core import Script
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+from memory_app.errors import Misconfigured, Transient
+from memory_app.hot import keys
+from memory_app.hot.keys import Key
+
+PAUSE_SECONDS = 3.0
+"""How long Redis is left alone after it did not answer."""
+
+HEALTH_CHECK_SECONDS = 10
+"""A connection idle for longer is tried before it is used; half-open ones are found this way."""
+
+
+class HotUnavailable(Transient):
+    """Redis is away, slow, full or refuses. Hot memory is left out; nothing is lost."""
+
+    kind = "hot_unavailable"
+
+
+class Outage:
+    """Whether this process leaves Redis alone at the moment. Safe between threads."""
+
+    def __init__(
+        self, *, pause_seconds: float = PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._pause = pause_seconds
+        self._clock = clock
+        self._until: float | None = None
+        self._lock = Lock()
+
+    def admit(self) -> None:
+        """Return to let the call try; `HotUnavailable` during a pause. After it, lets one call through."""
+        with self._lock:
+            now = self._clock()
+            if self._until is None:
+                return
+            if now < self._until:
+                raise HotUnavailable(
+                    "Redis did not answer a moment ago; hot memory is left out", retry_after=self._until - now
+                )
+            self._until = now + self._pause
+
+    def failed(self) -> None:
+        with self._lock:
+            self._until = self._clock() + self._pause
+
+    def answered(self) -> None:
+        self._until = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """Hot memory of one process; shared between threads, never across a fork. Made by `connect`."""
+
+    redis: Redis = field(repr=False)
+    prefix: str
+    stream_turns: int
+    stream_life: timedelta
+    context_life: timedelta
+    scripts: Mapping[str, Script] = field(repr=False)
+    outage: Outage = field(default_factory=Outage, repr=False)
+
+    def scope_key(self, key: Key, scope_id: int) -> str:
+        return keys.scope_key(self.prefix, key, scope_id)
+
+    def named_key(self, key: Key, name: str) -> str:
+        return keys.named_key(self.prefix, key, name)
+
+    @contextmanager
+    def calling(self) -> Iterator[Redis]:
+        """Around each use of Redis: every failure of it leaves as `HotUnavailable`."""
+        self.outage.admit()
+        try:
+            yield self.redis
+        except (RedisConnectionError, RedisTimeoutError) as error:
+            self.outage.failed()
+            raise HotUnavailable(f"Redis did not answer ({type(error).__name__})") from error
+        except RedisError as error:
+            self.outage.answered()
+            raise HotUnavailable(f"Redis refused ({type(error).__name__})") from error
+        self.outage.answered()
+
+    def run(self, script: str, names: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
+        """Run ``lua/<script>.lua`` on the keys ``names``. Raises `HotUnavailable`."""
+        with self.calling():
+            return self.scripts[script](keys=list(names), args=list(arguments))
+
+    def ping(self) -> None:
+        """Return if Redis answers; raises `HotUnavailable`."""
+        with self.calling() as redis:
+            redis.ping()
+
+    def close(self) -> None:
+        self.redis.close()
+
+
+def connect(
+    url: str,
+    *,
+    prefix: str = "memory:",
+    timeout_seconds: float = 1.0,
+    stream_turns: int = 50,
+    stream_life: timedelta = keys.STREAM.life,
+    context_life: timedelta = keys.CONTEXT.life,
+) -> Hot:
+    """Hot memory at ``url``; opens no connection yet, Redis may be away. `Misconfigured` for a bad URL.
+
+    ``timeout_seconds`` bounds the connecting and each answer. ``stream_turns`` are kept for ``stream_life``.
+    """
+    try:
+        redis = Redis.from_url(
+            url,
+            socket_timeout=timeout_seconds,
+            socket_connect_timeout=timeout_seconds,
+            socket_keepalive=True,
+            health_check_interval=HEALTH_CHECK_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+            # Version 3 switches off the look at an idle connection that finds it closed by the server.
+            protocol=2,
+        )
+    except ValueError as error:
+        raise Misconfigured(
+            "redis.url is not a Redis URL (redis://, rediss://, unix://)", field="redis.url"
+        ) from error
+    scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
+    return Hot(redis, prefix, stream_turns, stream_life, context_life, scripts)
+
+
+def _scripts() -> dict[str, str]:
+    folder = resources.files("memory_app.hot").joinpath("lua")
+    return {
+        file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith(".lua")
+    }

@@ -1,0 +1,92 @@
+"""The hot part of how an agent speaks with a user: last interaction, its tone, and when the session began.
+
+Kept 30 days and rebuilt from the sessions and turns by noting them again: what is noted is joined with what
+is there, the later interaction wins, so the order of notes does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memory_app.hot.client import Hot
+from memory_app.hot.keys import EXPRESSION, milliseconds
+
+TONE = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
+TONE_LIMIT_CHARS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A part that is not known is None: the caller reads it from the table and notes it."""
+
+    last_interaction_at: datetime | None = None
+    tone: str | None = None
+    session_id: int | None = None
+    session_started_at: datetime | None = None
+
+
+def note(
+    hot: Hot,
+    scope_id: int,
+    *,
+    session_id: int,
+    at: datetime,
+    tone: str | None = None,
+    session_started_at: datetime | None = None,
+) -> None:
+    """An interaction at ``at``. An older one than the last changes nothing but a missing start of its
+    session.
+
+    ``tone`` is kept if it is one word; a sentence is what somebody said, and stays in Postgres. Raises
+    `HotUnavailable`.
+    """
+    started = "" if session_started_at is None else _ms(session_started_at)
+    label = tone if tone and len(tone) <= TONE_LIMIT_CHARS and TONE.fullmatch(tone) else ""
+    arguments: list[str | int] = [session_id, _ms(at), label, started, milliseconds(EXPRESSION.life)]
+    hot.run("expression_note", [hot.scope_key(EXPRESSION, scope_id)], arguments)
+
+
+def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -> None:
+    """The session counts as begun at ``at``. Raises `HotUnavailable`."""
+    key = hot.scope_key(EXPRESSION, scope_id)
+    with hot.calling() as redis:
+        pipeline = redis.pipeline()
+        pipeline.hset(key, mapping={"session_id": session_id, "session_started_at": _ms(at)})
+        pipeline.pexpire(key, milliseconds(EXPRESSION.life))
+        pipeline.execute()
+
+
+def read(hot: Hot, scope_id: int) -> Expression:
+    """What is known, or an `Expression` of Nones. Raises `HotUnavailable`."""
+    with hot.calling() as redis:
+        pipeline = redis.pipeline()
+        names = ["last_interaction_at", "tone", "session_id", "session_started_at"]
+        pipeline.hmget(hot.scope_key(EXPRESSION, scope_id), names)
+        (last, tone, session, started) = pipeline.execute()[0]
+    return Expression(
+        last_interaction_at=_instant(last),
+        tone=tone.decode("utf-8", "replace") if tone else None,
+        session_id=_number(session),
+        session_started_at=_instant(started),
+    )
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def _number(value: bytes | None) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except ValueError:
+        return None
+
+
+def _instant(value: bytes | None) -> datetime | None:
+    number = _number(value)
+    try:
+        return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

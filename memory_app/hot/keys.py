@@ -1,0 +1,69 @@
+"""Every key in Redis, once: type, life, meaning. Keys are made nowhere else.
+
+All keys begin with the prefix of the settings. The scope's id stands in braces, so that a cluster keeps the
+keys of one scope together. A name that is not plain is replaced by its digest: whatever a caller puts into
+it, a key shows no text and cannot reach another key.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import blake2b
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:@-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One row. ``life``: the longest a key stays untouched. ``per_scope``: goes when a scope is forgotten."""
+
+    name: str
+    type: str
+    life: timedelta
+    per_scope: bool
+    meaning: str
+
+
+KEYS = (
+    STREAM := Key("stream", "list", timedelta(days=7), True, "ids of the newest turns, newest first"),
+    STREAM_EPOCH := Key(
+        "stream-epoch", "string", timedelta(hours=1), True, "changes with each turn; guards rebuilding"
+    ),
+    CONTEXT := Key(
+        "context", "string", timedelta(seconds=300), True, "ids used in the last narrative context, JSON"
+    ),
+    CONTEXT_EPOCH := Key(
+        "context-epoch", "string", timedelta(hours=1), True, "changes with each memory; stale contexts show"
+    ),
+    EXPRESSION := Key(
+        "expression", "hash", timedelta(days=30), True, "last interaction, its tone, start of the session"
+    ),
+    HINT := Key("hint", "string", timedelta(hours=1), False, "a message of that name is under way"),
+    LIMIT := Key("limit", "hash", timedelta(days=1), False, "a token bucket: tokens left and when"),
+    BREAKER := Key(
+        "breaker", "hash", timedelta(minutes=10), False, "failures of a provider, and until when it rests"
+    ),
+)
+
+
+def scope_key(prefix: str, key: Key, scope_id: int) -> str:
+    """The key of one scope, for rows that are ``per_scope``."""
+    return f"{prefix}scope:{{{scope_id}}}:{key.name}"
+
+
+def named_key(prefix: str, key: Key, name: str) -> str:
+    """The key of one ``name`` (a task, a limit, a provider), for all other rows."""
+    plain = name if PLAIN_NAME.fullmatch(name) else f"digest:{digest(name)}"
+    return f"{prefix}{key.name}:{plain}"
+
+
+def digest(text: str) -> str:
+    """A short name for ``text`` that does not show it."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def milliseconds(life: timedelta) -> int:
+    """``life`` as Redis takes it; at least 1, since 0 is an error there."""
+    return max(1, round(life / timedelta(milliseconds=1)))

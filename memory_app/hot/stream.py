@@ -1,0 +1,123 @@
+"""The newest turns of a scope, by id. Their text is read from Postgres, so that Redis never holds it.
+
+The list exists only when it is whole: a turn is added to a list that is there and never begins one, or a list
+begun after a flush would pass for the full history. Whoever finds none reads the table and rebuilds; the
+epoch, which each turn changes, refuses a rebuild that was read before that turn.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from uuid import UUID, uuid4
+
+from memory_app.hot.client import Hot
+from memory_app.hot.keys import STREAM, STREAM_EPOCH, milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn: its id, the key of its session and its place there."""
+
+    id: UUID
+    session_id: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """``entries`` are oldest first. Unless ``is_whole``, turns may be missing: read the table instead.
+
+    ``token`` is for `rebuild`, which must be given what the table held after this was read.
+    """
+
+    entries: tuple[Entry, ...]
+    is_whole: bool
+    token: str
+
+
+def append(hot: Hot, scope_id: int, entries: Sequence[Entry]) -> None:
+    """Add turns, in order of acceptance, after their commit. Raises `HotUnavailable`."""
+    if not entries:
+        return
+    key = hot.scope_key(STREAM, scope_id)
+    with hot.calling() as redis:
+        pipeline = redis.pipeline()
+        pipeline.set(hot.scope_key(STREAM_EPOCH, scope_id), uuid4().hex, px=milliseconds(STREAM_EPOCH.life))
+        pipeline.lpushx(key, *[_line(entry) for entry in entries[-hot.stream_turns :]])
+        pipeline.ltrim(key, 0, hot.stream_turns - 1)
+        pipeline.pexpire(key, milliseconds(hot.stream_life))
+        pipeline.execute()
+
+
+def newest(hot: Hot, scope_id: int, *, n: int = 20, session_id: int | None = None) -> Newest:
+    """The last ``n`` turns of the scope, or of one session of it. Raises `HotUnavailable`."""
+    nonce = uuid4().hex
+    with hot.calling() as redis:
+        pipeline = redis.pipeline()
+        epoch = hot.scope_key(STREAM_EPOCH, scope_id)
+        pipeline.set(epoch, nonce, nx=True, get=True, px=milliseconds(STREAM_EPOCH.life))
+        pipeline.lrange(hot.scope_key(STREAM, scope_id), 0, -1)
+        before, lines = pipeline.execute()
+    token = nonce if before is None else before.decode("ascii", "replace")
+    read = [_entry(line) for line in reversed(lines)]
+    kept = _in_order(entry for entry in read if entry is not None)
+    wanted = [entry for entry in kept if session_id is None or entry.session_id == session_id]
+    holds_all = 0 < len(lines) < hot.stream_turns
+    reaches = (
+        len(wanted) >= n or holds_all or (session_id is not None and bool(wanted) and wanted[0].seq == 1)
+    )
+    whole = bool(lines) and None not in read and not has_gaps(wanted) and reaches
+    return Newest(tuple(wanted[-n:]) if n else (), whole, token)
+
+
+def rebuild(hot: Hot, scope_id: int, entries: Sequence[Entry], *, token: str) -> bool:
+    """Put the newest turns of the table in place of the list; False if a turn came since ``token`` was given.
+
+    ``entries`` are the last ``hot.stream_turns`` of the scope, oldest first. Raises `HotUnavailable`.
+    """
+    names = [hot.scope_key(STREAM, scope_id), hot.scope_key(STREAM_EPOCH, scope_id)]
+    lines = [_line(entry) for entry in entries[-hot.stream_turns :]]
+    return bool(hot.run("stream_rebuild", names, [token, milliseconds(hot.stream_life), *lines]))
+
+
+def clear(hot: Hot, scope_id: int) -> None:
+    """Drop the list, and refuse rebuilds that were read before. Raises `HotUnavailable`."""
+    with hot.calling() as redis:
+        pipeline = redis.pipeline()
+        pipeline.delete(hot.scope_key(STREAM, scope_id))
+        pipeline.set(hot.scope_key(STREAM_EPOCH, scope_id), uuid4().hex, px=milliseconds(STREAM_EPOCH.life))
+        pipeline.execute()
+
+
+def has_gaps(entries: Iterable[Entry]) -> bool:
+    """Whether a session among ``entries`` skips a number: an addition was lost while Redis was away."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for entry in entries:
+        places[entry.session_id].append(entry.seq)
+    return any(b - a != 1 for seqs in places.values() for a, b in pairwise(sorted(seqs)))
+
+
+def _in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Without repetitions, and each session in its own order: two servers may add in the other order."""
+    arrived = list(dict.fromkeys(entries))
+    by_session: dict[int, list[Entry]] = defaultdict(list)
+    for entry in arrived:
+        by_session[entry.session_id].append(entry)
+    ordered = {session: iter(sorted(some, key=lambda e: e.seq)) for session, some in by_session.items()}
+    return [next(ordered[entry.session_id]) for entry in arrived]
+
+
+def _line(entry: Entry) -> str:
+    return f"{entry.id} {entry.session_id} {entry.seq}"
+
+
+def _entry(line: bytes) -> Entry | None:
+    """None for what we did not write."""
+    try:
+        turn_id, session_id, seq = line.decode("ascii").split(" ")
+        return Entry(UUID(turn_id), int(session_id), int(seq))
+    except ValueError:
+        return None
