@@ -5,14 +5,27 @@ Parsing is strict and names the field that is wrong. Four templates ship with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import resources
+
+from memory_app.errors import InvalidInput, TooLarge
 
 STYLES = ("formal", "casual", "technical", "creative", "professional")
 TONES = ("friendly", "professional", "playful", "empathetic", "direct")
 LENGTHS = ("concise", "balanced", "detailed")
 STRUCTURES = ("narrative", "bulleted", "step-by-step")
+
 TEMPLATES = ("default", "professional", "casual", "creative")
+DEFAULT_TEMPLATE = "default"
+
+NAME_LIMIT = 100
+"""Longest name of a persona or trait, in characters."""
+DESCRIPTION_LIMIT = 2_000
+"""Longest description, in characters."""
+TRAITS_LIMIT = 20
+INTENSITY_LIMIT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,7 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """How answers are built."""
+    """How answers are built: ``length`` of `LENGTHS`, ``structure`` of `STRUCTURES`."""
 
     length: str = "balanced"
     structure: str = "narrative"
@@ -47,7 +60,22 @@ class Persona:
 
     def as_dict(self) -> dict[str, object]:
         """The persona as JSON; `parse_persona` of it is equal to this one."""
-        raise NotImplementedError
+        return {
+            "name": self.name,
+            "description": self.description,
+            "style": self.style,
+            "tone": list(self.tone),
+            "traits": [
+                {"name": trait.name, "description": trait.description, "intensity": trait.intensity}
+                for trait in self.traits
+            ],
+            "preferences": {
+                "length": self.preferences.length,
+                "structure": self.preferences.structure,
+                "examples": self.preferences.examples,
+                "codeBlocks": self.preferences.code_blocks,
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +86,178 @@ class LoadedPersona:
     note: str | None = None
 
 
-def parse_persona(given: Mapping[str, object]) -> Persona:
-    """The persona ``given`` describes.
+# --- templates ----------------------------------------------------------------------------------------------
 
-    Raises `InvalidInput` whose field is the path of what is wrong, such as ``persona.traits[1].intensity``.
+
+def load_template(name: str) -> LoadedPersona:
+    """The shipped template ``name``; an unknown one gives the default and a note to log.
+
+    Reads a file of the package, and nothing else: ``name`` is looked up, not made into a path.
     """
-    raise NotImplementedError
+    known = name if name in TEMPLATES else DEFAULT_TEMPLATE
+    text = (resources.files("memory_app") / "personas" / f"{known}.json").read_bytes()
+    note = (
+        None if known == name else f"no persona {name[:NAME_LIMIT]!r} is shipped, taking {DEFAULT_TEMPLATE}"
+    )
+    return LoadedPersona(parse_persona_json(text), note)
 
 
-def parse_persona_json(text: str | bytes) -> Persona:
-    """`parse_persona` of JSON text; `InvalidInput` of field ``persona`` with line and column when it is none."""
-    raise NotImplementedError
+# --- rendering ----------------------------------------------------------------------------------------------
 
 
 def render_persona(persona: Persona) -> str:
     """A few lines for the expression section, one idea each; not yet quoted."""
-    raise NotImplementedError
+    described = f": {_one_line(persona.description)}" if persona.description.strip() else ""
+    lines = [f"Persona {_one_line(persona.name)}{described}"]
+    tone = f"; tone: {', '.join(persona.tone)}" if persona.tone else ""
+    lines.append(f"Style: {persona.style}{tone}.")
+    lines += [_trait_line(trait) for trait in persona.traits]
+    lines.append(_preferences_line(persona.preferences))
+    return "\n".join(lines)
 
 
-def load_template(name: str) -> LoadedPersona:
-    """The shipped template ``name``; an unknown one gives the default and a note to log. Reads a package file."""
-    raise NotImplementedError
+def _trait_line(trait: Trait) -> str:
+    described = f": {_one_line(trait.description)}" if trait.description.strip() else ""
+    return f"Trait {trait.name}, {trait.intensity:g} of {INTENSITY_LIMIT}{described}"
+
+
+def _preferences_line(preferences: Preferences) -> str:
+    return (
+        f"Answers: {preferences.length}, {preferences.structure}, "
+        f"{'with' if preferences.examples else 'without'} examples, "
+        f"{'code in blocks' if preferences.code_blocks else 'no code blocks'}."
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- parsing ------------------------------------------------------------------------------------------------
+
+
+def parse_persona_json(text: str | bytes) -> Persona:
+    """`parse_persona` of JSON text; no JSON is an error of field ``persona`` with line and column."""
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidInput(f"persona: not JSON, {error.msg} at {place}", field="persona") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput("persona: not JSON in UTF-8, or nested too deeply", field="persona") from error
+    return parse_persona(given)
+
+
+def parse_persona(given: Mapping[str, object]) -> Persona:
+    """The persona ``given`` describes; ``name`` is needed, the rest has defaults.
+
+    Raises `InvalidInput` whose field is the path of what is wrong, such as ``persona.traits[1].intensity``.
+    """
+    fields = _object(given, "persona", known=tuple(_PERSONA))
+    if "name" not in fields:
+        raise InvalidInput("persona.name: a name is needed", field="persona.name")
+    return Persona(**_parsed(fields, "persona", _PERSONA))  # type: ignore[arg-type]
+
+
+_Parser = Callable[[object, str], object]
+
+
+def _parsed(fields: Mapping[str, object], path: str, parsers: Mapping[str, _Parser]) -> dict[str, object]:
+    return {
+        _ATTRIBUTES.get(name, name): parsers[name](value, f"{path}.{name}") for name, value in fields.items()
+    }
+
+
+def _object(value: object, path: str, *, known: tuple[str, ...]) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{path}: a JSON object is needed", field=path)
+    for name in value:
+        if name not in known:
+            inner = f"{path}.{name}"
+            raise InvalidInput(f"{inner}: unknown field; one of {', '.join(known)}", field=inner)
+    return value
+
+
+def _name(value: object, path: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f"{path}: a text that is not empty", field=path)
+    return _text(value, path, limit=NAME_LIMIT).strip()
+
+
+def _description(value: object, path: str) -> str:
+    return _text(value, path, limit=DESCRIPTION_LIMIT)
+
+
+def _text(value: object, path: str, *, limit: int) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{path}: a text", field=path)
+    if len(value) > limit:
+        raise TooLarge(f"{path}: at most {limit} characters", field=path)
+    return value
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[object, str], str]:
+    def parse(value: object, path: str) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise InvalidInput(f"{path}: one of {', '.join(names)}", field=path)
+        return value
+
+    return parse
+
+
+def _switch(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{path}: true or false", field=path)
+    return value
+
+
+def _intensity(value: object, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INTENSITY_LIMIT:
+        raise InvalidInput(f"{path}: a number from 0 to {INTENSITY_LIMIT}", field=path)
+    return value
+
+
+def _tone(value: object, path: str) -> tuple[str, ...]:
+    return tuple(_one_of(TONES)(tone, inner) for tone, inner in _items(value, path, limit=len(TONES)))
+
+
+def _traits(value: object, path: str) -> tuple[Trait, ...]:
+    return tuple(_trait(trait, inner) for trait, inner in _items(value, path, limit=TRAITS_LIMIT))
+
+
+def _items(value: object, path: str, *, limit: int) -> list[tuple[object, str]]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"{path}: a list", field=path)
+    if len(value) > limit:
+        raise TooLarge(f"{path}: at most {limit} entries", field=path)
+    return [(item, f"{path}[{place}]") for place, item in enumerate(value)]
+
+
+def _trait(value: object, path: str) -> Trait:
+    fields = _object(value, path, known=tuple(_TRAIT))
+    if "name" not in fields:
+        raise InvalidInput(f"{path}.name: a name is needed", field=f"{path}.name")
+    return Trait(**_parsed(fields, path, _TRAIT))  # type: ignore[arg-type]
+
+
+def _preferences(value: object, path: str) -> Preferences:
+    fields = _object(value, path, known=tuple(_PREFERENCES))
+    return Preferences(**_parsed(fields, path, _PREFERENCES))  # type: ignore[arg-type]
+
+
+_PERSONA: dict[str, _Parser] = {
+    "name": _name,
+    "description": _description,
+    "style": _one_of(STYLES),
+    "tone": _tone,
+    "traits": _traits,
+    "preferences": _preferences,
+}
+_TRAIT: dict[str, _Parser] = {"name": _name, "description": _description, "intensity": _intensity}
+_PREFERENCES: dict[str, _Parser] = {
+    "length": _one_of(LENGTHS),
+    "structure": _one_of(STRUCTURES),
+    "examples": _switch,
+    "codeBlocks": _switch,
+}
+_ATTRIBUTES = {"codeBlocks": "code_blocks"}
