@@ -93,8 +93,13 @@ def stop(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Stop both servers and delete ``folder`` with all data, also what root had to keep outside of it."""
+    """Stop both servers and delete ``folder`` with all data, also what root had to keep outside of it.
+
+    Does nothing to a folder in which no server was ever started.
+    """
     folder = folder.expanduser().resolve()
+    if not (folder / START_LOCK).exists():
+        return
     stop(folder)
     for path in (postgres.cluster(folder).resolve(), folder):
         if path.is_dir():

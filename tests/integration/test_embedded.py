@@ -163,12 +163,13 @@ def test_a_restart_keeps_the_data_and_the_addresses(folder: Path) -> None:
     assert read_something(again) == ("kept", "kept")
 
 
-def test_killed_servers_come_back_with_the_data(folder: Path) -> None:
-    servers = embedded.start(folder)
+@pytest.mark.parametrize("durable", [True, False])
+def test_killed_servers_come_back_with_the_data(folder: Path, durable: bool) -> None:
+    servers = embedded.start(folder, durable=durable)
     write_something(servers)
 
     kill_both(servers)
-    again = embedded.start(folder)
+    again = embedded.start(folder, durable=durable)
 
     assert read_something(again) == ("kept", "kept")
 
@@ -239,6 +240,15 @@ def test_a_folder_below_a_private_one_works_and_stays_private(folder: Path) -> N
     embedded.remove(folder)
     assert not files.exists()
     assert not folder.exists()
+
+
+def test_a_folder_without_servers_is_not_removed(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "somebody's").touch()
+
+    embedded.remove(folder)
+
+    assert (folder / "somebody's").exists()
 
 
 def test_database_files_that_are_gone_are_not_replaced_by_empty_ones(folder: Path) -> None:
