@@ -664,3 +664,23 @@ def test_ids_come_back_as_they_went_in(hot: Hot) -> None:
     made = CachedContext("x", {"core": ids})
     cache.put(hot, (7,), made, token=cache.get(hot, (7,)).token)
     assert cache.get(hot, (7,)).context == made
+
+
+def test_nothing_that_a_person_said_reaches_redis(hot: Hot, raw: Redis) -> None:
+    """Free text put into every place that takes a string leaves no trace in a key or a value."""
+    said = "the canary sings at noon"
+    cache.put(hot, (7,), CachedContext(cache.asked_about(said), {}), token=cache.get(hot, (7,)).token)
+    expression.note(hot, 7, session_id=1, at=NOON, tone=said)
+    hints.claim(hot, said, life_ms=5_000)
+    limits.take(hot, said, rate_per_second=0.001, burst=100)
+    fail(hot, 1, name=said)
+    names = list(raw.scan_iter(f"{hot.prefix}*"))
+    assert len(names) >= 5
+    assert b"canary" not in b" ".join(names)
+    assert not any(b"canary" in content(raw, name) for name in names)
+
+
+def content(raw: Redis, name: bytes) -> bytes:
+    if raw.type(name) == b"hash":
+        return b" ".join(part for pair in raw.hgetall(name).items() for part in pair)
+    return b" ".join(raw.lrange(name, 0, -1)) if raw.type(name) == b"list" else raw.get(name)
