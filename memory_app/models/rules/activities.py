@@ -1,0 +1,312 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What people did, plan and do again and again: rules for events, plans and habits in English."""
+
+from __future__ import annotations
+
+from memory_app.models.rules import words
+from memory_app.models.rules.patterns import OBJECT, Rule, When
+
+_LASTING = "|".join(words.PAST_LASTING)
+_DATED = "|".join(words.PAST_DATED)
+_PARTICLES = words.PAST_PARTICLES
+_EMPTY_PLAN = (
+    "be|try|bed|sleep|have|need|say|ask|tell|check|see|let|do|know|think|keep|make sure|take a look|look|thank|hear|share|"
+    "give|give you|show|stop|remember|talk|admit|add|point|mention|use|put|get (?:some|back|it|to|going|ready)|go (?:ahead|back|now|for it|"
+    "do|get|with)|miss|love|stay|feel|help you|support you|continue|find out|catch up|reach out|believe|work on it|work hard"
+)
+_PLAN = rf"(?P<object>(?!(?:{_EMPTY_PLAN})\b).+)"
+_FREQUENT = "always|usually|often|sometimes|regularly|normally|typically|generally|rarely|occasionally"
+_NOT_HABIT = (
+    "am|is|was|have|had|do|did|will|would|can|cannot|could|should|may|might|must|think|feel|want|need|hope|wish|guess|know|"
+    "say|mean|love|like|enjoy|hate|believe|find|get|keep|see|try|seem|make|wonder|forget|remember|look|thought|felt|wanted|"
+    "knew|hoped|found|dreamed|tell|appreciate|admire|miss|understand|agree|told|used|wanted|loved|liked|enjoyed|never|ask|end"
+)
+_VERB = rf"(?P<verb>(?!(?:{_NOT_HABIT}|{_DATED}|{_LASTING})\b)[a-z]{{2,12}}(?<!ed))"
+_TIMES = (
+    r"(?P<times>(?:every|each) (?:single )?(?:other )?(?:morning|day|night|evening|afternoon|week|weekend|month|year|summer|winter|"
+    r"spring|autumn|fall|monday|tuesday|wednesday|thursday|friday|saturday|sunday|two weeks|few days)(?: (?:morning|night|evening|afternoon))?|"
+    r"(?:once|twice|three times|four times|five times|a few times|\d times) (?:a|per|every) (?:day|week|month|year)|daily|weekly|"
+    r"on (?:mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays|weekends|weekdays|weeknights)|"
+    r"in the (?:mornings?|evenings?)|at night|before bed|before work|after work)"
+)
+_PURSUIT = (
+    "working on|training for|writing|reading|building|practicing|practising|rehearsing for|preparing for|saving up for|saving for|"
+    "taking|volunteering|running|renovating|restoring|teaching|coaching|planning|organizing|organising|applying for|applying to|studying for|"
+    "looking for|searching for|painting|playing|watching|researching|developing|designing|recording|knitting|expecting|attending|doing|"
+    "looking into|researching|hosting"
+)
+_NOT_PURSUIT = r"(?!(?:it|that|this|well|good|great|ok|okay|fine|better|care|some time|time|a break|my best|alright|for|forward)\b)"
+
+PLANS = (
+    Rule(
+        "am",
+        r"am (?:really |so )?(?:thinking|dreaming) (?:about|of) (?P<object>\w+ing\b.+)",
+        "considers",
+        "is thinking about {object}",
+        confidence=0.7,
+        when=When.PLAN,
+    ),
+    Rule(
+        "am",
+        rf"am (?:planning|hoping|about|preparing|aiming|determined) (?:on |to ){_PLAN}",
+        "plans_to",
+        "plans to {object}",
+        when=When.PLAN,
+    ),
+    Rule(
+        "am",
+        r"am going (?:back )?to (?P<object>(?:an? |the |my |see my |see a |our )?(?-i:[A-Z]).*|(?:an? |the |my )(?!bed|store|shop|bathroom|gym\b).+)",
+        "plans_to",
+        "is going to {object}",
+        value="go to {object}",
+        when=When.PLAN,
+        needs_date=True,
+    ),
+    Rule("am", rf"am (?:also )?going to {_PLAN}", "plans_to", "is going to {object}", when=When.PLAN),
+    Rule(
+        "am",
+        r"am (?:definitely )?(?P<object>(?:moving|flying|starting|traveling|travelling|visiting|seeing|meeting|having|hosting|attending|running|getting|taking|leaving|going|performing|competing|graduating|launching|opening|joining|giving|presenting|throwing|competing) .+)",
+        "plans_to",
+        "is {object}",
+        when=When.PLAN,
+        needs_date=True,
+    ),
+    Rule(
+        "am",
+        r"am (?:finally |also )?(?P<object>(?:moving to|starting (?:a|my)|opening (?:a|my)|launching (?:a|my)|getting married|getting divorced|adopting|applying to|applying for) ?.*)",
+        "plans_to",
+        "is {object}",
+        when=When.PLAN,
+    ),
+    Rule(
+        "will|shall", rf"(?:will|shall) {_PLAN}", "plans_to", "will {object}", when=When.PLAN, needs_date=True
+    ),
+    Rule(
+        "will",
+        r"will (?P<object>(?:be )?(?:start|begin|move|marry|graduate|starting|moving|graduating|travel|traveling|attend|attending|host|hosting) .+)",
+        "plans_to",
+        "will {object}",
+        when=When.PLAN,
+    ),
+    Rule(
+        "plan|hope|intend",
+        rf"(?:plan|hope|intend) (?:on |to ){_PLAN}",
+        "plans_to",
+        "plans to {object}",
+        when=When.PLAN,
+    ),
+    Rule(
+        "want|aspire|dream",
+        rf"(?:want to|aspire to|dream of) {_PLAN}",
+        "wants_to",
+        "wants to {object}",
+        when=When.PLAN,
+        confidence=0.75,
+    ),
+    Rule(
+        "decided|have",
+        rf"(?:have )?decided (?:to|on) {_PLAN}",
+        "plans_to",
+        "decided to {object}",
+        when=When.PLAN,
+    ),
+    Rule(
+        "have",
+        r"have (?P<object>an? (?:[\w'-]+ ){0,3}(?:appointment|interview|meeting|exam|test|concert|gig|show|recital|flight|trip|date|competition|game|match|performance|wedding|party|deadline|presentation|reunion|surgery|check-?up|class|workshop|race|tournament)(?: (?:with|for|at|in|to) .+)?)",
+        "plans_to",
+        "has {object}",
+        when=When.PLAN,
+        needs_date=True,
+    ),
+    Rule(
+        "=my",
+        rf"my (?:next |main |biggest |big |ultimate |long-term |current )?(?P<aim>goal|dream|plan|ambition|new year's resolution|resolution) is to {_PLAN}",
+        "wants_to",
+        "has the {aim} to {object}",
+        when=When.PLAN,
+        importance=6,
+    ),
+)
+
+EVENTS = (
+    Rule(
+        "got",
+        r"got (?P<object>married|engaged|divorced)(?: .*)?",
+        "marital_status",
+        "got {object}",
+        importance=7,
+        starts=True,
+    ),
+    Rule(
+        "got",
+        r"got (?P<object>(?:an? |my |the |accepted |hired |laid off|fired|injured|sick|a new ).*)",
+        "got",
+        "got {object}",
+        when=When.EVENT,
+        needs_date=True,
+    ),
+    Rule(
+        "got|bought",
+        r"(?P<past>got|bought) (?P<object>(?:an? new |myself an? |my first |new ).+)",
+        "bought",
+        "{past} {object}",
+        when=When.EVENT,
+    ),
+    Rule(
+        _LASTING,
+        rf"(?P<past>{_LASTING}) (?P<particle>{_PARTICLES}) {OBJECT}",
+        "{past} {particle}",
+        "{past} {particle} {object}",
+        when=When.EVENT,
+    ),
+    Rule(
+        _LASTING,
+        rf"(?P<past>{_LASTING}) (?:(?!to\b|up\b|out\b|off\b|in$|on$|over$)){OBJECT}",
+        "{past}",
+        "{past} {object}",
+        when=When.EVENT,
+    ),
+    Rule(
+        _DATED,
+        rf"(?P<past>{_DATED}) (?P<particle>{_PARTICLES}) {OBJECT}",
+        "{past} {particle}",
+        "{past} {particle} {object}",
+        when=When.EVENT,
+        needs_date=True,
+    ),
+    Rule(
+        _DATED,
+        rf"(?P<past>{_DATED}) (?:(?!up\b|off\b|down\b|back\b|away\b|home\b|ahead\b|over\b)){OBJECT}",
+        "{past}",
+        "{past} {object}",
+        when=When.EVENT,
+        needs_date=True,
+    ),
+    Rule(
+        "was",
+        r"was (?P<place>at|in) (?P<object>(?:an? |the |my |(?-i:[A-Z])).+)",
+        "was {place}",
+        "was {place} {object}",
+        when=When.EVENT,
+        needs_date=True,
+    ),
+    Rule(
+        "did",
+        r"did (?P<object>(?:an? |my |some |the |yoga|karate).+)",
+        "did",
+        "did {object}",
+        when=When.EVENT,
+        needs_date=True,
+    ),
+    Rule(
+        "have",
+        r"have (?P<past>started|joined|finished|adopted|bought|signed up for|quit|stopped|completed|published|launched|opened|enrolled in|graduated from) (?P<object>.+)",
+        "{past}",
+        "has {past} {object}",
+        when=When.EVENT,
+    ),
+    Rule(
+        "have",
+        r"have (?:been|travelled|traveled) to (?P<object>(?-i:[A-Z]).+)",
+        "visited",
+        "has been to {object}",
+        when=When.EVENT,
+        entity="place",
+    ),
+    Rule(
+        "have",
+        r"have never (?P<past>been to|tried|seen|visited|read|played|eaten|learned|had) (?P<object>.+)",
+        "never {past}",
+        "has never {past} {object}",
+    ),
+    Rule(
+        "stopped|quit",
+        r"(?P<past>stopped|quit) (?P<object>\w+ing\b.*)",
+        "stopped",
+        "{past} {object}",
+        "habit",
+        starts=True,
+    ),
+    Rule("gave", rf"gave up (?:on )?{OBJECT}", "stopped", "gave up {object}", "habit", starts=True),
+)
+
+HABITS = (
+    Rule(
+        "play",
+        r"play (?P<object>(?:the )?(?!with|along|around|for|a (?:role|part)|games? with)[\w' -]+?)(?: (?P<times>every .+|on \w+days|twice .+|once .+))?",
+        "plays",
+        "plays {object} {times}",
+        "habit",
+        brief=True,
+    ),
+    Rule(
+        "=habit",
+        rf"(?:(?P<often>{_FREQUENT}) )?{_VERB}(?P<particle> (?:to|for|on|in|at|with|up|out))?(?: (?P<object>.*?))?,? {_TIMES}.*",
+        "does_regularly",
+        "{often} {verb} {particle} {object} {times}",
+        "habit",
+        value="{base} {particle} {object}",
+    ),
+    Rule(
+        _FREQUENT,
+        rf"(?P<often>{_FREQUENT}) {_VERB} {OBJECT}",
+        "does_regularly",
+        "{often} {verb} {object}",
+        "habit",
+        value="{base} {object}",
+        confidence=0.75,
+    ),
+    Rule(
+        "never",
+        r"never (?P<verb>eat|drink|smoke|use|watch|travel|fly|cook|drive|skip|buy|wear|play|read|work) (?P<object>.+)",
+        "never_does",
+        "never {verb} {object}",
+        "habit",
+        value="{base} {object}",
+    ),
+    Rule(
+        "am", rf"am (?P<object>(?:{_PURSUIT}) {_NOT_PURSUIT}\w.+)", "is_doing", "is {object}", confidence=0.75
+    ),
+    Rule(
+        "have",
+        rf"have been (?P<object>(?:{_PURSUIT}|going to|seeing|training|meditating|dancing|swimming|running|hiking) {_NOT_PURSUIT}\w.+)",
+        "is_doing",
+        "has been {object}",
+        confidence=0.75,
+    ),
+    Rule(
+        "used", r"used to (?P<object>(?!be\b|it|that|this|have|think|feel).+)", "used_to", "used to {object}"
+    ),
+)
+
+_NOT_A = (
+    "bit|little|lot|mess|wreck|bad|terrible|horrible|long|few|couple|while|bunch|huge|big|total|complete|step|hundred|fan|firm|"
+    "sucker|work in progress|part of|member|believer|stranger|failure|disaster|genius|mind|loser|idiot"
+)
+
+LAST = (
+    Rule(
+        "am",
+        rf"am an? (?P<object>(?!(?:{_NOT_A})\b)[a-z][\w' -]{{2,50}})",
+        "is_a",
+        "is a {object}",
+        confidence=0.7,
+    ),
+    Rule("am", rf"am a member of {OBJECT}", "member_of", "is a member of {object}"),
+    Rule(
+        "volunteer",
+        rf"volunteer (?P<where>at|for|with) {OBJECT}",
+        "volunteers_at",
+        "volunteers {where} {object}",
+        "habit",
+    ),
+    Rule(
+        "=my",
+        r"my (?P<thing>email|email address|phone number|address|pronouns|zodiac sign|star sign|blood type|height|shoe size|major|religion|nationality|time ?zone|hobby|hobbies|diet|hometown|home town|car|job title|specialty|weakness|strength|pet peeve|passion|side hustle) (?:is|are) (?P<object>.+)",
+        "{thing}",
+        "has {object} as {thing}",
+        own_only=True,
+    ),
+)
+
+ACTIVITIES = (*HABITS[:1], *PLANS, *EVENTS, *HABITS[1:], *LAST)

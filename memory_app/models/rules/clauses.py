@@ -1,0 +1,173 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What of a turn its speaker says in earnest, cut into clauses.
+
+Quoted text, code, tagged blocks, pasted context, questions, conditions and other people's speech are left out
+here, so that the patterns need not think of them. Every step is one pass over the text, and what goes on is
+bounded: at most `TEXT_LIMIT` characters of a turn and sentences of at most `SENTENCE_LIMIT`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory_app.models.rules.grammar import expand
+
+TEXT_LIMIT = 8_000
+"""Characters of a turn that are read; people do not tell more than that about themselves at once."""
+SENTENCE_LIMIT = 400
+"""Longer sentences are pasted text, not speech."""
+
+_FENCE = "```"
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,40})[^<>]{0,300}>")
+_CODE = re.compile(r"`[^`\n]{1,300}`")
+_QUOTED = re.compile(r'"([^"\n]{1,300})"|(?<!\w)\'([^\'\n]{1,120})\'(?!\w)')
+_FINITE = re.compile(r"\b(?:I|I'm|I've|my|we|you)\b|[.!?]$", re.IGNORECASE)
+_SKIPPED_LINE = re.compile(
+    r"\s*(?:>|\[\d{4}-\d\d-\d\d|\[[A-Z][A-Z ]{3,40}\]|\||#{1,6} |[A-Z][\w .'-]{0,30}: )"
+)
+_OWN_LABEL = re.compile(r"\s*(?:note|ps|p\.s\.|update|edit|btw|fyi|reminder|also)\s*:\s*", re.IGNORECASE)
+_MARK = "\u241f"
+"""Stands where quoted speech was; a clause that holds it is not the speaker's own."""
+
+_ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|e\.g|i\.e|approx|No)\.(?=\s)")
+_SENTENCE = re.compile(r"[^.!?\n\u2026]+(?:[.!?\u2026]+(?=[\w'\"])[^.!?\n\u2026]+)*[.!?\u2026]*")
+
+_TASK = re.compile(
+    r"^(?:please |can you |could you |would you |help me )*(?:translate|rewrite|proofread|correct|summari[sz]e|paraphrase|"
+    r"edit|improve|reword|shorten|rephrase|polish|write|draft|compose|pretend|imagine|continue|act as|role-?play|analy[sz]e|explain)\b",
+    re.IGNORECASE,
+)
+_GIVEN_TEXT = re.compile(
+    r":\s*$|:\s|\b(?:this|following|below|text|paragraph|essay|email|letter|story|poem)\b", re.IGNORECASE
+)
+_WHOLE_SENTENCE = re.compile(
+    r"^(?:(?:and|but|so|well|yeah|oh|like|even) )*(?:if|unless|suppose|supposing|imagine|pretend|when|whenever|while|wherever|had I|"
+    r"should I|say|what if|let us say|as if|until|after|before)\b|"
+    r"\b(?:he|she|they|who|someone|everyone|people|(?:my|his|her|their|our|the) [\w-]+(?: [\w-]+)?|[A-Z][a-z]+) "
+    r"(?:said|says|told|tells|claims|claimed|thinks|thought|asked|asks|wrote|believes|insists|was like|is like|calls me|called me)\b|"
+    r"\b(?:as if|as though|just kidding|jk|not true|quote|lyrics)\b",
+    re.IGNORECASE,
+)
+_UNREAL = re.compile(
+    r"\b(?:if|unless|whether|would not|would have|could|might|maybe|perhaps|supposedly|hypothetically|wish|as if|"
+    r"pretend|probably|possibly|i guess|i think|not sure|in a dream|in my dream|dreamt|dreamed)\b",
+    re.IGNORECASE,
+)
+_WOULD = re.compile(r"\bwould (?!love to|like to|really love to|rather not)", re.IGNORECASE)
+_QUESTION_TAIL = re.compile(
+    r"(?:,|;| -|\.\.\.)\s*(?:(?:and|but|so|or) )?(?:(?:do|have|are|did|will|can|could|would|were|is|any|how|what|where|which|who|when)\b"
+    r"(?:[^,;]*\b(?:you|your)\b|[^,;I]*$)|you\b|(?:how|what) about you)|,? and you$",
+    re.IGNORECASE,
+)
+_SPLIT = re.compile(
+    r"\s*(?:[,;]|\s[-\u2013\u2014]+|\u2013|\u2014|\(|\))?\s*\b(?:and|but|so|because|cause|plus|also|then|although|though|"
+    r"so now|and now|and then|which is why|and so|and also|and yes)\s+(?=(?:I|we|my|our)\b)"
+    r"|\s*[;()\u2014]\s*|\s+[-\u2013]+\s+|:\s+(?=I\b|my\b)|,\s+(?=(?:I|my|we|but|it is|it was|they|he|she|you)\b)",
+)
+_FILLERS = re.compile(
+    r"^(?:(?:yeah|yes|yep|yup|no|nope|nah|well|so|oh|ah|hey|hi|hello|wow|whoa|haha\w*|lol|hmm+|um+|uh|actually|anyways?|btw|"
+    r"by the way|also|and|but|plus|then|sure|thanks|thank you|ok|okay|honestly|frankly|fyi|guess what|to be honest|tbh|in fact|"
+    r"recently|lately|these days|nowadays|currently|right now|now|fun fact|personally|unfortunately|fortunately|sadly|luckily|"
+    r"for me|great news|good news|big news|news|finally|of course|as you know|as i said|like i said|just so you know|you know what|"
+    r"you know|look|listen|i mean|the truth is|truth is|for the record|good morning|good evening|good afternoon|there|everyone|"
+    r"first|second|basically|because|cause|since then|because|just|really|totally|absolutely|glad|it is true)\b[\s,!:\-\u2013\u2014]*)+",
+    re.IGNORECASE,
+)
+_VOCATIVE = re.compile(
+    r"^[A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?[,!:-]+\s+(?=(?:I|my|we|please|call|remember|our)\b)",
+    re.IGNORECASE,
+)
+_COMPANY = re.compile(
+    r"^(?:(?:yesterday|today|tonight|last \w+|this \w+|on \w+|\w+ \w+ ago|in \w+),? )?"
+    r"(?:(?:my|our) [\w'-]+(?: [\w'-]+)?|(?-i:[A-Z])[\w'-]+) and I (?=\w)",
+    re.IGNORECASE,
+)
+_THANKS_TO = re.compile(r"^[A-Z][\w'-]{1,20}(?=,? (?:I|my|we) )")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence as said (contractions written out), and its clauses that may be stated facts."""
+
+    text: str
+    clauses: tuple[str, ...]
+
+
+def own_words(text: str) -> str:
+    """``text`` without code, tagged blocks, quoted lines and quoted speech; at most `TEXT_LIMIT` characters."""
+    text = _without_blocks(_without_fences(text[: 4 * TEXT_LIMIT]))[:TEXT_LIMIT]
+    lines = (_OWN_LABEL.sub("", line) for line in text.splitlines())
+    kept = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
+    return _QUOTED.sub(_unquote, _CODE.sub(_MARK, kept.replace("“", '"').replace("”", '"')))
+
+
+def _without_fences(text: str) -> str:
+    return "\n".join(text.split(_FENCE)[::2])
+
+
+def _without_blocks(text: str) -> str:
+    tags = list(_TAG.finditer(text))
+    last_close = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
+    kept, start, waiting = [], 0, ""
+    for tag in tags:
+        name = tag[2].lower()
+        if waiting:
+            if tag[1] and name == waiting:
+                start, waiting = tag.end(), ""
+            continue
+        kept.append(text[start : tag.start()])
+        start = tag.end()
+        if not tag[1] and (name == "memory" or last_close.get(name, -1) > tag.start()):
+            waiting = name
+    return " ".join([*kept, "" if waiting else text[start:]])
+
+
+def _unquote(match: re.Match[str]) -> str:
+    said = match[1] or match[2]
+    is_title = len(said.split()) <= 8 and not _FINITE.search(said)
+    return said if is_title else _MARK
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """The sentences of ``text`` (already `own_words`); stops where the user hands over a text to work on."""
+    text = _ABBREVIATION.sub(r"\1", text)
+    for match in _SENTENCE.finditer(text):
+        raw = match[0].strip()
+        if len(raw) < 5 or len(raw) > SENTENCE_LIMIT or "://" in raw[:8]:
+            continue
+        said = expand(raw)
+        if _TASK.search(said):
+            if _GIVEN_TEXT.search(said):
+                return
+            continue
+        yield Sentence(said, tuple(_clauses(said)))
+
+
+def _clauses(said: str) -> Iterator[str]:
+    body = said.rstrip(" .!\u2026")
+    if body.endswith("?"):
+        tail = _QUESTION_TAIL.search(body.rstrip("? "))
+        if tail is None:
+            return
+        body = body[: tail.start()]
+    plain = strip_opening(body)
+    if _WHOLE_SENTENCE.search(plain):
+        return
+    unreal = False
+    company = _COMPANY.match(plain)
+    head, rest = (company[0], plain[company.end() :]) if company else ("", plain)
+    first, *others = _SPLIT.split(rest)
+    for clause in (head + first, *others):
+        clause = strip_opening(clause.strip(" ,"))
+        unreal = unreal or bool(_UNREAL.search(clause)) or bool(_WOULD.search(clause))
+        if clause and not unreal and _MARK not in clause:
+            yield clause
+
+
+def strip_opening(text: str) -> str:
+    """ "Hey Nova, well, I …" → "I …"."""
+    for _ in range(2):
+        text = _VOCATIVE.sub("", _FILLERS.sub("", text))
+    return _THANKS_TO.sub("", text).lstrip(" ,") if _FILLERS.match(text) else text

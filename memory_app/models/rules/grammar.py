@@ -1,0 +1,145 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""English grammar the rules need: contractions, first person to third, and where an object ends.
+
+Pure text functions. Each works on one clause of bounded length, and each pattern is linear.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTRACTIONS = {
+    "i'm": "I am",
+    "im": "I am",
+    "i've": "I have",
+    "ive": "I have",
+    "i'll": "I will",
+    "i'd": "I would",
+    "we're": "we are",
+    "we've": "we have",
+    "we'll": "we will",
+    "we'd": "we would",
+    "it's": "it is",
+    "that's": "that is",
+    "can't": "cannot",
+    "cant": "cannot",
+    "won't": "will not",
+    "dont": "do not",
+    "doesnt": "does not",
+    "didnt": "did not",
+    "isnt": "is not",
+    "gonna": "going to",
+    "wanna": "want to",
+    "name's": "name is",
+    "birthday's": "birthday is",
+    "favorite": "favourite",
+    "i": "I",
+}
+_CONTRACTED = re.compile(
+    r"\b(?:" + "|".join(re.escape(key) for key in sorted(_CONTRACTIONS, key=len, reverse=True)) + r")\b(?!')",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n't\b", re.IGNORECASE)
+
+_THIRD = {
+    "i am": "they are",
+    "i was": "they were",
+    "i": "they",
+    "me": "them",
+    "my": "their",
+    "mine": "theirs",
+    "myself": "themselves",
+    "we": "they",
+    "us": "them",
+    "our": "their",
+    "ours": "theirs",
+    "ourselves": "themselves",
+}
+_FIRST = re.compile(
+    r"(?<!-)\b(?:I am|I was|I|me|my|mine|myself|we|us|our|ours|ourselves)\b(?![-'])", re.IGNORECASE
+)
+
+_IRREGULAR = {"am": "is", "have": "has", "do": "does", "go": "goes", "are": "is"}
+_FIRST_OF = {"is": "am", "has": "have", "does": "do", "goes": "go"}
+
+_END = re.compile(
+    r"\s*(?:[;:()!?\u2013\u2014*~|<>\[\]{}#]|\s-+\s|\.\.+|\u2026|,|\.$|"
+    r"\b(?:because|cause|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
+    r"that (?:I|we|you|it|they|he|she|this|these|the|my|our|there|an?)|if|"
+    r"than|since|instead|"
+    r"so|and (?:I|we|it|they|he|she|you|my|our|that|this|there|am|is|was|were|have|had|just|now|then|will|would|how|the\s\w+\s(?:is|was|were))|"
+    r"and \w+ed (?:it|them|some|a|the|my|with)|"
+    r"as (?:well|I|it|a way|they|we)|too|these days|right now|nowadays|anymore|any more|lately|recently|a lot|"
+    r"so much|very much|the most|more than anything|for now|for a living|at the moment|currently|again|already|actually|"
+    r"lol|haha|to be honest|and stuff|or something|for sure|either|though|myself|personally|after all|now|today|at all|someday|some day|one day)\b)",
+    re.IGNORECASE,
+)
+_LIST = re.compile(
+    r"[^\W_][\w' -]{0,24}(?:, (?!(?:but|so|which|and (?:I|it|we))\b)[\w' -]{1,24}){1,6},? (?:and|or) [\w'-]{1,24}(?: [\w'-]{1,24})?",
+)
+_DANGLING = re.compile(
+    r"(?:\s+(?:in|on|at|to|for|with|of|from|by|about|and|or|the|a|an|my|is|was|very|really|just|as|into|like|also|a few|few|some))+$",
+    re.IGNORECASE,
+)
+_DETERMINER = re.compile(r"^(?:a|an|the|my|our|some|their)\s+", re.IGNORECASE)
+_UNRESOLVED = re.compile(
+    r"^(?:it|its|that|this|these|those|them|him|her|his|she|he|they|you|your|how|what|when|where|why|who|whether|if|"
+    r"there|here|so|such|to|one|ones|everything|something|anything|nothing|all|both|each|every\w*|someone|everyone|"
+    r"people|things|stuff|some|more|much|too|not|and|or|of|is|are|was|were|be|been|the (?:one|idea|way|fact|thing|"
+    r"same|other|rest|best|most|first|last)s?|a (?:lot|few|bit|little|while|ton|bunch|couple|great|good)(?: (?:of|time))?)\b"
+    r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
+    r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|"
+    r"\b(?:that|there|her|one|ones|another|same)$",
+    re.IGNORECASE,
+)
+_WORDS_AT_MOST = 14
+
+
+def expand(text: str) -> str:
+    """Contractions written out, curly quotes made straight: "I’m" → "I am", "don't" → "do not"."""
+    text = text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    text = _NOT.sub(r"\1 not", text)
+    return _CONTRACTED.sub(lambda match: _CONTRACTIONS[match[0].lower()], text)
+
+
+def third_person(text: str) -> str:
+    """ "my sister and me" → "their sister and them"; the subject itself is not part of ``text``."""
+    return _FIRST.sub(lambda match: _THIRD[match[0].lower()], text)
+
+
+def conjugate(verb: str) -> str:
+    """Third person singular of a present verb: "play" → "plays", "study" → "studies"."""
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if verb.endswith(("s", "sh", "ch", "x", "z", "o")):
+        return verb + "es"
+    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+        return verb[:-1] + "ies"
+    return verb + "s"
+
+
+def first_person(verb: str) -> str:
+    """The verb of "my sister lives …" as "I" would say it: "lives" → "live", "is" → "am"; past stays."""
+    if verb in _FIRST_OF:
+        return _FIRST_OF[verb]
+    if verb.endswith("ies"):
+        return verb[:-3] + "y"
+    if verb.endswith(("ches", "shes", "sses", "xes", "zes")):
+        return verb[:-2]
+    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") and verb != "was" else verb
+
+
+def cut_object(text: str) -> str | None:
+    """The object at the start of ``text``, without what follows it; None when it does not stand alone."""
+    listed = _LIST.match(text)
+    start = listed.end() if listed else 0
+    end = _END.search(text, start)
+    phrase = _DANGLING.sub("", text[: end.start()] if end else text).strip(" .,'\"-")
+    if not phrase or _UNRESOLVED.search(phrase) or len(phrase.split()) > _WORDS_AT_MOST:
+        return None
+    return phrase if any(c.isalnum() for c in phrase) else None
+
+
+def bare_object(phrase: str) -> str:
+    """``phrase`` as a triple holds it: without article or possessive, in third person."""
+    return third_person(_DETERMINER.sub("", phrase))

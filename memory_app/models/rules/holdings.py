@@ -1,0 +1,194 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What people have, who belongs to them, and what they find hard: rules in English."""
+
+from __future__ import annotations
+
+from memory_app.models.rules import words
+from memory_app.models.rules.names import NAME
+from memory_app.models.rules.patterns import OBJECT, PERSON, TAIL, Rule
+
+_PETS = "|".join(sorted(words.PETS))
+_KIN = "|".join(sorted(words.KIN))
+_NUMBER = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|several)"
+_PLURAL_KIN = (
+    "kids|children|sons|daughters|brothers|sisters|siblings|grandchildren|grandkids|cousins|nieces|nephews"
+)
+
+_THINGS = (
+    r"(?:car|bike|bicycle|motorcycle|house|apartment|flat|garden|guitar|piano|violin|boat|van|truck|cabin|studio|blog|"
+    r"podcast|youtube channel|shop|store|business|company|allotment|farm|balcony|tattoo|camera|drone|telescope|3d printer|"
+    r"vinyl collection|collection|tesla|greenhouse|motorbike|sewing machine|ps5|xbox|kindle)s?"
+)
+
+_SOME_PETS = (
+    rf"(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}?(?:{_PETS})"
+    rf"(?: and (?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}(?:{_PETS}))?"
+)
+
+HOLDINGS = (
+    Rule(
+        "have",
+        rf"have (?:an? |my )(?:[\w-]+ ){{0,3}}?(?P<pet>{_PETS}),? (?:named|called|whose name is|who is called) {PERSON}.*",
+        "has_pet",
+        "has a {pet} called {object}",
+        "relationship",
+        importance=6,
+    ),
+    Rule(
+        "have|got|adopted",
+        rf"(?:have|got|adopted) (?P<count>{_NUMBER}) (?:[\w-]+ ){{0,2}}?(?P<pet>{_PETS}),? (?:named|called) (?P<object>{NAME},? and {NAME})",
+        "has_pet",
+        "has {count} {pet}, one called {object}",
+        "relationship",
+        importance=6,
+        each=True,
+    ),
+    Rule(
+        "got|adopted",
+        rf"(?P<past>got|adopted) an? (?:[\w-]+ ){{0,3}}?(?P<pet>{_PETS}),? (?:named|called) {PERSON}.*",
+        "has_pet",
+        "{past} a {pet} called {object}",
+        "relationship",
+        importance=6,
+        starts=True,
+    ),
+    Rule(
+        "have",
+        rf"have (?P<object>{_SOME_PETS}){TAIL}",
+        "has_pet",
+        "has {object}",
+        "relationship",
+        importance=6,
+    ),
+    Rule(
+        "got|adopted|rescued",
+        rf"(?P<past>got|adopted|rescued) (?P<object>{_SOME_PETS})(?: (?:from|at|named|called) .*)?{TAIL}",
+        "has_pet",
+        "{past} {object}",
+        "relationship",
+        importance=6,
+        starts=True,
+    ),
+    Rule(
+        "have",
+        rf"have (?:an? |my )(?:(?P<quality>{words.KIN_QUALITIES}) )?(?P<kin>{_KIN}),? (?:named|called|whose name is) {PERSON}.*",
+        "{kin}",
+        "has a {quality} {kin} called {object}",
+        "relationship",
+        importance=7,
+        entity="person",
+    ),
+    Rule(
+        "have",
+        rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}?(?:{_KIN}|{_PLURAL_KIN})(?: and (?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}(?:{_KIN}|{_PLURAL_KIN}))?){TAIL}",
+        "has_family",
+        "has {object}",
+        "relationship",
+        importance=6,
+    ),
+    Rule(
+        "do",
+        rf"do not have (?:any |an? )?(?P<object>(?:{_KIN}|{_PLURAL_KIN}|{_PETS}|{_THINGS}|pets|allergies|driver's license)){TAIL}",
+        "has_no",
+        "does not have {object}",
+    ),
+    Rule(
+        "have",
+        rf"have (?:no) (?P<object>(?:{_PLURAL_KIN}|pets|allergies)){TAIL}",
+        "has_no",
+        "has no {object}",
+    ),
+    Rule(
+        "have|was",
+        rf"(?:have|have been diagnosed with|was diagnosed with|suffer from) (?P<object>{words.HEALTH}).*",
+        "has_condition",
+        "has {object}",
+        importance=8,
+        starts=True,
+    ),
+    Rule("suffer", rf"suffer from {OBJECT}", "has_condition", "suffers from {object}", importance=8),
+    Rule(
+        "have",
+        rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}{_THINGS}){TAIL}",
+        "has",
+        "has {object}",
+    ),
+    Rule("own", rf"own {OBJECT}", "owns", "owns {object}"),
+    Rule(
+        "no|do",
+        r"(?:no longer|do not) (?:have|own) (?P<object>(?:my|the|a|an) .+)",
+        "no_longer_has",
+        "no longer has {object}",
+    ),
+    Rule("drive", r"drive (?P<object>an? .+)", "drives", "drives {object}"),
+    Rule("have", rf"have known {OBJECT}", "knows", "has known {object}", "relationship", needs_date=True),
+    Rule(
+        "have",
+        r"have been (?P<object>married|single|divorced|vegan|vegetarian|sober|retired|self-employed)(?: .*)?",
+        "is",
+        "has been {object}",
+        needs_date=True,
+    ),
+)
+
+_FEAR = "afraid of|scared of|terrified of|worried about|stressed about|anxious about|nervous about"
+_TROUBLE = (
+    "struggling with|struggling to|frustrated with|frustrated by|overwhelmed with|stuck on|stuck with|"
+    "swamped with|having trouble with|having trouble|having problems with|having a hard time with|having a hard time|"
+    "having difficulty|having issues with|sick of|fed up with|behind on|burned out from|burnt out from|tired of"
+)
+
+FRICTION = (
+    Rule(
+        "am",
+        rf"am (?:so |really |very |a bit |still |always |pretty |super |kind of |kinda |totally )*(?P<how>{_FEAR}|{_TROUBLE}) {OBJECT}",
+        "struggles_with",
+        "is {how} {object}",
+        "friction",
+        confidence=0.75,
+    ),
+    Rule(
+        "have",
+        rf"have been (?:really |also )?(?P<how>{_TROUBLE}) {OBJECT}",
+        "struggles_with",
+        "has been {how} {object}",
+        "friction",
+        confidence=0.75,
+    ),
+    Rule(
+        "struggle",
+        rf"struggle (?P<how>with|to) {OBJECT}",
+        "struggles_with",
+        "struggles {how} {object}",
+        "friction",
+    ),
+    Rule(
+        "have",
+        rf"have (?P<how>trouble with|trouble|a hard time with|a hard time|problems with|difficulty|issues with) {OBJECT}",
+        "struggles_with",
+        "has {how} {object}",
+        "friction",
+    ),
+    Rule(
+        "keep",
+        r"keep (?P<object>(?:forgetting|losing|missing|failing|procrastinating|waking|getting|messing|putting off) .+)",
+        "struggles_with",
+        "keeps {object}",
+        "friction",
+    ),
+    Rule(
+        "find",
+        r"find (?:it )?(?P<how>hard|difficult|tough|stressful) to (?P<object>.+)",
+        "struggles_with",
+        "finds it {how} to {object}",
+        "friction",
+    ),
+    Rule(
+        "cannot",
+        r"cannot (?:seem to |)(?P<object>(?:sleep|focus|concentrate|afford|relax)(?: .+)?)",
+        "struggles_with",
+        "cannot {object}",
+        "friction",
+        confidence=0.7,
+    ),
+)

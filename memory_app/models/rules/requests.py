@@ -1,0 +1,104 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What the user asks for outright: a name to be called by, a way to be spoken to, a thing to be remembered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memory_app.models.rules import words
+from memory_app.models.rules.names import NAME, is_name
+
+_OPENING = r"^(?:(?:hey|hi|please|also|and|just|so|oh|ok|okay|btw|but|well|actually)[ ,]+)*"
+_CALL_ME = re.compile(
+    _OPENING
+    + r"(?:you (?:can|may) (?:just |also )?call me|(?:my )?(?:friends|everyone|everybody|people|family) (?:all )?calls? me|"
+    rf"(?:just )?call me) (?P<name>{NAME})(?:$|[.!,]| (?:please|from|instead|for short|by the way|and)\b)",
+    re.IGNORECASE,
+)
+_REPLIES = r"(?:it|things|this|your (?:answers?|replies|reply|responses?|messages?|explanations?)|answers|replies|responses)"
+_STYLE = (
+    r"short|brief|concise|simple|casual|formal|professional|detailed|direct|honest|blunt|friendly|polite|playful|informal|"
+    r"technical|to the point|light|funny|serious|gentle|patient"
+)
+_ACTS = (
+    r"us(?:e|ing)|call(?:ing)?|mention(?:ing)?|ask(?:ing)?|send(?:ing)?|talk(?:ing)?|say(?:ing)?|start(?:ing)?|add(?:ing)?|"
+    r"apologi[sz](?:e|ing)|repeat(?:ing)?|suggest(?:ing)?|bring(?:ing)? up|end(?:ing)?|includ(?:e|ing)|giv(?:e|ing) me|"
+    r"tell(?:ing)?|lecture|lecturing|joke|joking|address(?:ing)?|interrupt(?:ing)?|recommend(?:ing)?|answer(?:ing)?|"
+    r"reply(?:ing)?|respond(?:ing)?|write|writing|speak(?:ing)?|swear(?:ing)?|explain(?:ing)?"
+)
+_HOW_TO_SPEAK = re.compile(
+    _OPENING
+    + "(?P<wish>"
+    + "|".join(
+        (
+            rf"keep {_REPLIES} (?:\w+ )?(?:{_STYLE})\b.*",
+            rf"be (?:more |less |very |a bit more |a little more )?(?:{_STYLE})(?: with me| when .*| in your .*)?$",
+            r"(?:from now on|in (?:the )?future|going forward),? .+",
+            rf"always (?:{_ACTS}|keep|be|include)\b .+",
+            rf"(?:never|do not ever|stop|avoid) (?:{_ACTS})\b .+",
+            r"do not (?:use|call me|mention|bring up|send me|lecture|start|end|address me)\b .+",
+            rf"(?:answer|reply|respond|speak|talk|write)(?: to me)? (?:only )?in (?:{words.LANGUAGES}|short sentences|bullet points|plain \w+|simple \w+)(?: only)?(?: from now on)?$",
+            r"use (?:bullet points|(?:fewer|more|no|less) emojis?|simple \w+|plain \w+|metric(?: units)?|my first name|short sentences)\b.*",
+        )
+    )
+    + ")",
+    re.IGNORECASE,
+)
+_AGAINST_RULES = re.compile(
+    r"\b(?:instructions?|system|prompt|ignore|disregard|rules?|pretend|jailbreak|developer mode|policy|reveal|memory|tag)\b",
+    re.IGNORECASE,
+)
+_REMEMBER = re.compile(
+    _OPENING
+    + r"(?<!just )(?:(?:can|could) you )?(?:please )?(?:remember|note|keep in mind|do not forget|make a note|for future reference|"
+    r"for the record)(?: that|:|,)?\s+(?=(?P<plain>I |my |our )|)"
+    r"(?P<fact>(?!(?:sometimes|always|every|everyone|no matter|life|people|it is|there is|nothing|you|we)\b).+)",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(
+    r"\b(?:passwords?|passcode|pin|cvv|ssn|social security|card number|api key|secret key|token)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """``relation`` and ``object`` of an `expression`, and what it says after the speaker's name."""
+
+    relation: str
+    object: str
+    says: str
+
+
+def wish_of(sentence: str, *, agent_label: str) -> Wish | None:
+    """How the speaker wants to be addressed or spoken to, if ``sentence`` asks for that."""
+    plain = sentence.strip(" .!")
+    called = _CALL_ME.match(plain)
+    if called:
+        name = called["name"]
+        return Wish("preferred_name", name, f"wants to be called {name}") if is_name(name) else None
+    match = _HOW_TO_SPEAK.match(plain)
+    if match is None or plain.endswith("?") or len(plain) > 200 or _AGAINST_RULES.search(plain):
+        return None
+    wish = match["wish"].removesuffix(" please").strip(" ,")
+    return Wish("wants_replies", wish, f"asked {agent_label or 'for this'}: {wish}")
+
+
+def to_remember(sentence: str) -> str | None:
+    """The fact in "remember that …", without the request; None for "remember when" and for secrets."""
+    match = _REMEMBER.match(sentence.strip(" .!"))
+    if match is None or (
+        sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))
+    ):
+        return None
+    asked_with = match[0][: match.start("fact")].rstrip().lower()
+    fact = match["fact"].rstrip(" ?.!")
+    if not (match["plain"] or asked_with.endswith(("that", ":"))) or _SECRET.search(fact):
+        return None
+    return fact
+
+
+def is_secret(text: str) -> bool:
+    """Whether ``text`` names a password, a card number or the like, which no rule may store."""
+    return _SECRET.search(text) is not None

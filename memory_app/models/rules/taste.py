@@ -1,0 +1,237 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What people eat, like and learn: rules in English."""
+
+from __future__ import annotations
+
+from memory_app.models.rules import words
+from memory_app.models.rules.patterns import OBJECT, TAIL, Rule
+
+_AT_ANY_TIME = r"(?!.* (?:on|before|after|in the|at night|for) )"
+FOOD = (
+    Rule(
+        "am|is",
+        rf"am (?:severely |very |deathly |highly |also |mildly )*allergic to {OBJECT}",
+        "allergic_to",
+        "is allergic to {object}",
+        each=True,
+        importance=8,
+    ),
+    Rule("am", rf"am not allergic to {OBJECT}", "not_allergic_to", "is not allergic to {object}", each=True),
+    Rule(
+        "have",
+        rf"have an? (?:severe |bad |mild |serious )?(?P<object>[\w -]+?) allergy{TAIL}",
+        "allergic_to",
+        "is allergic to {object}",
+        each=True,
+        importance=8,
+    ),
+    Rule(
+        "have",
+        rf"have an? (?:severe |bad |mild |serious )?allergy to {OBJECT}",
+        "allergic_to",
+        "is allergic to {object}",
+        each=True,
+        importance=8,
+    ),
+    Rule(
+        "am",
+        rf"am (?:an? )?(?:strict |mostly )?(?P<object>{words.DIETS}){TAIL}",
+        "diet",
+        "is {object}",
+        importance=7,
+    ),
+    Rule(
+        "went|became",
+        rf"(?:went|became) (?:an? )?(?P<object>{words.DIETS}){TAIL}",
+        "diet",
+        "became {object}",
+        importance=7,
+        starts=True,
+    ),
+    Rule(
+        "am",
+        rf"am (?:no longer|not) (?:an? )?(?P<object>{words.DIETS})(?: any ?more)?{TAIL}",
+        "no_longer_follows_diet",
+        "is no longer {object}",
+    ),
+    Rule(
+        "do|never|cannot",
+        rf"(?:do not|never|cannot) eat {_AT_ANY_TIME}{OBJECT}",
+        "does_not_eat",
+        "does not eat {object}",
+        "preference",
+        importance=7,
+    ),
+    Rule(
+        "do|never|cannot",
+        rf"(?:do not|never|cannot) drink {_AT_ANY_TIME}{OBJECT}",
+        "does_not_drink",
+        "does not drink {object}",
+        "preference",
+        importance=6,
+    ),
+    Rule(
+        "do|no",
+        r"(?:do not|no longer) (?P<object>smoke|drink|drive|cook|fly)(?: any ?more| at all)?",
+        "does_not",
+        "does not {object}",
+        "habit",
+    ),
+)
+
+_LOVE = "like|love|enjoy|adore"
+_NOT_ABOUT_THIS = (
+    r"(?!the (?!(?:beach|sea|ocean|mountains?|outdoors|gym|countryside|forest|rain|snow|cold|heat|city|desert|"
+    r"smell|sound|taste|feeling|theat(?:er|re)|opera|cinema|movies|woods|sun)\b|(?-i:[A-Z])))"
+)
+"""What "the" points at is in the talk, not in the sentence: "I love the colours" says nothing lasting."""
+_FAN = (
+    "into|obsessed with|passionate about|keen on|fond of|crazy about|interested in|addicted to|hooked on|"
+    "(?:a|an|such a) (?:big|huge|massive|die-hard|real|total|avid|lifelong)? ?fan of|good at|really good at"
+)
+
+TASTE = (
+    Rule(
+        "=my",
+        rf"my (?:all-time |absolute |current |all time )?favou?rite (?P<thing>[\w -]{{2,40}}?) (?:is|are|was|has to be|has always been|would be) {OBJECT}",
+        "favourite:{thing}",
+        "has {object} as favourite {thing}",
+        "preference",
+        importance=6,
+    ),
+    Rule(
+        "do",
+        rf"do not (?:{_LOVE}|care for|fancy) {OBJECT}",
+        "dislikes",
+        "does not like {object}",
+        "preference",
+    ),
+    Rule(
+        "no|used",
+        rf"(?:no longer|used to) (?P<base>{_LOVE}) {OBJECT}",
+        "used_to_like",
+        "used to like {object}",
+        "preference",
+    ),
+    Rule(
+        "am",
+        rf"am not (?:really |very |much )*(?:{_FAN}|a fan of) {OBJECT}",
+        "dislikes",
+        "does not like {object}",
+        "preference",
+    ),
+    Rule(
+        "am",
+        rf"am (?:so |super |very |really |pretty |quite |totally )*(?P<how>{_FAN}) {OBJECT}",
+        "likes",
+        "is {how} {object}",
+        "preference",
+    ),
+    Rule(
+        "have",
+        rf"have (?:always )?(?:been|had) (?P<how>(?:really |super |so )?(?:into|obsessed with|passionate about|interested in|a (?:big |huge )?fan of|a passion for|a love for)) {OBJECT}",
+        "likes",
+        "has long been {how} {object}",
+        "preference",
+    ),
+    Rule(
+        "have",
+        rf"have always (?:loved|liked|enjoyed) {OBJECT}",
+        "likes",
+        "has always loved {object}",
+        "preference",
+    ),
+    Rule(
+        "hate|dislike|detest|loathe|despise",
+        rf"(?P<verb>hate|dislike|detest|loathe|despise) {OBJECT}",
+        "dislikes",
+        "{verb} {object}",
+        "preference",
+    ),
+    Rule("cannot", rf"cannot (?:stand|bear) {OBJECT}", "dislikes", "cannot stand {object}", "preference"),
+    Rule(
+        "prefer",
+        r"prefer (?P<object>.+? (?:to|over) .+)",
+        "prefers",
+        "prefers {object}",
+        "preference",
+        whole=True,
+    ),
+    Rule("prefer", rf"prefer {OBJECT}", "prefers", "prefers {object}", "preference"),
+    Rule(
+        "would",
+        r"would (?:really )?(?:love|like) to (?P<object>(?:visit|learn|travel|go|live|move|write|own|open|start|become|work|study|try|run|meet|build|adopt|climb|see|have|get|buy|volunteer|teach|play|support|help) .+)",
+        "wants_to",
+        "would love to {object}",
+    ),
+    Rule(_LOVE, rf"(?P<verb>{_LOVE}) to (?P<object>\w+ .+)", "likes", "{verb} to {object}", "preference"),
+    Rule(
+        _LOVE,
+        rf"(?P<verb>{_LOVE}) (?P<object>{_NOT_ABOUT_THIS}.+)",
+        "likes",
+        "{verb} {object}",
+        "preference",
+    ),
+    Rule("collect", rf"collect {OBJECT}", "collects", "collects {object}", "preference"),
+)
+
+STUDY = (
+    Rule(
+        "speak",
+        rf"speak (?:fluent |some |a little |a bit of )?(?P<object>(?:{words.LANGUAGES}).*)",
+        "speaks",
+        "speaks {object}",
+        each=True,
+    ),
+    Rule(
+        "do|cannot",
+        rf"(?:do not|cannot) speak (?:any )?(?P<object>(?:{words.LANGUAGES}).*)",
+        "does_not_speak",
+        "does not speak {object}",
+        each=True,
+    ),
+    Rule("am", rf"am fluent in {OBJECT}", "speaks", "is fluent in {object}", each=True),
+    Rule(
+        "=my",
+        rf"my (?:native language|mother tongue|first language) is (?P<object>{words.LANGUAGES}).*",
+        "native_language",
+        "has {object} as native language",
+        own_only=True,
+    ),
+    Rule(
+        "am|have",
+        rf"(?:am|have been) (?:learning|studying) (?:how to |to )?{OBJECT}",
+        "studies",
+        "is learning {object}",
+        brief=True,
+    ),
+    Rule(
+        "study",
+        r"study (?P<object>(?!every|hard|a lot|for|all|at|in|with|on).+)",
+        "studies",
+        "studies {object}",
+        brief=True,
+    ),
+    Rule(
+        "study|go",
+        rf"(?:study|go to (?:school|college|university)) (?:at|in) {OBJECT}",
+        "studies_at",
+        "studies at {object}",
+        entity="org",
+    ),
+    Rule("am", rf"am majoring in {OBJECT}", "studies", "is majoring in {object}", brief=True),
+    Rule("major|majored", rf"major(?:ed)? in {OBJECT}", "studied", "majored in {object}", brief=True),
+    Rule("studied", rf"studied {OBJECT}", "studied", "studied {object}", brief=True),
+    Rule(
+        "have",
+        r"have an? (?P<object>(?:[\w' -]+ )?(?:degree|phd|master's|bachelor's|mba|masters|diploma|certificate|license|licence)(?: (?:in|from) .+)?)",
+        "has",
+        "has a {object}",
+    ),
+    Rule(
+        "am",
+        r"am in (?P<object>(?:my )?(?:first|second|third|fourth|final|last|\d(?:st|nd|rd|th)) (?:year|semester|grade)(?: .+)?|high school|college|med(?:ical)? school|law school|grad(?:uate)? school)",
+        "is_in",
+        "is in {object}",
+    ),
+)

@@ -1,0 +1,174 @@
+"""English word tables of the rules. Tables only: another language is another such module."""
+
+from __future__ import annotations
+
+_ACKNOWLEDGING = (
+    "ok okay k kk thanks thank you thx ty cheers lol haha hahaha yes yeah yep yup no nope sure cool great nice "
+    "good fine wow alright right got it gotcha perfect awesome hi hello hey bye goodbye please very much so lot "
+    "a many again sounds indeed exactly absolutely "
+    "danke vielen dank ja nein gut merci oui non gracias si sí vale bien grazie obrigado obrigada sim "
+    "好的 谢谢 ありがとう はい спасибо да нет"
+)
+ACKNOWLEDGEMENTS = frozenset(_ACKNOWLEDGING.split())
+
+KIN = {
+    "wife": "wife",
+    "husband": "husband",
+    "hubby": "husband",
+    "spouse": "partner",
+    "partner": "partner",
+    "girlfriend": "girlfriend",
+    "gf": "girlfriend",
+    "boyfriend": "boyfriend",
+    "bf": "boyfriend",
+    "fiance": "fiance",
+    "fiancé": "fiance",
+    "fiancée": "fiance",
+    "fiancee": "fiance",
+    "mother": "mother",
+    "mom": "mother",
+    "mum": "mother",
+    "father": "father",
+    "dad": "father",
+    "son": "son",
+    "daughter": "daughter",
+    "stepson": "son",
+    "stepdaughter": "daughter",
+    "kid": "child",
+    "child": "child",
+    "baby": "child",
+    "brother": "brother",
+    "sister": "sister",
+    "sibling": "sibling",
+    "twin": "sibling",
+    "grandmother": "grandmother",
+    "grandma": "grandmother",
+    "grandfather": "grandfather",
+    "grandpa": "grandfather",
+    "aunt": "aunt",
+    "uncle": "uncle",
+    "cousin": "cousin",
+    "niece": "niece",
+    "nephew": "nephew",
+    "grandson": "grandson",
+    "granddaughter": "granddaughter",
+    "friend": "friend",
+    "bestie": "friend",
+    "roommate": "roommate",
+    "flatmate": "roommate",
+    "neighbor": "neighbour",
+    "neighbour": "neighbour",
+    "boss": "boss",
+    "colleague": "colleague",
+    "coworker": "colleague",
+    "co-worker": "colleague",
+    "mentor": "mentor",
+    "coach": "coach",
+    "teacher": "teacher",
+    "therapist": "therapist",
+    "doctor": "doctor",
+}
+
+PLURAL_KIN = {
+    "kids": "child",
+    "children": "child",
+    "sons": "son",
+    "daughters": "daughter",
+    "brothers": "brother",
+    "sisters": "sister",
+    "siblings": "sibling",
+    "friends": "friend",
+    "cousins": "cousin",
+    "nieces": "niece",
+    "nephews": "nephew",
+    "roommates": "roommate",
+    "twins": "child",
+}
+
+_ANIMALS = (
+    "dog puppy pup cat kitten kitty hamster rabbit bunny parrot bird budgie fish goldfish turtle tortoise horse "
+    "pony lizard gecko snake guinea-pig ferret rat mouse pet hedgehog canary iguana dogs cats puppies kittens "
+    "pets turtles rabbits birds chickens horses fishes hamsters snakes"
+)
+PETS = frozenset(_ANIMALS.split())
+
+KIN_QUALITIES = (
+    "older|younger|little|big|elder|eldest|youngest|oldest|middle|best|good|close|old|dear|new|late|twin|own|"
+    "beloved|lovely|sweet|childhood|other|first|second"
+)
+
+HEALTH = (
+    "diabetes|asthma|adhd|add|autism|migraines?|epilepsy|arthritis|celiac disease|coeliac disease|anxiety|"
+    "depression|insomnia|ibs|pcos|endometriosis|high blood pressure|a heart condition|dyslexia|tinnitus|eczema|"
+    "psoriasis|hay fever|a thyroid (?:condition|problem)|ptsd|ocd|bipolar disorder|chronic [a-z ]+|"
+    "type [12] diabetes|a bad (?:back|knee|shoulder)|back pain"
+)
+
+DIETS = (
+    "vegan|vegetarian|pescatarian|lactose[- ]intolerant|gluten[- ]intolerant|gluten[- ]free|celiac|coeliac|"
+    "diabetic|kosher|halal|keto|flexitarian|teetotal"
+)
+
+STATES = (
+    "retired|unemployed|self-employed|pregnant|left-handed|right-handed|colou?r[- ]?blind|deaf|blind|dyslexic|"
+    "autistic|asthmatic|freelancing|adopted|an only child|bilingual|trilingual|introverted|extroverted|"
+    "short-sighted|near-sighted|hard of hearing|gay|lesbian|bisexual|transgender|trans|non-binary|"
+    "jewish|muslim|christian|catholic|protestant|hindu|buddhist|atheist|agnostic"
+)
+
+DEMONYMS = (
+    "american|british|english|scottish|welsh|irish|german|french|italian|spanish|portuguese|dutch|belgian|swiss|"
+    "austrian|polish|czech|slovak|hungarian|romanian|bulgarian|greek|turkish|russian|ukrainian|swedish|norwegian|"
+    "danish|finnish|icelandic|estonian|latvian|lithuanian|croatian|serbian|slovenian|canadian|mexican|brazilian|"
+    "argentinian|argentine|chilean|colombian|peruvian|venezuelan|cuban|australian|japanese|chinese|korean|"
+    "taiwanese|vietnamese|thai|indonesian|malaysian|filipino|filipina|indian|pakistani|bangladeshi|nepali|"
+    "iranian|iraqi|israeli|lebanese|syrian|egyptian|moroccan|algerian|tunisian|nigerian|ghanaian|kenyan|"
+    "ethiopian|south african|singaporean|maltese"
+)
+
+LANGUAGES = (
+    "english|german|french|italian|spanish|portuguese|dutch|polish|czech|slovak|hungarian|romanian|bulgarian|greek|"
+    "turkish|russian|ukrainian|swedish|norwegian|danish|finnish|icelandic|estonian|latvian|lithuanian|croatian|"
+    "serbian|japanese|mandarin|cantonese|chinese|korean|vietnamese|thai|indonesian|malay|tagalog|hindi|urdu|"
+    "bengali|tamil|telugu|punjabi|arabic|hebrew|persian|farsi|swahili|catalan|basque|gaelic|welsh|irish|"
+    "american sign language|sign language|esperanto|latin"
+)
+
+OCCUPATIONS = (
+    "nurse|doctor|teacher|engineer|developer|programmer|designer|lawyer|attorney|paralegal|accountant|architect|"
+    "artist|painter|musician|singer|actor|actress|dancer|writer|author|journalist|editor|translator|interpreter|"
+    "chef|cook|baker|barista|waiter|waitress|bartender|farmer|gardener|carpenter|plumber|electrician|mechanic|"
+    "driver|pilot|flight attendant|firefighter|police officer|soldier|veteran|officer|scientist|researcher|"
+    "physicist|chemist|biologist|mathematician|statistician|economist|analyst|consultant|manager|director|"
+    "supervisor|assistant|secretary|receptionist|cashier|clerk|salesman|saleswoman|salesperson|marketer|"
+    "recruiter|therapist|psychologist|psychiatrist|counselor|counsellor|social worker|physiotherapist|"
+    "pharmacist|dentist|surgeon|veterinarian|vet|paramedic|midwife|caregiver|nanny|babysitter|tutor|professor|"
+    "lecturer|librarian|student|intern|apprentice|trainee|freelancer|entrepreneur|founder|co-founder|ceo|cto|"
+    "photographer|videographer|filmmaker|producer|hairdresser|barber|tailor|butcher|fisherman|sailor|builder|"
+    "welder|technician|administrator|sysadmin|coach|trainer|instructor|realtor|banker|broker|trader|"
+    "bookkeeper|auditor|judge|diplomat|politician|priest|pastor|monk|nun|model|tester|stylist|florist|jeweler|"
+    "curator|historian|geologist|astronomer|ecologist|copywriter|blogger|youtuber|streamer|game dev|"
+    "product owner|project lead|team lead|scrum master|postman|courier|cleaner|janitor|landscaper|stay-at-home "
+    "(?:mom|mum|dad|parent)|homemaker|housewife|radiologist|cardiologist|neurologist|pediatrician|optician"
+)
+
+_LASTING = (
+    "bought adopted started joined graduated founded opened published launched signed enrolled sold learned "
+    "learnt built became moved"
+)
+PAST_LASTING = tuple(_LASTING.split())
+"""Past events worth keeping even without a date."""
+
+_DATED = (
+    "went visited attended met saw watched read finished completed took made wrote painted drew cooked baked ran "
+    "hiked swam climbed biked cycled drove flew traveled travelled sailed played performed sang danced won lost "
+    "broke fixed repaired planted organized organised hosted volunteered donated helped taught presented gave "
+    "spoke passed failed tried ordered received celebrated hung had ate drank tried competed participated "
+    "registered applied interviewed called emailed returned came camped skied surfed skated practiced practised "
+    "recorded released designed created submitted hurt injured sprained fell adopted picked booked rented "
+    "cleaned renovated redecorated explored toured discovered checked worked spent sent"
+)
+PAST_DATED = tuple(_DATED.split())
+"""Past events kept when the sentence dates them."""
+
+PAST_PARTICLES = "to|up for|up|out with|on|at|in|with|for|from|into|through|around"
