@@ -11,6 +11,7 @@
     │   ├── RateLimited         a limit of ours or of a provider
     │   ├── CircuitOpen         a provider failed too often; waiting for its probe
     │   ├── ProviderUnavailable a provider did not answer, or answered 5xx
+    │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.client`)
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     └── Permanent               never retried; the run or turn says failed and why
         ├── BadModelOutput      unreadable after one repair

@@ -1,4 +1,7 @@
-"""Print the table statements of the initial migration: ``python -m migrations.render > migrations/versions/0001_tables.sql``."""
+"""Print the table statements of the initial migration.
+
+After a change to the tables: ``python -m migrations.render > migrations/versions/0001_tables.sql``.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class KeyRow:
 _AUTHENTICATE = text("SELECT key_id, tenant_id, tenant_name, rights FROM authenticate(:digest)")
 _NOTE_USE = text("SELECT note_key_use(:key)")
 _ENSURE_TENANT = text("INSERT INTO tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
-_TENANT = text("SELECT id FROM tenants WHERE name = :name")
+_TENANT = text("SELECT tenant_named(:name)")
 _CREATE = text(
     """INSERT INTO api_keys (tenant_id, prefix, digest, rights, label, expires_at)
     VALUES (:tenant, :prefix, :digest, :rights, :label, :expires_at) RETURNING id"""
@@ -91,6 +91,7 @@ def ensure_tenant(connection: Connection, name: str) -> int:
 
 
 def find_tenant(connection: Connection, name: str) -> int | None:
+    """The id of a tenant, or None."""
     return connection.execute(_TENANT, {"name": name}).scalar_one_or_none()
 
 

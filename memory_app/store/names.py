@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.scope import Scope
 from memory_app.errors import NotFound
@@ -19,21 +20,35 @@ class ScopeRow:
     agent_id: int
     user_id: int | None
     time_zone: str
+    agent: str
+    user: str | None
     policy: dict[str, Any]
     persona: dict[str, Any] | None
+    default_memories: list[dict[str, Any]]
+    is_seeded: bool
     visible: tuple[int, ...]
 
 
+_COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
+    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
+    ARRAY(SELECT v.id FROM scopes v
+          WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id
+            AND (v.id = c.id OR v.user_id IS NULL) ORDER BY v.id) AS visible"""
+
 _FIND = text(
-    """
-    SELECT c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.policy, a.persona,
-           ARRAY(SELECT v.id FROM scopes v
-                 WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id
-                   AND (v.id = c.id OR v.user_id IS NULL) ORDER BY v.id) AS visible
+    f"""
+    SELECT {_COLUMNS}
     FROM agents a
     LEFT JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
     JOIN scopes c ON c.tenant_id = a.tenant_id AND c.agent_id = a.id AND c.user_id IS NOT DISTINCT FROM u.id
     WHERE a.tenant_id = :tenant AND a.name = :agent AND (u.id IS NOT NULL OR CAST(:user AS text) IS NULL)
+    """
+)
+_READ = text(
+    f"""
+    SELECT {_COLUMNS}
+    FROM scopes c JOIN agents a ON a.id = c.agent_id LEFT JOIN users u ON u.id = c.user_id
+    WHERE c.id = :scope
     """
 )
 
@@ -46,19 +61,22 @@ _ENSURE_SCOPE = text(
     FROM agents a LEFT JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
     WHERE a.tenant_id = :tenant AND a.name = :agent
     ON CONFLICT DO NOTHING
-    RETURNING id
     """
 )
 
 
 def find_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow | None:
     """The scope of an agent and a user (or of the agent alone), or None when nothing was ever stored for it."""
-    row = connection.execute(_FIND, {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}).one_or_none()
-    if row is None:
-        return None
-    return ScopeRow(
-        row.id, row.agent_id, row.user_id, row.time_zone, dict(row.policy), row.persona, tuple(row.visible)
-    )
+    row = connection.execute(
+        _FIND, {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
+    ).one_or_none()
+    return None if row is None else _scope_row(row)
+
+
+def read_scope(connection: Connection, scope_id: int) -> ScopeRow | None:
+    """The scope by its key, or None when the person was forgotten."""
+    row = connection.execute(_READ, {"scope": scope_id}).one_or_none()
+    return None if row is None else _scope_row(row)
 
 
 def need_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow:
@@ -66,21 +84,23 @@ def need_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow
     row = find_scope(connection, tenant_id, scope)
     if row is None:
         about = f"agent {scope.agent!r}" + (f" and user {scope.user!r}" if scope.user else "")
-        raise NotFound(f"nothing is stored for {about}; record a turn or remember a statement first", field="agent")
+        raise NotFound(
+            f"nothing is stored for {about}; record a turn or remember a statement first", field="agent"
+        )
     return row
 
 
-def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> tuple[ScopeRow, bool]:
-    """The scope, made when it is new; and whether it is new to this call."""
+def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow:
+    """The scope, made when it is new."""
     found = find_scope(connection, tenant_id, scope)
     if found is not None:
-        return found, False
+        return found
     names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
     connection.execute(_ENSURE_AGENT, names)
     if scope.user is not None:
         connection.execute(_ENSURE_USER, names)
-    created = connection.execute(_ENSURE_SCOPE, names).one_or_none() is not None
-    return need_scope(connection, tenant_id, scope), created
+    connection.execute(_ENSURE_SCOPE, names)
+    return need_scope(connection, tenant_id, scope)
 
 
 def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
@@ -90,3 +110,36 @@ def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
     """
     statement = text("SELECT id FROM scopes WHERE tenant_id = :tenant AND id = :scope FOR NO KEY UPDATE")
     return connection.execute(statement, {"tenant": tenant_id, "scope": scope_id}).one_or_none() is not None
+
+
+def agent_persona(connection: Connection, tenant_id: int, agent: str) -> dict[str, Any] | None:
+    """The persona of an agent that may not have met anybody yet."""
+    statement = text("SELECT persona FROM agents WHERE tenant_id = :tenant AND name = :agent")
+    return connection.execute(statement, {"tenant": tenant_id, "agent": agent}).scalar_one_or_none()
+
+
+def unseeded(connection: Connection, scope_ids: Sequence[int]) -> tuple[int, ...]:
+    """Those of the scopes whose agent's default memories were not stored yet."""
+    statement = text("SELECT id FROM scopes WHERE id = ANY(:scopes) AND seeded_at IS NULL ORDER BY id")
+    return tuple(connection.execute(statement, {"scopes": list(scope_ids)}).scalars())
+
+
+def mark_seeded(connection: Connection, scope_id: int) -> None:
+    """Note that the agent's default memories were stored, so that they are stored once."""
+    connection.execute(text("UPDATE scopes SET seeded_at = now() WHERE id = :scope"), {"scope": scope_id})
+
+
+def _scope_row(row: Row[Any]) -> ScopeRow:
+    return ScopeRow(
+        row.id,
+        row.agent_id,
+        row.user_id,
+        row.time_zone,
+        row.agent,
+        row.user,
+        dict(row.policy),
+        row.persona,
+        list(row.default_memories),
+        row.is_seeded,
+        tuple(row.visible),
+    )

@@ -58,10 +58,12 @@ class SessionRow:
     ended_at: datetime | None
     summary: str | None
     parked_reason: str | None
+    now: datetime
+    """The database's clock when the row was read."""
 
 
 _COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.failing_since,
-    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason"""
+    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, now() AS now"""
 
 _LOCK = text(
     """
@@ -99,7 +101,8 @@ _ADVANCE = text(
 _RELEASE = text(
     """
     UPDATE sessions
-    SET lease_until = NULL, starts = 0, due_at = CASE WHEN next_seq - 1 > extracted_seq THEN now() END
+    SET lease_until = NULL, starts = 0,
+        due_at = CASE WHEN :extracting AND next_seq - 1 > extracted_seq THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :fence
     """
 )
@@ -109,7 +112,12 @@ _POSTPONE = text(
     SET lease_until = NULL, starts = 0, failures = failures + 1,
         failing_since = coalesce(failing_since, now()), due_at = now() + :wait
     WHERE scope_id = :scope AND id = :session AND fence = :fence
-    RETURNING failures, failing_since, now() AS now
+    """
+)
+_STOP = text(
+    """
+    UPDATE sessions SET lease_until = NULL, starts = 0, due_at = NULL, parked_reason = :reason
+    WHERE scope_id = :scope AND id = :session AND fence = :fence
     """
 )
 
@@ -147,10 +155,22 @@ def find(connection: Connection, scope_id: int, name: str) -> SessionRow | None:
     return None if row is None else SessionRow(*row)
 
 
-def listed(connection: Connection, scope_id: int, *, active: bool | None, limit: int) -> tuple[SessionRow, ...]:
+def listed(
+    connection: Connection, scope_id: int, *, active: bool | None, limit: int
+) -> tuple[SessionRow, ...]:
     """Sessions of a scope, latest activity first."""
     rows = connection.execute(_LIST, {"scope": scope_id, "active": active, "limit": limit})
     return tuple(SessionRow(*row) for row in rows)
+
+
+def last_activity_before(connection: Connection, scope_id: int, session: SessionRow) -> datetime | None:
+    """When the scope was last active in another session that began earlier."""
+    statement = text(
+        """SELECT max(last_activity_at) FROM sessions
+        WHERE scope_id = :scope AND id <> :session AND created_at <= :began"""
+    )
+    values = {"scope": scope_id, "session": session.id, "began": session.created_at}
+    return connection.execute(statement, values).scalar_one()  # type: ignore[no-any-return]
 
 
 def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int) -> bool:
@@ -159,18 +179,25 @@ def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: in
     False when another worker holds a newer fence or the session has moved: then the caller must roll back, so that
     effect and progress stay one.
     """
-    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
-    return connection.execute(_ADVANCE, {**keys, "from_seq": from_seq, "to_seq": to_seq}).rowcount == 1
+    return (
+        connection.execute(_ADVANCE, {**_keys(claimed), "from_seq": from_seq, "to_seq": to_seq}).rowcount == 1
+    )
 
 
-def release(connection: Connection, claimed: Claim) -> None:
-    """Free a session that had nothing to do."""
-    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
-    connection.execute(_RELEASE, keys)
+def release(connection: Connection, claimed: Claim, *, extracting: bool) -> None:
+    """Free a session that had nothing to do; it stays due only for turns that came in between."""
+    connection.execute(_RELEASE, {**_keys(claimed), "extracting": extracting})
 
 
-def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> tuple[int, timedelta] | None:
-    """Free the session until ``wait`` has passed; how often and for how long it has been failing."""
-    keys = {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence, "wait": wait}
-    row = connection.execute(_POSTPONE, keys).one_or_none()
-    return None if row is None else (row.failures, row.now - row.failing_since)
+def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> None:
+    """Free the session and leave it alone until ``wait`` has passed; its start is explained."""
+    connection.execute(_POSTPONE, {**_keys(claimed), "wait": wait})
+
+
+def stop(connection: Connection, claimed: Claim, reason: str) -> None:
+    """Free the session and do not extract from it again until its failed turn is replayed or discarded."""
+    connection.execute(_STOP, {**_keys(claimed), "reason": reason})
+
+
+def _keys(claimed: Claim) -> dict[str, int]:
+    return {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}

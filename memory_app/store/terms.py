@@ -14,7 +14,8 @@ _ADD = text(
     """
     INSERT INTO terms (tenant_id, scope_id, term, row_count)
     SELECT :tenant, v.scope_id, v.term, v.n
-    FROM unnest(CAST(:scopes AS bigint[]), CAST(:terms AS integer[]), CAST(:counts AS integer[])) AS v(scope_id, term, n)
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:terms AS integer[]), CAST(:counts AS integer[]))
+        AS v(scope_id, term, n)
     ORDER BY v.scope_id, v.term
     ON CONFLICT (scope_id, term) DO UPDATE SET row_count = greatest(terms.row_count + excluded.row_count, 0)
     """
@@ -24,7 +25,9 @@ _READ = text(
 )
 
 
-def add(connection: Connection, tenant_id: int, rows: Iterable[tuple[int, Iterable[int]]], *, sign: int = 1) -> None:
+def add(
+    connection: Connection, tenant_id: int, rows: Iterable[tuple[int, Iterable[int]]], *, sign: int = 1
+) -> None:
     """Count rows, each a scope and its distinct terms; ``sign`` −1 takes deleted rows out again.
 
     Written in the order of the key, so that two workers never wait for each other in a circle.

@@ -157,7 +157,9 @@ def known_keys(connection: Connection, tenant_id: int, keys: Sequence[str]) -> d
     """Earlier uses of these idempotency keys by this tenant."""
     rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "keys": list(keys)})
     return {
-        row.idempotency_key: KnownKey(bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True))
+        row.idempotency_key: KnownKey(
+            bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
+        )
         for row in rows
     }
 
@@ -222,13 +224,24 @@ def latest(connection: Connection, scope_id: int, *, session: str | None, limit:
     return tuple(reversed([_turn(row) for row in rows]))
 
 
+def latest_entries(connection: Connection, scope_id: int, *, limit: int) -> tuple[tuple[UUID, int, int], ...]:
+    """Id, session key and seq of the newest turns of a scope, oldest first: what the hot stream is rebuilt from."""
+    statement = text(
+        "SELECT id, session_id, seq FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :limit"
+    )
+    rows = connection.execute(statement, {"scope": scope_id, "limit": limit}).all()
+    return tuple((row.id, row.session_id, row.seq) for row in reversed(rows))
+
+
 def unindexed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Turn, ...]:
     """Accepted turns that search cannot find yet, newest first."""
     rows = connection.execute(_UNINDEXED, {"scopes": list(scope_ids), "limit": limit})
     return tuple(_turn(row) for row in rows)
 
 
-def between(connection: Connection, scope_id: int, session_id: int, *, low: int, high: int) -> tuple[Turn, ...]:
+def between(
+    connection: Connection, scope_id: int, session_id: int, *, low: int, high: int
+) -> tuple[Turn, ...]:
     """Turns of a session with ``low`` ≤ seq ≤ ``high`` in order, without those that failed."""
     values = {"scope": scope_id, "session": session_id, "low": low, "high": high}
     return tuple(_turn(row) for row in connection.execute(_RANGE, values))

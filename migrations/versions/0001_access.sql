@@ -79,6 +79,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
       AND (k.expires_at IS NULL OR k.expires_at > now())
 $$;
 
+-- The id behind a tenant's name, for producers that run in the operator's own process and hold no key.
+CREATE FUNCTION tenant_named(wanted text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT t.id FROM public.tenants t WHERE t.name = wanted
+$$;
+
 -- Note that a key was used; at most once a minute, so that reading does not become writing.
 CREATE FUNCTION note_key_use(used_key_id bigint) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
@@ -155,6 +161,6 @@ $$;
 
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION authenticate, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state TO memory_app;
+REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder;

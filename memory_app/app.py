@@ -1,0 +1,92 @@
+"""The Python facade for producers in the same process: same words, same results as over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from memory_app.domain.records import NewTurn, Role, Statement, Ticket
+from memory_app.domain.scope import Scope
+from memory_app.domain.sections import ContextWindow
+from memory_app.errors import NotFound
+from memory_app.runtime import Runtime, build
+from memory_app.services import context as context_service
+from memory_app.services import recall as recall_service
+from memory_app.services import record as record_service
+from memory_app.services import remember as remember_service
+from memory_app.services import tickets
+from memory_app.services.context import ContextRequest
+from memory_app.services.recall import Recalled, RecallQuery
+from memory_app.services.remember import Remembered
+from memory_app.settings import Settings
+from memory_app.store import keys
+from memory_app.store.db import transaction
+from memory_app.store.turns import TicketRow
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryApp:
+    """The verbs of one tenant. Make it with `connect`, after a fork; close it, or use it with ``with``."""
+
+    runtime: Runtime
+    tenant_id: int
+
+    @classmethod
+    def connect(cls, settings: Settings | None = None, *, tenant: str = "default") -> MemoryApp:
+        """Connect as ``tenant``; settings come from the environment unless given.
+
+        Raises `NotFound` when the tenant was never made (``memory keys create --tenant NAME`` makes it).
+        """
+        runtime = build(settings or Settings())
+        try:
+            with transaction(runtime.engine, None) as connection:
+                tenant_id = keys.find_tenant(connection, tenant)
+            if tenant_id is None:
+                raise NotFound(f"tenant {tenant!r}: make it with `memory keys create --tenant {tenant}`")
+        except BaseException:
+            runtime.close()
+            raise
+        return cls(runtime, tenant_id)
+
+    def record(self, scope: Scope, content: str, *, role: Role | str = Role.USER, **fields: Any) -> Ticket:
+        """Accept one turn of the scope's session; further fields as in `NewTurn` (``at``, ``idempotency_key``, …)."""
+        (ticket,) = self.record_all(scope, [NewTurn(Role(role), content, **fields)])
+        return ticket
+
+    def record_all(self, scope: Scope, turns: Sequence[NewTurn]) -> tuple[Ticket, ...]:
+        """Accept turns of one session in order: all of them, or none and an error."""
+        return record_service.record(self.runtime, self.tenant_id, scope, turns)
+
+    def ticket(self, turn_id: UUID, *, wait_seconds: float = 0) -> TicketRow:
+        """How far a turn has come; waits until it is extracted or failed, for ``wait_seconds`` at most."""
+        return tickets.ticket(self.runtime, self.tenant_id, turn_id, wait_seconds=wait_seconds)
+
+    def remember(self, scope: Scope, text: str, *, kind: str = "fact", deduplicate: bool = True, **fields: Any) -> Remembered:
+        """Store one statement; further fields as in `Statement`."""
+        statement = Statement(kind, text, **fields)
+        return remember_service.remember(
+            self.runtime, self.tenant_id, scope, statement, deduplicate=deduplicate
+        )
+
+    def recall(self, scope: Scope, query: str | None = None, **options: Any) -> Recalled:
+        """The best rows for the query; options as in `RecallQuery`."""
+        return recall_service.recall(self.runtime, self.tenant_id, scope, RecallQuery(query, **options))
+
+    def context(self, scope: Scope, query: str | None = None, **options: Any) -> ContextWindow:
+        """The context window for the next reply; options as in `ContextRequest`."""
+        request = ContextRequest(query, session=scope.session, **options)
+        return context_service.context(self.runtime, self.tenant_id, scope, request)
+
+    def close(self) -> None:
+        self.runtime.close()
+
+    def __enter__(self) -> MemoryApp:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

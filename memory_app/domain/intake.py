@@ -1,0 +1,138 @@
+"""What a turn must be before it is accepted: cleaned, checked, and known by a hash of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memory_app.domain.records import NewTurn, Role
+from memory_app.domain.scope import Scope, check_name
+from memory_app.domain.text import clean
+from memory_app.errors import InvalidInput, TooLarge
+
+KEY_LIMIT = 200
+"""Longest idempotency key, in characters."""
+
+METADATA_DEPTH = 8
+TOOLS_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Largest turn, in characters of text and bytes of metadata as JSON; most turns in one call."""
+
+    text_chars: int = 100_000
+    metadata_bytes: int = 8_192
+    batch: int = 500
+
+
+def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple[NewTurn, bool]:
+    """The turn with its text cleaned, and whether cleaning removed anything.
+
+    Raises `InvalidInput` naming the field (``content`` for the text), or `TooLarge`.
+    """
+    if not isinstance(turn.role, Role):
+        raise InvalidInput(f"{field}.role: one of {', '.join(Role)}", field=f"{field}.role")
+    if len(turn.text) > limits.text_chars:
+        raise TooLarge(
+            f"{field}.content: {len(turn.text)} characters; at most {limits.text_chars}", field=f"{field}.content"
+        )
+    said, changed = clean(turn.text)
+    if not said.strip():
+        raise InvalidInput(f"{field}.content: nothing is left after cleaning; send some text", field=f"{field}.content")
+    if turn.at is not None:
+        _check_instant(turn.at, field=f"{field}.at")
+    if turn.speaker is not None:
+        check_name(turn.speaker, field=f"{field}.name")
+    if turn.idempotency_key is not None:
+        _check_key(turn.idempotency_key, field=f"{field}.idempotency_key")
+    tone = _short(turn.emotional_tone, field=f"{field}.emotional_tone")
+    if len(turn.tools_used) > TOOLS_LIMIT:
+        raise InvalidInput(f"{field}.tools_used: at most {TOOLS_LIMIT}", field=f"{field}.tools_used")
+    for tool in turn.tools_used:
+        check_name(tool, field=f"{field}.tools_used")
+    metadata = checked_metadata(turn.metadata, limits.metadata_bytes, field=f"{field}.metadata")
+    return (
+        NewTurn(turn.role, said, turn.speaker, turn.at, turn.idempotency_key, tone, turn.tools_used, metadata),
+        changed,
+    )
+
+
+def checked_batch(turns: Sequence[NewTurn], limits: Limits) -> tuple[tuple[NewTurn, bool], ...]:
+    """Every turn of a call, or the first error with its place (``turns[3].content``)."""
+    if not turns:
+        raise InvalidInput("turns: at least one turn is needed", field="turns")
+    if len(turns) > limits.batch:
+        raise TooLarge(f"turns: {len(turns)} in one call; at most {limits.batch}", field="turns")
+    alone = len(turns) == 1
+    return tuple(
+        checked_turn(turn, limits, field="turn" if alone else f"turns[{place}]") for place, turn in enumerate(turns)
+    )
+
+
+def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:
+    """SHA-256 of all that the caller said, so that one key cannot stand for two different turns."""
+    said = [
+        scope.agent,
+        scope.user,
+        scope.session,
+        turn.role.value,
+        speaker,
+        turn.text,
+        turn.at.isoformat() if turn.at else None,
+        turn.emotional_tone,
+        list(turn.tools_used),
+        turn.metadata,
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, ensure_ascii=False).encode()).digest()
+
+
+def checked_metadata(metadata: Mapping[str, Any], limit_bytes: int, *, field: str) -> dict[str, Any]:
+    """Metadata as plain JSON with cleaned strings; `InvalidInput` for what JSON cannot hold, `TooLarge` for size."""
+    cleaned = {str(key): _plain(value, field=field, depth=1) for key, value in metadata.items()}
+    if len(json.dumps(cleaned, ensure_ascii=False).encode()) > limit_bytes:
+        raise TooLarge(f"{field}: at most {limit_bytes} bytes as JSON", field=field)
+    return {clean(key)[0]: value for key, value in cleaned.items()}
+
+
+def _plain(value: Any, *, field: str, depth: int) -> Any:
+    if depth > METADATA_DEPTH:
+        raise InvalidInput(f"{field}: nested deeper than {METADATA_DEPTH}", field=field)
+    if isinstance(value, str):
+        return clean(value)[0]
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidInput(f"{field}: numbers must be finite", field=field)
+        return value
+    if isinstance(value, Mapping):
+        return {clean(str(key))[0]: _plain(inner, field=field, depth=depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, field=field, depth=depth + 1) for inner in value]
+    raise InvalidInput(f"{field}: {type(value).__name__} is not JSON", field=field)
+
+
+def _check_instant(at: datetime, *, field: str) -> None:
+    if at.tzinfo is None or at.utcoffset() is None:
+        raise InvalidInput(f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field)
+    if not 1900 <= at.year <= 2200:
+        raise InvalidInput(f"{field}: the year {at.year} is out of range (1900 to 2200)", field=field)
+
+
+def _check_key(key: str, *, field: str) -> None:
+    if not key or len(key) > KEY_LIMIT or not key.isprintable():
+        raise InvalidInput(f"{field}: 1 to {KEY_LIMIT} printable characters", field=field)
+
+
+def _short(value: str | None, *, field: str) -> str | None:
+    if value is None:
+        return None
+    cleaned = clean(value)[0].strip()
+    if len(cleaned) > 100:
+        raise InvalidInput(f"{field}: at most 100 characters", field=field)
+    return cleaned or None

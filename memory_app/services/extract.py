@@ -1,0 +1,293 @@
+"""Extract: turn the next turns of one session into memories, strictly in order.
+
+Claim the session (lease and fence), read, ask the extractor with no transaction open, keep its answer, then apply
+answer and progress in one transaction that only commits while the fence is ours. A turn that kills its worker is tried
+alone, and parked after three unexplained starts; the session goes on behind a visible gap.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import structlog
+from pydantic import TypeAdapter
+from sqlalchemy import Connection
+
+from memory_app import queue
+from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.records import Extraction, Statement, Turn
+from memory_app.domain.text import entity_key
+from memory_app.errors import InvalidInput, MemoryAppError, Permanent, Transient
+from memory_app.hot import hints
+from memory_app.models import rules
+from memory_app.runtime import Runtime, hint_name
+from memory_app.services import remember
+from memory_app.store import entities, names, runs, sessions, turns
+from memory_app.store.db import transaction
+from memory_app.store.sessions import Claim
+
+log = structlog.get_logger(__name__)
+
+EARLIER_TURNS = 3
+"""Turns before the new ones that the extractor sees as context."""
+
+EXTRACTOR = "rules-1"
+"""Name and version of the extractor, kept with each run."""
+
+QUARANTINED = (
+    "quarantined: its worker died {starts} times while extracting it; replay it once the cause is mended"
+)
+
+_ANSWER = TypeAdapter(Extraction)
+
+
+class _Fenced(Exception):
+    """Another worker holds the session now; nothing of ours may be committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractReport:
+    """What one call did to one session."""
+
+    turns: int = 0
+    memories: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The next turns of a claimed session and what is needed to extract them."""
+
+    claim: Claim
+    from_seq: int
+    to_seq: int
+    turns: tuple[Turn, ...]
+    earlier: tuple[Turn, ...]
+    policy: Policy
+    user: str
+    agent: str
+    time_zone: ZoneInfo
+    known: tuple[str, ...]
+    run_id: UUID
+    answer: Extraction | None
+    failures: int
+    failing_for: timedelta
+
+
+def extract_session(runtime: Runtime, session_id: int, *, most_batches: int = 20) -> ExtractReport:
+    """Extract what is due in one session. A second call at the same time finds it lent out and does nothing."""
+    _clear_hint(runtime, session_id)
+    total = ExtractReport()
+    for _ in range(most_batches):
+        claimed = _claim(runtime, session_id)
+        if claimed is None:
+            return total
+        done = _extract_claimed(runtime, claimed)
+        total = ExtractReport(
+            total.turns + done.turns, total.memories + done.memories, total.failed + done.failed
+        )
+    runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
+    return total
+
+
+def _clear_hint(runtime: Runtime, session_id: int) -> None:
+    try:
+        hints.clear(runtime.hot, hint_name(queue.EXTRACT_SESSION, session_id=session_id))
+    except MemoryAppError as error:
+        log.warning("hint_not_cleared", error=error.kind)
+
+
+def _claim(runtime: Runtime, session_id: int) -> Claim | None:
+    lease = timedelta(seconds=runtime.settings.extract.lease_seconds)
+    with transaction(runtime.engine, None) as connection:
+        return sessions.claim(connection, session_id, lease)
+
+
+def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
+    batch = _next_batch(runtime, claimed)
+    if batch is None:
+        return ExtractReport()
+    limit = runtime.settings.extract.starts_limit
+    if claimed.starts > limit:
+        return _park(runtime, batch, QUARANTINED.format(starts=limit))
+    try:
+        extraction = batch.answer if batch.answer is not None else _ask(runtime, batch)
+        return _apply(runtime, batch, extraction)
+    except _Fenced:
+        log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
+        return ExtractReport()
+    except Transient as error:
+        return _postpone(runtime, batch, error)
+    except Permanent as error:
+        return _retry_or_park(runtime, batch, error)
+
+
+def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
+    """Read the next turns and open their run; frees the session and returns None when there are none."""
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        session = sessions.read(connection, claimed.scope_id, claimed.session_id)
+        place = names.read_scope(connection, claimed.scope_id)
+        if session is None or place is None or session.fence != claimed.fence:
+            return None
+        most = 1 if claimed.starts > 1 or session.failures else runtime.settings.extract.batch
+        low, high = session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
+        policy = parse_policy(place.policy)
+        extracting = policy.memory and policy.extraction is not ExtractionMode.OFF
+        if high < low or not extracting:
+            sessions.release(connection, claimed, extracting=extracting)
+            return None
+        run = runs.begin_extract(
+            connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
+        )
+        high = run.to_seq or high
+        answer = None if run.answer is None else _ANSWER.validate_python(run.answer, strict=False)
+        return _Batch(
+            claim=claimed,
+            from_seq=low,
+            to_seq=high,
+            turns=turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high),
+            earlier=turns.between(
+                connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=low - 1
+            ),
+            policy=policy,
+            user=place.user or "user",
+            agent=place.agent,
+            time_zone=_zone(place.time_zone),
+            known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
+            run_id=run.id,
+            answer=answer,
+            failures=session.failures,
+            failing_for=session.now - (session.failing_since or session.now),
+        )
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
+    """Call the extractor and keep its answer. No transaction is open during the call."""
+    extraction = rules.extract(
+        batch.turns,
+        batch.earlier,
+        user_label=batch.user,
+        agent_label=batch.agent,
+        time_zone=batch.time_zone,
+        known=batch.known,
+    )
+    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
+        answer = _ANSWER.dump_python(extraction, mode="json")
+        runs.keep_answer(connection, batch.run_id, answer, model=EXTRACTOR)
+    return extraction
+
+
+def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractReport:
+    """Write memories, entities, reasons and progress in one transaction, or nothing."""
+    statements = extraction.statements if batch.policy.fact_curation else ()
+    prepared = remember.prepare(runtime, [_sourced(s, batch) for s in statements], policy=batch.policy)
+    claimed = batch.claim
+    place = remember.Place(
+        claimed.tenant_id, claimed.scope_id, run_id=batch.run_id, turn_scopes=(claimed.scope_id,)
+    )
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
+            raise _Fenced
+        if not sessions.advance(connection, claimed, from_seq=batch.from_seq, to_seq=batch.to_seq):
+            raise _Fenced
+        written = [remember.write(connection, runtime, place, item) for item in prepared]
+        if batch.policy.entity_extraction:
+            _note_entities(connection, batch, extraction)
+        turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction))
+        report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
+        runs.finish(connection, batch.run_id, report)
+    log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
+    return ExtractReport(turns=len(batch.turns), memories=len(written))
+
+
+def _sourced(statement: Statement, batch: _Batch) -> Statement:
+    """Who stands behind it, with the role: what an assistant said must never pass for what the user said."""
+    told = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
+    return statement if told is None else replace(statement, source=f"{told.role.value}:{told.speaker}")
+
+
+def _note_entities(connection: Connection, batch: _Batch, extraction: Extraction) -> None:
+    """Count what the turns talk about; what a memory mentions is counted by the write path."""
+    told = {turn_id for statement in extraction.statements for turn_id in statement.evidence}
+    seen: dict[str, tuple[str, str, datetime]] = {}
+    for turn in batch.turns:
+        if turn.id in told:
+            continue
+        for mention in extraction.mentions.get(turn.id, ()):
+            try:
+                seen[entity_key(mention.type, mention.label)] = (mention.type, mention.label, turn.at)
+            except InvalidInput:
+                continue
+    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, seen)
+
+
+def _reasons(batch: _Batch, extraction: Extraction) -> dict[UUID, str | None]:
+    """For every turn why nothing came of it, or None where something did: "done" is never unexplained."""
+    told: dict[UUID, bool] = defaultdict(bool)
+    for statement in extraction.statements:
+        for turn_id in statement.evidence:
+            told[turn_id] = True
+    return {
+        turn.id: None if told[turn.id] else extraction.reasons.get(turn.id, "nothing noteworthy")
+        for turn in batch.turns
+    }
+
+
+def _postpone(runtime: Runtime, batch: _Batch, error: Transient) -> ExtractReport:
+    """Back off with jitter; an error older than the age limit parks the turn instead of blocking for ever."""
+    settings = runtime.settings.extract
+    if batch.failing_for > timedelta(hours=settings.retry_age_hours):
+        return _park(runtime, batch, f"gave up after {settings.retry_age_hours:g} hours: {error.message}")
+    wait = max(
+        backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds),
+        error.retry_after or 0,
+    )
+    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
+        sessions.postpone(connection, batch.claim, timedelta(seconds=wait))
+    log.warning("extraction_postponed", session=batch.claim.session_id, seconds=wait, error=error.kind)
+    return ExtractReport()
+
+
+def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
+    """Seconds until the next try: doubles, capped, with jitter so that many do not come back together."""
+    doubled: float = base_seconds * 2 ** min(failures - 1, 16)
+    return min(doubled, most_seconds) * random.uniform(0.7, 1.3)
+
+
+def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent) -> ExtractReport:
+    """Ask anew a few times, then park; a batch is first taken apart, so that only the guilty turn is parked."""
+    settings = runtime.settings.extract
+    if len(batch.turns) <= 1 and batch.failures + 1 >= settings.permanent_limit:
+        return _park(runtime, batch, error.message)
+    wait = backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds)
+    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
+        runs.fail(connection, batch.run_id, error.message)
+        sessions.postpone(connection, batch.claim, timedelta(seconds=wait))
+    log.warning("extraction_refused", session=batch.claim.session_id, seconds=wait, error=error.kind)
+    return ExtractReport()
+
+
+def _park(runtime: Runtime, batch: _Batch, reason: str) -> ExtractReport:
+    """Set the first turn aside with its reason and go on behind it; a strict agent's session stops instead."""
+    claimed = batch.claim
+    first = [turn.id for turn in batch.turns if turn.seq == batch.from_seq]
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        runs.fail(connection, batch.run_id, reason)
+        if batch.policy.strict:
+            sessions.stop(connection, claimed, reason)
+        elif sessions.advance(connection, claimed, from_seq=batch.from_seq, to_seq=batch.from_seq):
+            turns.fail(connection, claimed.scope_id, first, reason)
+    log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
+    return ExtractReport(failed=1)

@@ -1,0 +1,88 @@
+"""The finder: looks for due work that nobody holds and says "look there". It does the work itself while Redis is away.
+
+Any number may run at once, in Beat's task and as processes of their own: a claim decides who does the work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from memory_app import queue
+from memory_app.errors import MemoryAppError, Transient
+from memory_app.hot.client import HotUnavailable
+from memory_app.runtime import Runtime
+from memory_app.services import extract, index
+from memory_app.store import health, sessions
+from memory_app.store.db import transaction
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Work that waits: claimable unindexed turns, and due sessions by id."""
+
+    turns: int
+    sessions: tuple[int, ...]
+
+
+def look(runtime: Runtime) -> Due:
+    """What is due now, over all tenants, fair across them; one short read."""
+    with transaction(runtime.engine, None) as connection:
+        state = health.pipeline_state(connection)
+        found = sessions.due(connection, most=runtime.settings.finder.batch)
+    return Due(state.claimable, found)
+
+
+def find_due(runtime: Runtime) -> Due:
+    """Send a hint for everything that is due; what is under way already is not sent twice."""
+    due = look(runtime)
+    if due.turns:
+        runtime.hint(queue.INDEX_TURNS)
+    for session_id in due.sessions:
+        runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
+    return due
+
+
+def drain(runtime: Runtime) -> Due:
+    """Do everything that is due in this process, without any message."""
+    due = look(runtime)
+    if due.turns:
+        index.index_turns(runtime)
+    for session_id in due.sessions:
+        extract.extract_session(runtime, session_id)
+    return due
+
+
+def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
+    """Look every few seconds until ``should_stop(seconds)``, which waits, says True.
+
+    While Redis has been away for longer than the setting, the work is done here.
+    """
+    settings = runtime.settings.finder
+    away_since: float | None = None
+    while True:
+        try:
+            away_since = None if _answers(runtime) else away_since or time.monotonic()
+            if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
+                drain(runtime)
+            else:
+                find_due(runtime)
+        except Transient as error:
+            log.warning("finder_waits", error=error.kind)
+        except MemoryAppError as error:
+            log.error("finder_failed", error=error.kind)
+        if should_stop(settings.every_seconds):
+            return
+
+
+def _answers(runtime: Runtime) -> bool:
+    try:
+        runtime.hot.ping()
+    except HotUnavailable:
+        return False
+    return True

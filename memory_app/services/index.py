@@ -1,0 +1,150 @@
+"""Index: make accepted turns searchable, in batches over all sessions and tenants. Order does not matter here.
+
+Turns are borrowed for a lease, embedded with no transaction open, and written where nobody else was faster.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from memory_app import queue
+from memory_app.domain.records import Turn
+from memory_app.domain.scoring import keyword_weights
+from memory_app.domain.text import indexed_text, terms
+from memory_app.errors import MemoryAppError, Permanent, Transient
+from memory_app.hot import hints
+from memory_app.runtime import Runtime, hint_name
+from memory_app.services import remember
+from memory_app.store import names, turns
+from memory_app.store import terms as term_store
+from memory_app.store.db import transaction
+from memory_app.store.turns import ClaimedTurn, IndexedTurn
+
+log = structlog.get_logger(__name__)
+
+QUARANTINED = (
+    "quarantined: its worker died {starts} times while indexing it; replay it once the cause is mended"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one call did: turns indexed, set aside with a reason, and given back for later."""
+
+    indexed: int = 0
+    failed: int = 0
+    postponed: int = 0
+
+    def __add__(self, other: IndexReport) -> IndexReport:
+        return IndexReport(
+            self.indexed + other.indexed, self.failed + other.failed, self.postponed + other.postponed
+        )
+
+
+def index_turns(runtime: Runtime, *, most_batches: int = 50) -> IndexReport:
+    """Index until nothing is left to claim, or ``most_batches`` were done; then the next hint goes on.
+
+    Calls the embedder. A second call at the same time finds other turns, or none.
+    """
+    _clear_hint(runtime)
+    done = IndexReport()
+    for _ in range(most_batches):
+        claimed = _claim(runtime)
+        if not claimed:
+            break
+        done += _index_claimed(runtime, claimed)
+    else:
+        runtime.hint(queue.INDEX_TURNS)
+    if done != IndexReport():
+        log.info("turns_indexed", indexed=done.indexed, failed=done.failed, postponed=done.postponed)
+    return done
+
+
+def _clear_hint(runtime: Runtime) -> None:
+    """Before looking, so that a turn committed after the look brings a new hint."""
+    try:
+        hints.clear(runtime.hot, hint_name(queue.INDEX_TURNS))
+    except MemoryAppError as error:
+        log.warning("hint_not_cleared", error=error.kind)
+
+
+def _claim(runtime: Runtime) -> tuple[ClaimedTurn, ...]:
+    settings = runtime.settings.index
+    with transaction(runtime.engine, None) as connection:
+        return turns.claim(connection, batch=settings.batch, lease=timedelta(seconds=settings.lease_seconds))
+
+
+def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexReport:
+    limit = runtime.settings.index.starts_limit
+    report = IndexReport()
+    by_tenant: dict[int, list[ClaimedTurn]] = defaultdict(list)
+    for turn in claimed:
+        if turn.starts > limit:
+            reason = QUARANTINED.format(starts=limit)
+            report += IndexReport(failed=_set_aside(runtime, turn.tenant_id, [turn], reason))
+        else:
+            by_tenant[turn.tenant_id].append(turn)
+    for tenant_id, borrowed in by_tenant.items():
+        report += _index_of_tenant(runtime, tenant_id, borrowed)
+    return report
+
+
+def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:
+    scope_of = {turn.id: turn.scope_id for turn in borrowed}
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = turns.by_ids(connection, list(set(scope_of.values())), scope_of)
+        new_scopes = names.unseeded(connection, list(set(scope_of.values())))
+    try:
+        indexed, counted = _indexed(runtime, found, scope_of)
+    except Transient as error:
+        wait = error.retry_after or _backoff(runtime)
+        with transaction(runtime.engine, tenant_id) as connection:
+            turns.postpone(connection, borrowed, timedelta(seconds=wait))
+        log.warning("indexing_postponed", turns=len(borrowed), seconds=wait, error=error.kind)
+        return IndexReport(postponed=len(borrowed))
+    except Permanent as error:
+        if len(borrowed) == 1:
+            return IndexReport(failed=_set_aside(runtime, tenant_id, borrowed, error.message))
+        # One bad text must not take its neighbours along: each gets its own call.
+        return sum((_index_of_tenant(runtime, tenant_id, [turn]) for turn in borrowed), IndexReport())
+    with transaction(runtime.engine, tenant_id) as connection:
+        written = turns.index(connection, indexed, model=runtime.embedder.model)
+        fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
+        term_store.add(connection, tenant_id, fresh)
+    for scope_id in new_scopes:
+        remember.seed(runtime, tenant_id, scope_id)
+    return IndexReport(indexed=len(written))
+
+
+def _indexed(
+    runtime: Runtime, found: Sequence[Turn], scope_of: dict[UUID, int]
+) -> tuple[list[IndexedTurn], dict[UUID, set[int]]]:
+    texts = [indexed_text(turn.speaker, turn.at, turn.text) for turn in found]
+    vectors = runtime.embedder.embed(texts)
+    indexed, counted = [], {}
+    for turn, said, vector in zip(found, texts, vectors, strict=True):
+        weights = keyword_weights(terms(said))
+        indexed.append(IndexedTurn(scope_of[turn.id], turn.id, vector, weights))
+        counted[turn.id] = set(weights)
+    return indexed, counted
+
+
+def _set_aside(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], reason: str) -> int:
+    count = 0
+    with transaction(runtime.engine, tenant_id) as connection:
+        for turn in borrowed:
+            count += len(turns.fail(connection, turn.scope_id, [turn.id], reason))
+            log.error("turn_failed", turn=str(turn.id), reason=reason)
+    return count
+
+
+def _backoff(runtime: Runtime) -> float:
+    """Seconds to wait when the provider named none; jitter keeps many workers from coming back together."""
+    return runtime.settings.extract.retry_base_seconds * random.uniform(1, 3)

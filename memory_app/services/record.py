@@ -1,0 +1,177 @@
+"""Record: store turns durably, once, in order; then say "look" and answer.
+
+One transaction locks the session, so that its numbers have no gaps, and looks up the idempotency keys under that lock.
+Everything after the commit is best effort: the stream and the hint may be lost, the rows cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from memory_app import queue
+from memory_app.domain.intake import Limits, checked_batch, request_hash
+from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.records import NewTurn, Role, Stage, Ticket
+from memory_app.domain.scope import Scope
+from memory_app.errors import Conflict, InvalidInput, MemoryAppError
+from memory_app.hot import stream
+from memory_app.runtime import Runtime
+from memory_app.settings import Extract
+from memory_app.store import names, sessions, turns
+from memory_app.store.db import transaction
+
+log = structlog.get_logger(__name__)
+
+
+def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn]) -> tuple[Ticket, ...]:
+    """Accept turns of one session in the order given; one ticket each, in the same order.
+
+    A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
+    content, and then nothing of the call is stored. Raises `InvalidInput`, `TooLarge`, or `StoreUnavailable` when
+    nothing is certain (the keys make a retry safe).
+    """
+    if scope.session is None or scope.user is None:
+        raise InvalidInput("session: a turn belongs to a user and a session", field="session")
+    limits = runtime.settings.record
+    checked = checked_batch(
+        new, Limits(limits.text_limit_chars, limits.metadata_limit_bytes, limits.batch_limit)
+    )
+    prepared = [_prepared(scope, turn) for turn, _ in checked]
+    try:
+        tickets, session = _store(runtime, tenant_id, scope, prepared)
+    except IntegrityError:
+        # The same key was accepted at this moment in another session: the second look finds it.
+        tickets, session = _store(runtime, tenant_id, scope, prepared)
+    tickets = tuple(
+        replace(ticket, cleaned=changed) for ticket, (_, changed) in zip(tickets, checked, strict=True)
+    )
+    _announce(runtime, scope, session, prepared, tickets)
+    return tickets
+
+
+def debounce(policy: Policy, settings: Extract) -> sessions.Debounce | None:
+    """When turns of an agent make their session due; None where nothing is extracted.
+
+    Rules cost nothing, so they run at once; a model is asked about several turns together.
+    """
+    if policy.extraction is ExtractionMode.OFF or not policy.memory:
+        return None
+    if policy.extraction is ExtractionMode.RULES:
+        return sessions.Debounce(1, timedelta(0), timedelta(0))
+    return sessions.Debounce(
+        policy.after_turns or settings.after_turns,
+        timedelta(seconds=settings.idle_seconds if policy.idle_seconds is None else policy.idle_seconds),
+        timedelta(
+            seconds=settings.max_age_seconds if policy.max_age_seconds is None else policy.max_age_seconds
+        ),
+    )
+
+
+_Prepared = tuple[NewTurn, str, bytes | None]
+
+
+def _prepared(scope: Scope, turn: NewTurn) -> _Prepared:
+    speaker = turn.speaker or _speaker_of_role(scope, turn.role)
+    return turn, speaker, request_hash(scope, turn, speaker) if turn.idempotency_key else None
+
+
+def _speaker_of_role(scope: Scope, role: Role) -> str:
+    if role is Role.USER:
+        return scope.user or role.value
+    return scope.agent if role is Role.ASSISTANT else role.value
+
+
+def _store(
+    runtime: Runtime, tenant_id: int, scope: Scope, prepared: Sequence[_Prepared]
+) -> tuple[tuple[Ticket, ...], sessions.LockedSession]:
+    with transaction(runtime.engine, tenant_id) as connection:
+        session = _locked(connection, tenant_id, scope)
+        keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
+        known = turns.known_keys(connection, tenant_id, keys) if keys else {}
+        fresh = _fresh(prepared, known)
+        stored: tuple[tuple[UUID, int], ...] = ()
+        if fresh:
+            policy = parse_policy(session.policy)
+            stored = turns.accept(
+                connection, tenant_id, session, fresh, debounce(policy, runtime.settings.extract)
+            )
+    return _tickets(prepared, known, stored), session
+
+
+def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:
+    found = sessions.lock_session(connection, tenant_id, scope)
+    if found is not None:
+        return found
+    row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+    assert scope.session is not None
+    sessions.ensure_session(connection, tenant_id, row.id, scope.session)
+    made = sessions.lock_session(connection, tenant_id, scope)
+    assert made is not None
+    return made
+
+
+def _fresh(prepared: Sequence[_Prepared], known: dict[str, turns.KnownKey]) -> list[_Prepared]:
+    """The turns to store; `Conflict` where a key stood for other content, before or within this call."""
+    fresh: list[_Prepared] = []
+    hashes = {key: earlier.request_hash for key, earlier in known.items()}
+    for turn, speaker, said in prepared:
+        key = turn.idempotency_key
+        if key is not None and said is not None:
+            earlier = hashes.get(key)
+            if earlier is not None:
+                if earlier != said:
+                    raise Conflict(
+                        f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
+                        field="idempotency_key",
+                    )
+                continue
+            hashes[key] = said
+        fresh.append((turn, speaker, said))
+    return fresh
+
+
+def _tickets(
+    prepared: Sequence[_Prepared], known: dict[str, turns.KnownKey], stored: Sequence[tuple[UUID, int]]
+) -> tuple[Ticket, ...]:
+    waiting = iter(stored)
+    by_key = {key: earlier.ticket for key, earlier in known.items()}
+    tickets = []
+    for turn, _, _ in prepared:
+        key = turn.idempotency_key
+        if key is not None and key in by_key:
+            tickets.append(by_key[key])
+            continue
+        turn_id, seq = next(waiting)
+        ticket = Ticket(turn_id, seq, Stage.ACCEPTED)
+        tickets.append(ticket)
+        if key is not None:
+            by_key[key] = replace(ticket, duplicate=True)
+    return tuple(tickets)
+
+
+def _announce(
+    runtime: Runtime,
+    scope: Scope,
+    session: sessions.LockedSession,
+    prepared: Sequence[_Prepared],
+    tickets: Sequence[Ticket],
+) -> None:
+    """After the commit: the hot stream and one hint per kind of work. Nothing here can fail the call."""
+    entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
+    if not entries:
+        return
+    try:
+        stream.append(runtime.hot, session.scope_id, entries)
+    except MemoryAppError as error:
+        log.warning("stream_not_written", error=error.kind)
+    runtime.hint(queue.INDEX_TURNS)
+    policy = parse_policy(session.policy)
+    if policy.extraction is ExtractionMode.RULES and policy.memory:
+        runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)

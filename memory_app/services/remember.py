@@ -1,0 +1,451 @@
+"""Remember: the one write path. Every statement, from any door, is prepared, judged by the ladder and written here.
+
+`prepare` cleans and embeds with no transaction open. `write` runs inside the caller's transaction, under the lock on
+the scope's row, so that two writers of one scope see each other's rows and effects join the caller's progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection, text
+
+from memory_app.domain import ladder
+from memory_app.domain.importance import stored_importance
+from memory_app.domain.intervals import Cut, Interval
+from memory_app.domain.kinds import kind_of
+from memory_app.domain.ladder import Candidate, Decision, Neighbour
+from memory_app.domain.policy import Policy, parse_policy
+from memory_app.domain.records import Mention, Outcome, Statement
+from memory_app.domain.relations import relation_of
+from memory_app.domain.scope import Scope
+from memory_app.domain.scoring import keyword_weights
+from memory_app.domain.statement import checked_statement
+from memory_app.domain.text import canonical_key, entity_key, slug, terms
+from memory_app.errors import InvalidInput, MemoryAppError, NotFound
+from memory_app.hot import cache
+from memory_app.runtime import Runtime
+from memory_app.store import entities, memories, names, sessions
+from memory_app.store import terms as term_store
+from memory_app.store.db import transaction
+from memory_app.store.memories import NewMemory, Stored
+
+log = structlog.get_logger(__name__)
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a statement. ``merged_count`` counts the rows it replaced; ``notes`` say what was changed."""
+
+    id: UUID
+    outcome: Outcome
+    merged_count: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement with keys and vectors, ready to be judged inside a transaction."""
+
+    statement: Statement
+    importance: int
+    key: str
+    subject_key: str | None
+    relation: str | None
+    object_key: str | None
+    single_valued: bool
+    opposes: tuple[str, ...]
+    vector: Vector
+    keywords: dict[int, float]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where statements are written: the scope, perhaps a session of it, the run behind them, and whose turns count
+    as evidence."""
+
+    tenant_id: int
+    scope_id: int
+    session: tuple[int, str] | None = None
+    run_id: UUID | None = None
+    turn_scopes: tuple[int, ...] = ()
+
+
+def remember(
+    runtime: Runtime, tenant_id: int, scope: Scope, statement: Statement, *, deduplicate: bool = True
+) -> Remembered:
+    """Store one statement in the scope; the answer says what was done with it. Embeds; calls no language model.
+
+    Raises `InvalidInput` naming the field, `StoreUnavailable`, or the embedder's errors; then nothing is stored.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.ensure_scope(connection, tenant_id, scope)
+        session_id = _session_id(connection, row.id, scope)
+    seed(runtime, tenant_id, row.id)
+    (prepared,) = prepare(runtime, [statement], policy=parse_policy(row.policy))
+    place = Place(
+        tenant_id,
+        row.id,
+        session=None if session_id is None or scope.session is None else (session_id, scope.session),
+        turn_scopes=row.visible,
+    )
+    with transaction(runtime.engine, tenant_id) as connection:
+        if not names.lock_scope(connection, tenant_id, row.id):
+            raise NotFound("the person was forgotten while this was under way; nothing was stored")
+        remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
+    drop_context(runtime, row.id)
+    return remembered
+
+
+def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
+    """Store the agent's default memories in a new scope of agent and user, once."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.read_scope(connection, scope_id)
+    if row is None or row.is_seeded or row.user_id is None:
+        return
+    defaults = [Statement(**given) for given in row.default_memories]
+    prepared = prepare(runtime, defaults, policy=parse_policy(row.policy))
+    with transaction(runtime.engine, tenant_id) as connection:
+        if not names.lock_scope(connection, tenant_id, scope_id):
+            return
+        current = names.read_scope(connection, scope_id)
+        if current is None or current.is_seeded:
+            return
+        for item in prepared:
+            write(connection, runtime, Place(tenant_id, scope_id), item)
+        names.mark_seeded(connection, scope_id)
+
+
+def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy) -> tuple[Prepared, ...]:
+    """Check, normalise and embed statements; one call to the embedder for all. Opens no transaction."""
+    checked = [checked_statement(statement) for statement in statements]
+    vectors = runtime.embedder.embed([statement.text for statement, _ in checked])
+    return tuple(
+        _prepared(statement, vector.tolist(), notes, policy)
+        for (statement, notes), vector in zip(checked, vectors, strict=True)
+    )
+
+
+def write(
+    connection: Connection,
+    runtime: Runtime,
+    place: Place,
+    prepared: Prepared,
+    *,
+    deduplicate: bool = True,
+) -> Remembered:
+    """Judge one statement and write the outcome. The scope's row must be locked by this transaction."""
+    now = connection.execute(text("SELECT now()")).scalar_one()
+    candidate = _candidate(prepared, place, now)
+    neighbours = _neighbours(connection, runtime, place, prepared)
+    thresholds = _thresholds(runtime)
+    near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
+    pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
+    decision = ladder.decide(
+        candidate, neighbours, thresholds=thresholds, pairs=pairs, deduplicate=deduplicate
+    )
+    write_down = _Writer(connection, runtime, place, prepared, candidate, neighbours)
+    memory_id, merged_count = write_down.apply(decision)
+    return Remembered(memory_id, ladder.outcome_of(decision), merged_count, prepared.notes)
+
+
+def drop_context(runtime: Runtime, scope_id: int) -> None:
+    """After the commit of a change: the cached narrative context of the scope goes."""
+    try:
+        cache.drop(runtime.hot, scope_id)
+    except MemoryAppError as error:
+        log.warning("context_cache_not_dropped", error=error.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """The dumb half of the write path: does what the ladder decided, and judges nothing."""
+
+    connection: Connection
+    runtime: Runtime
+    place: Place
+    prepared: Prepared
+    candidate: Candidate
+    neighbours: Sequence[Neighbour]
+
+    def apply(self, decision: Decision) -> tuple[UUID, int]:
+        """The id of the row that now holds the statement, and how many rows it replaced by merging."""
+        match decision:
+            case ladder.Reinforce():
+                return self._reinforce(decision), 0
+            case ladder.Merge():
+                return self._merge(decision), len(decision.targets)
+            case ladder.Supersede() | ladder.InsertClosed():
+                return self._place_in_time(decision.holds, decision.cuts), 0
+            case ladder.InsertLinked():
+                memory_id = self._insert(self._interval(), single_valued=not decision.contested)
+                memories.link(
+                    self.connection,
+                    self.place.tenant_id,
+                    self.place.scope_id,
+                    memory_id,
+                    decision.links,
+                    type="similar_to",
+                )
+                return memory_id, 0
+            case ladder.Insert():
+                return self._place_in_time(decision.holds or (self._interval(),), ()), 0
+
+    def _reinforce(self, decision: ladder.Reinforce) -> UUID:
+        target = next(n for n in self.neighbours if n.memory.id == decision.target)
+        source = self.prepared.statement.source
+        memories.reinforce(
+            self.connection,
+            self.place.scope_id,
+            decision.target,
+            source=source,
+            confidence=ladder.corroborated(target.memory.confidence, target.sources, source),
+            confirmed_at=decision.confirmed_at,
+            valid_from=decision.valid_from,
+            valid_until=decision.valid_until,
+        )
+        self._connect(decision.target)
+        return decision.target
+
+    def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
+        for cut in cuts:
+            memories.cut(self.connection, self.place.scope_id, cut.target, cut.at)
+        ids = [self._insert(interval) for interval in holds]
+        for cut in cuts:
+            for interval in cut.resumes:
+                memories.resume(
+                    self.connection, self.place.scope_id, cut.target, interval.start, interval.until
+                )
+        memories.succeed(self.connection, self.place.scope_id, [cut.target for cut in cuts], ids[-1])
+        return ids[-1]
+
+    def _merge(self, decision: ladder.Merge) -> UUID:
+        fields = decision.merged
+        # The merged row may carry the very text of a parent, so the parents leave the unique index first; all of it
+        # is one transaction.
+        memories.retire(self.connection, self.place.scope_id, decision.targets, reason="merged")
+        vector, keywords = self.prepared.vector, self.prepared.keywords
+        if fields.text != self.prepared.statement.text:
+            vector = self.runtime.embedder.embed([fields.text])[0].tolist()
+            keywords = keyword_weights(terms(fields.text))
+        new = replace(
+            self._new(self._interval()),
+            text=fields.text,
+            canonical_key=canonical_key(fields.text),
+            subtype=fields.subtype,
+            subject=fields.subject,
+            relation=fields.relation,
+            object=fields.object,
+            subject_key=fields.subject_key,
+            object_key=fields.object_key,
+            single_valued=fields.single_valued,
+            importance=fields.importance,
+            confidence=fields.confidence,
+            tags=fields.tags,
+            pinned=fields.pinned,
+            origin=fields.origin,
+            sources=fields.sources,
+            emotional_state=fields.emotional_state,
+            relational_context=fields.relational_context,
+            synthesis_type=fields.synthesis_type,
+            valid_from=fields.valid_from,
+            valid_until=fields.valid_until,
+            created_at=fields.created_at,
+            last_seen=fields.last_seen,
+            last_recalled=fields.last_recalled,
+            repeat_count=fields.repeat_count,
+            recall_count=fields.recall_count,
+            feedback_score=fields.feedback_score,
+            embedding=vector,
+            keywords=keywords,
+        )
+        merged = self._store(new)
+        memories.succeed(self.connection, self.place.scope_id, decision.targets, merged)
+        memories.inherit(self.connection, self.place.scope_id, merged, decision.targets)
+        parents = [(parent, 1.0) for parent in fields.parents]
+        self._link(merged, parents, type="derived_from")
+        return merged
+
+    def _insert(self, interval: Interval, *, single_valued: bool = True) -> UUID:
+        new = self._new(interval)
+        return self._store(replace(new, single_valued=new.single_valued and single_valued))
+
+    def _store(self, new: NewMemory) -> UUID:
+        place = self.place
+        memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
+        term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
+        self._connect(memory_id)
+        self._link(
+            memory_id, [(parent, 1.0) for parent in self.prepared.statement.parents], type="derived_from"
+        )
+        return memory_id
+
+    def _connect(self, memory_id: UUID) -> None:
+        """Evidence and mentions: why the memory is there, and what it is about."""
+        place, statement = self.place, self.prepared.statement
+        memories.add_evidence(
+            self.connection, place.scope_id, memory_id, statement.evidence, turn_scopes=place.turn_scopes
+        )
+        seen = _seen(statement.mentions, self.candidate.valid_from)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, seen)
+        entities.mention(
+            self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
+        )
+
+    def _link(self, source: UUID, targets: Sequence[tuple[UUID, float]], *, type: str) -> None:
+        memories.link(self.connection, self.place.tenant_id, self.place.scope_id, source, targets, type=type)
+
+    def _interval(self) -> Interval:
+        return Interval(self.candidate.valid_from, self.candidate.valid_until)
+
+    def _new(self, interval: Interval) -> NewMemory:
+        prepared, statement = self.prepared, self.prepared.statement
+        return NewMemory(
+            kind=statement.kind,
+            subtype=statement.subtype,
+            text=statement.text,
+            canonical_key=prepared.key,
+            subject=statement.subject,
+            relation=prepared.relation,
+            object=statement.object,
+            subject_key=prepared.subject_key,
+            object_key=prepared.object_key,
+            single_valued=prepared.single_valued,
+            valid_from=interval.start,
+            valid_until=interval.until,
+            importance=prepared.importance,
+            confidence=statement.confidence,
+            pinned=statement.pinned,
+            origin=statement.origin,
+            sources=(statement.source,) if statement.source else (),
+            emotional_state=statement.emotional_state,
+            relational_context=statement.relational_context,
+            tags=statement.tags,
+            synthesis_type=statement.synthesis_type,
+            session_id=self.place.session[0] if self.place.session else None,
+            run_id=self.place.run_id,
+            embedding=prepared.vector,
+            embedding_model=self.runtime.embedder.model,
+            keywords=prepared.keywords,
+        )
+
+
+def _session_id(connection: Connection, scope_id: int, scope: Scope) -> int | None:
+    if scope.session is None:
+        return None
+    session = sessions.find(connection, scope_id, scope.session)
+    if session is None:
+        raise NotFound(
+            f"session: no session {scope.session!r} here; record a turn in it first", field="session"
+        )
+    return session.id
+
+
+def _prepared(statement: Statement, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:
+    importance, note = stored_importance(statement.importance, kind_of(statement.kind).importance)
+    row = None
+    if statement.relation is not None:
+        row = relation_of(statement.relation, extra_single_valued=policy.single_valued_relations)
+        if not row.name:
+            raise InvalidInput("relation: needs at least one letter or digit", field="relation")
+    return Prepared(
+        statement=statement,
+        importance=importance,
+        key=canonical_key(statement.text),
+        subject_key=_slug_of(statement.subject, "subject"),
+        relation=row.name if row else None,
+        object_key=_slug_of(statement.object, "object"),
+        single_valued=bool(row and row.single_valued),
+        opposes=row.opposes if row else (),
+        vector=vector,
+        keywords=keyword_weights(terms(statement.text)),
+        notes=(*notes, note) if note else notes,
+    )
+
+
+def _slug_of(value: str | None, field: str) -> str | None:
+    if value is None:
+        return None
+    try:
+        return slug(value)
+    except InvalidInput as error:
+        raise InvalidInput(f"{field}: needs at least one letter or digit", field=field) from error
+
+
+def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
+    statement = prepared.statement
+    return Candidate(
+        statement=statement,
+        canonical_key=prepared.key,
+        valid_from=statement.valid_from or now,
+        valid_until=statement.valid_until,
+        now=now,
+        importance=prepared.importance,
+        subject_key=prepared.subject_key,
+        relation=prepared.relation,
+        object_key=prepared.object_key,
+        single_valued=prepared.single_valued,
+        opposes=prepared.opposes,
+        session=place.session[1] if place.session else None,
+        trust=ladder.trust_of(statement.origin, [statement.source] if statement.source else []),
+    )
+
+
+def _neighbours(
+    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared
+) -> tuple[Neighbour, ...]:
+    found = memories.neighbours(
+        connection,
+        place.scope_id,
+        session_id=place.session[0] if place.session else None,
+        kind=prepared.statement.kind,
+        vector=prepared.vector,
+        model=runtime.embedder.model,
+        canonical_key=prepared.key,
+        subject_key=prepared.subject_key,
+        relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
+        limit=runtime.settings.remember.neighbours,
+    )
+    return tuple(_neighbour(stored) for stored in found)
+
+
+def _neighbour(stored: Stored) -> Neighbour:
+    return Neighbour(
+        memory=stored.memory,
+        canonical_key=stored.canonical_key,
+        similarity=stored.similarity,
+        cohesion=stored.cohesion,
+        subject_key=stored.subject_key,
+        object_key=stored.object_key,
+        single_valued=stored.single_valued,
+        sources=stored.sources,
+        confirmed_at=stored.confirmed_at,
+        trust=ladder.trust_of(stored.memory.origin, stored.sources),
+    )
+
+
+def _thresholds(runtime: Runtime) -> ladder.Thresholds:
+    own, settings = runtime.embedder.thresholds, runtime.settings.remember
+    return ladder.Thresholds(
+        same=own.same,
+        merge=settings.merge_similarity or own.merge,
+        link=settings.link_similarity,
+        fact=own.same_words,
+    )
+
+
+def _seen(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
+    found = {}
+    for mention in mentions:
+        try:
+            found[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
+        except InvalidInput:
+            continue  # A label of signs only names nothing; the statement itself stands.
+    return found

@@ -1,0 +1,52 @@
+"""The latest turns of a scope or session: from the hot stream where it is whole, else from the table.
+
+The stream holds ids only; the words are read from Postgres by primary key, so that Redis never holds them.
+"""
+
+from __future__ import annotations
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app.domain.records import Turn
+from memory_app.errors import MemoryAppError
+from memory_app.hot import stream
+from memory_app.runtime import Runtime
+from memory_app.store import turns
+from memory_app.store.sessions import SessionRow
+
+log = structlog.get_logger(__name__)
+
+
+def latest(
+    runtime: Runtime, connection: Connection, scope_id: int, *, session: SessionRow | None, limit: int
+) -> tuple[Turn, ...]:
+    """The newest ``limit`` accepted turns, oldest first, indexed or not."""
+    if limit <= 0:
+        return ()
+    found = _from_stream(runtime, connection, scope_id, session=session, limit=limit)
+    if found is not None:
+        return found
+    return turns.latest(connection, scope_id, session=session.name if session else None, limit=limit)
+
+
+def _from_stream(
+    runtime: Runtime, connection: Connection, scope_id: int, *, session: SessionRow | None, limit: int
+) -> tuple[Turn, ...] | None:
+    """None where the stream is away, not whole, or behind the session's row."""
+    try:
+        newest = stream.newest(runtime.hot, scope_id, n=limit, session_id=session.id if session else None)
+        if not newest.is_whole:
+            _rebuild(runtime, connection, scope_id, newest.token)
+            return None
+    except MemoryAppError as error:
+        log.warning("stream_not_read", error=error.kind)
+        return None
+    if session is not None and (not newest.entries or newest.entries[-1].seq != session.next_seq - 1):
+        return None
+    return turns.by_ids(connection, [scope_id], [entry.id for entry in newest.entries])
+
+
+def _rebuild(runtime: Runtime, connection: Connection, scope_id: int, token: str) -> None:
+    entries = turns.latest_entries(connection, scope_id, limit=runtime.settings.hot.stream_turns)
+    stream.rebuild(runtime.hot, scope_id, [stream.Entry(*entry) for entry in entries], token=token)

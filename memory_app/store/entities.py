@@ -1,0 +1,170 @@
+"""Entities that are talked about, and which memories mention them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+_UPSERT = text(
+    """
+    INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen, mention_count)
+    SELECT :tenant, :scope, v.key, v.type, v.label, v.at, v.at, 1
+    FROM unnest(CAST(:keys AS text[]), CAST(:types AS text[]), CAST(:labels AS text[]),
+                CAST(:ats AS timestamptz[])) AS v(key, type, label, at)
+    ORDER BY v.key
+    ON CONFLICT (scope_id, key) DO UPDATE SET
+        mention_count = entities.mention_count + 1,
+        first_seen = least(entities.first_seen, excluded.first_seen),
+        last_seen = greatest(entities.last_seen, excluded.last_seen)
+    RETURNING key, coalesce(merged_into, id) AS id
+    """
+)
+_MENTION = text(
+    """
+    INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
+    SELECT :tenant, :scope, :memory, v.id FROM unnest(CAST(:entities AS bigint[])) AS v(id)
+    ON CONFLICT DO NOTHING
+    """
+)
+_COLUMNS = """e.id, e.scope_id, e.key, e.type, e.label, e.aliases, e.summary, e.first_seen, e.last_seen,
+    e.mention_count"""
+_LIST = text(
+    f"""
+    SELECT {_COLUMNS} FROM entities e WHERE e.scope_id = ANY(:scopes) AND e.merged_into IS NULL
+    ORDER BY e.mention_count DESC, e.last_seen DESC, e.id LIMIT :limit
+    """
+)
+_BY_KEYS = text(
+    f"""
+    SELECT {_COLUMNS} FROM entities e
+    WHERE e.scope_id = ANY(:scopes) AND e.key = ANY(:keys) AND e.merged_into IS NULL
+    ORDER BY array_position(CAST(:keys AS text[]), e.key), e.id
+    """
+)
+_FACTS = text(
+    """
+    SELECT m.text FROM mentions n JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
+    WHERE n.scope_id = :scope AND n.entity_id = :entity AND m.retired_at IS NULL
+      AND (m.valid_until IS NULL OR m.valid_until > now())
+    ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :limit
+    """
+)
+_LINKED = text(
+    """
+    SELECT o.label FROM mentions mine
+    JOIN mentions theirs ON theirs.scope_id = mine.scope_id AND theirs.memory_id = mine.memory_id
+      AND theirs.entity_id <> mine.entity_id
+    JOIN memories m ON m.scope_id = mine.scope_id AND m.id = mine.memory_id
+    JOIN entities o ON o.scope_id = theirs.scope_id AND o.id = theirs.entity_id
+    WHERE mine.scope_id = :scope AND mine.entity_id = :entity AND m.retired_at IS NULL
+    GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :limit
+    """
+)
+_SHARES = text(
+    """
+    WITH popular AS (
+        SELECT n.entity_id, count(*)::double precision AS n FROM mentions n
+        WHERE n.scope_id = ANY(:scopes) GROUP BY n.entity_id
+    )
+    SELECT m.memory_id, max(p.n) / (SELECT max(n) FROM popular) AS share
+    FROM mentions m JOIN popular p ON p.entity_id = m.entity_id
+    WHERE m.scope_id = ANY(:scopes) AND m.memory_id = ANY(:memories)
+    GROUP BY m.memory_id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One thing that is talked about; ``key`` is ``type:slug``."""
+
+    id: int
+    scope_id: int
+    key: str
+    type: str
+    label: str
+    aliases: tuple[str, ...]
+    summary: str | None
+    first_seen: datetime
+    last_seen: datetime
+    mention_count: int
+
+
+def upsert(
+    connection: Connection, tenant_id: int, scope_id: int, seen: Mapping[str, tuple[str, str, datetime]]
+) -> dict[str, int]:
+    """Note that entities were mentioned: key → (type, label, when); their ids by key, of the heir for a merged one."""
+    if not seen:
+        return {}
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "keys": list(seen),
+        "types": [kind for kind, _, _ in seen.values()],
+        "labels": [label for _, label, _ in seen.values()],
+        "ats": [at for _, _, at in seen.values()],
+    }
+    return {row.key: row.id for row in connection.execute(_UPSERT, values)}
+
+
+def mention(
+    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, entity_ids: Sequence[int]
+) -> None:
+    """Connect a memory with the entities it talks about."""
+    if entity_ids:
+        values = {"tenant": tenant_id, "scope": scope_id, "memory": memory_id, "entities": list(entity_ids)}
+        connection.execute(_MENTION, values)
+
+
+def listed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Entity, ...]:
+    """Entities of the scopes, most mentioned first."""
+    return tuple(
+        _entity(row) for row in connection.execute(_LIST, {"scopes": list(scope_ids), "limit": limit})
+    )
+
+
+def by_keys(connection: Connection, scope_ids: Sequence[int], wanted: Sequence[str]) -> tuple[Entity, ...]:
+    """Entities by key, in the order of ``wanted``; unknown keys are absent."""
+    rows = connection.execute(_BY_KEYS, {"scopes": list(scope_ids), "keys": list(wanted)})
+    return tuple(_entity(row) for row in rows)
+
+
+def facts_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[str, ...]:
+    """Texts of the strongest current memories that mention the entity."""
+    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
+    return tuple(connection.execute(_FACTS, values).scalars())
+
+
+def linked_to(connection: Connection, entity: Entity, *, limit: int) -> tuple[str, ...]:
+    """Labels of entities that stand in the same memories, most often first."""
+    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
+    return tuple(connection.execute(_LINKED, values).scalars())
+
+
+def _entity(row: Row[Any]) -> Entity:
+    return Entity(
+        row.id,
+        row.scope_id,
+        row.key,
+        row.type,
+        row.label,
+        tuple(row.aliases),
+        row.summary,
+        row.first_seen,
+        row.last_seen,
+        row.mention_count,
+    )
+
+
+def shares(connection: Connection, scope_ids: Sequence[int], memory_ids: Sequence[UUID]) -> dict[UUID, float]:
+    """For each memory that mentions something, how common its commonest entity is: memories about it, as a share of
+    those about the commonest entity of the scopes (0–1)."""
+    if not memory_ids:
+        return {}
+    rows = connection.execute(_SHARES, {"scopes": list(scope_ids), "memories": list(memory_ids)})
+    return {row.memory_id: float(row.share) for row in rows}

@@ -1,0 +1,111 @@
+"""Where a memory comes from: the turns it rests on, the rows it was made of, and the job that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.records import Memory, Role, Turn
+from memory_app.store.memories import COLUMNS, stored
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A memory that another was made of. ``how`` is ``merged`` or ``superseded`` (it gave way to it), or the type of
+    the link between them."""
+
+    memory: Memory
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """The background job that wrote a memory, and by which model and prompt."""
+
+    id: UUID
+    name: str
+    state: str
+    model: str | None
+    prompt_version: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+_EVIDENCE = text(
+    """
+    SELECT t.id, s.name, t.seq, t.role, t.speaker, t.text, t.at
+    FROM evidence e
+    JOIN turns t ON t.scope_id = e.turn_scope_id AND t.id = e.turn_id
+    JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
+    WHERE e.tenant_id = :tenant AND e.scope_id = :scope AND e.memory_id = :id
+    ORDER BY t.id LIMIT :limit
+    """
+)
+_PARENTS = text(
+    f"""
+    SELECT {COLUMNS}, p.how
+    FROM (
+        SELECT g.id, g.retired_reason AS how FROM memories g WHERE g.scope_id = :scope AND g.successor = :id
+        UNION
+        SELECT l.target_id, l.type FROM links l
+        WHERE l.scope_id = :scope AND l.source_id = :id AND l.type = 'derived_from'
+          AND NOT EXISTS (SELECT FROM memories g WHERE g.scope_id = :scope AND g.id = l.target_id
+                          AND g.successor = :id)
+    ) p JOIN memories m ON m.scope_id = :scope AND m.id = p.id
+    WHERE m.tenant_id = :tenant ORDER BY m.id LIMIT :limit
+    """
+)
+_RUNS = text(
+    """
+    SELECT r.id, r.name, r.state, r.model, r.prompt_version, r.created_at, r.finished_at
+    FROM runs r JOIN memories m ON m.run_id = r.id
+    WHERE r.tenant_id = :tenant AND m.scope_id = :scope AND m.id = ANY(:ids)
+    GROUP BY r.id ORDER BY r.id
+    """
+)
+_MERGED_INTO = text(
+    """
+    WITH RECURSIVE behind AS (
+        SELECT m.id FROM memories m WHERE m.tenant_id = :tenant AND m.scope_id = :scope AND m.id = :id
+        UNION
+        SELECT p.id FROM behind b
+        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
+    )
+    SELECT id FROM behind
+    """
+)
+
+
+def evidence(
+    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+) -> tuple[Turn, ...]:
+    """The turns a memory rests on, oldest first."""
+    values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
+    return tuple(
+        Turn(row.id, row.name, row.seq, Role(row.role), row.speaker, row.text, row.at)
+        for row in connection.execute(_EVIDENCE, values)
+    )
+
+
+def parents(
+    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+) -> tuple[Parent, ...]:
+    """The rows a memory was made of or took the place of, oldest first."""
+    values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
+    return tuple(Parent(stored(row).memory, row.how) for row in connection.execute(_PARENTS, values))
+
+
+def runs(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> tuple[RunRow, ...]:
+    """The jobs that wrote these memories, oldest first."""
+    values = {"tenant": tenant_id, "scope": scope_id, "ids": list(ids)}
+    return tuple(RunRow(*row) for row in connection.execute(_RUNS, values))
+
+
+def with_merged(connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID) -> tuple[UUID, ...]:
+    """The memory and every row that was merged into it, however many steps back."""
+    values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id}
+    return tuple(connection.execute(_MERGED_INTO, values).scalars())

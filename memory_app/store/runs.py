@@ -1,0 +1,105 @@
+"""Runs: the one record of background work on a scope, with the answer it waits to apply and its report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+EXTRACT = "extract"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One background job. ``answer`` is what an extractor said and is dropped once it took effect."""
+
+    id: UUID
+    name: str
+    state: str
+    scope_id: int | None
+    session_id: int | None
+    from_seq: int | None
+    to_seq: int | None
+    answer: Any
+    report: Any
+    reason: str | None
+    attempts: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+_COLUMNS = """r.id, r.name, r.state, r.scope_id, r.session_id, r.from_seq, r.to_seq, r.answer, r.report, r.reason,
+    r.attempts, r.created_at, r.finished_at"""
+
+_BEGIN_EXTRACT = text(
+    f"""
+    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, state, from_seq, to_seq, attempts, started_at)
+    VALUES (:tenant, :scope, :session, 'extract', 'running', :from_seq, :to_seq, 1, now())
+    ON CONFLICT (session_id, from_seq) WHERE name = 'extract' AND state = 'running'
+    DO UPDATE SET attempts = r.attempts + 1, started_at = now(),
+        to_seq = CASE WHEN r.answer IS NULL THEN excluded.to_seq ELSE r.to_seq END
+    RETURNING {_COLUMNS}
+    """
+)
+_KEEP_ANSWER = text(
+    """UPDATE runs SET answer = CAST(:answer AS jsonb), model = :model, prompt_version = :prompt_version
+    WHERE id = :id AND state = 'running' AND answer IS NULL"""
+)
+_FINISH = text(
+    """UPDATE runs SET state = 'done', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb)
+    WHERE id = :id AND state = 'running'"""
+)
+_FAIL = text(
+    """UPDATE runs SET state = 'failed', finished_at = now(), answer = NULL, reason = :reason
+    WHERE id = :id AND state IN ('queued', 'running')"""
+)
+_READ = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id")
+
+
+def begin_extract(
+    connection: Connection, tenant_id: int, scope_id: int, session_id: int, *, from_seq: int, to_seq: int
+) -> Run:
+    """The open run on this place of the session: a new one, or that of a worker which died, with its answer."""
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "session": session_id,
+        "from_seq": from_seq,
+        "to_seq": to_seq,
+    }
+    return _run(connection.execute(_BEGIN_EXTRACT, values).one())
+
+
+def keep_answer(
+    connection: Connection, run_id: UUID, answer: Any, *, model: str, prompt_version: str | None = None
+) -> None:
+    """Keep what the extractor said, so that a retry applies the same answer instead of asking again."""
+    values = {
+        "id": run_id,
+        "answer": json.dumps(answer, ensure_ascii=False),
+        "model": model,
+        "prompt_version": prompt_version,
+    }
+    connection.execute(_KEEP_ANSWER, values)
+
+
+def finish(connection: Connection, run_id: UUID, report: Any) -> None:
+    """Done: the answer goes, the report (ids and counts) stays."""
+    connection.execute(_FINISH, {"id": run_id, "report": json.dumps(report)})
+
+
+def fail(connection: Connection, run_id: UUID, reason: str) -> None:
+    connection.execute(_FAIL, {"id": run_id, "reason": reason})
+
+
+def read(connection: Connection, run_id: UUID) -> Run | None:
+    row = connection.execute(_READ, {"id": run_id}).one_or_none()
+    return None if row is None else _run(row)
+
+
+def _run(row: Row[Any]) -> Run:
+    return Run(**row._mapping)

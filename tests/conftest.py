@@ -1,0 +1,124 @@
+"""Real servers for every test: one Postgres and one Valkey per run, a migrated template, a copy per test."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+from redis import Redis
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.pool import NullPool
+
+from memory_app import embedded
+from memory_app.embedded import Servers
+from memory_app.runtime import Runtime, build
+from memory_app.settings import Database, Embedding, Settings
+from memory_app.settings import Redis as RedisSection
+from memory_app.store import keys
+from memory_app.store.migrate import upgrade
+
+TEMPLATE = "template_migrated"
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Postgres and Valkey of this run, with nothing in them."""
+    folder = Path(tempfile.mkdtemp(prefix="memory-tests-"))
+    try:
+        yield embedded.start(folder, durable=False)
+    finally:
+        embedded.remove(folder)
+
+
+@pytest.fixture(scope="session")
+def template(servers: Servers) -> Servers:
+    """A migrated database that nobody uses, to be copied."""
+    made = embedded.create_database(servers, TEMPLATE)
+    upgrade(made.owner_url, made.app_url)
+    return made
+
+
+@pytest.fixture
+def database(servers: Servers, template: Servers) -> Iterator[Servers]:
+    """A migrated database of this test alone."""
+    name = f"test_{uuid4().hex[:12]}"
+    yield embedded.create_database(servers, name, template=TEMPLATE)
+    embedded.drop_database(servers, name)
+
+
+@pytest.fixture
+def settings(database: Servers) -> Settings:
+    """Settings of this test: its own database, its own prefix in Redis, the embedder that loads at once."""
+    return Settings(
+        _env_file=None,
+        database=Database(url=SecretStr(database.app_url), owner_url=SecretStr(database.owner_url)),
+        redis=RedisSection(url=SecretStr(database.redis_url), prefix=f"test-{uuid4().hex[:12]}:"),
+        embedding=Embedding(provider="hash", dimensions=256),
+    )
+
+
+@pytest.fixture
+def environment(settings: Settings) -> dict[str, str]:
+    """The same settings as a child process reads them."""
+    owner_url = settings.database.owner_url
+    assert owner_url is not None
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")},
+        "MEMORY_DATABASE__URL": settings.database.url.get_secret_value(),
+        "MEMORY_DATABASE__OWNER_URL": owner_url.get_secret_value(),
+        "MEMORY_REDIS__URL": settings.redis.url.get_secret_value(),
+        "MEMORY_REDIS__PREFIX": settings.redis.prefix,
+        "MEMORY_EMBEDDING__PROVIDER": settings.embedding.provider,
+        "MEMORY_EMBEDDING__DIMENSIONS": str(settings.embedding.dimensions),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@pytest.fixture
+def runtime(settings: Settings) -> Iterator[Runtime]:
+    """The live parts of this process. Afterwards no key of ours may be left without an expiry."""
+    runtime = build(settings)
+    yield runtime
+    runtime.close()
+    with Redis.from_url(settings.redis.url.get_secret_value(), protocol=2) as client:
+        left = list(client.scan_iter(f"{settings.redis.prefix}*"))
+        ours = [key for key in left if b"_kombu" not in key and key.split(b":")[-1] not in (b"ingest", b"model")]
+        endless = [key for key in ours if client.ttl(key) == -1 and client.type(key) != b"list"]
+        if left:
+            client.delete(*left)
+    assert endless == [], "every key expires"
+
+
+@pytest.fixture
+def owner(database: Servers) -> Iterator[Engine]:
+    """The database as its owner sees it, beyond row-level security."""
+    engine = create_engine(database.owner_url, poolclass=NullPool)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def tenant(owner: Engine) -> int:
+    """The id of a tenant called ``acme``."""
+    with owner.begin() as connection:
+        return keys.ensure_tenant(connection, "acme")
+
+
+@pytest.fixture
+def other_tenant(owner: Engine) -> int:
+    """The id of another tenant, who must never see anything of ``acme``."""
+    with owner.begin() as connection:
+        return keys.ensure_tenant(connection, "globex")
+
+
+@pytest.fixture
+def api_key(owner: Engine, tenant: int) -> str:
+    """A key of ``acme`` with every right."""
+    with owner.begin() as connection:
+        _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
+    return key

@@ -1,0 +1,43 @@
+"""The Celery application and its settings. Tasks are thin; a message only says "look", so losing one is harmless.
+
+Run ``celery -A workers.app worker -Q ingest --without-gossip --without-mingle``, or ``memory worker``.
+"""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from memory_app.queue import broker_settings
+from memory_app.settings import Settings
+from workers.schedule import beat_schedule
+
+settings = Settings()
+
+app = Celery(
+    "memory",
+    include=["workers.ingest", "workers.model", "workers.maintenance", "workers.signals"],
+)
+app.conf.update(broker_settings(settings.redis.url.get_secret_value(), settings.redis.prefix))
+app.conf.update(
+    result_backend=None,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2},
+    task_acks_late=False,
+    task_reject_on_worker_lost=False,
+    task_soft_time_limit=60,
+    task_time_limit=90,
+    task_send_sent_event=False,
+    worker_send_task_events=True,
+    worker_prefetch_multiplier=1,
+    worker_disable_prefetch=True,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_soft_shutdown_timeout=25,
+    worker_enable_soft_shutdown_on_idle=True,
+    worker_max_tasks_per_child=10_000,
+    worker_max_memory_per_child=1_000_000,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=True,
+    beat_schedule=beat_schedule(settings.schedule_file),
+    beat_max_loop_interval=30,
+)

@@ -1,0 +1,79 @@
+"""The periodic jobs: the product's own, or those of a file like ``celerybeat-schedule.example``.
+
+Beat asks only "what is due?"; rows decide. Two Beats at once are harmless.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from celery.schedules import ParseException, crontab
+
+from memory_app.errors import Misconfigured
+from memory_app.queue import FIND_DUE, ROUTES
+
+DEFAULT: Mapping[str, Mapping[str, Any]] = {
+    "find-due": {"task": FIND_DUE, "every_seconds": 5.0},
+}
+"""Used when no file is given."""
+
+FIELDS = frozenset({"task", "every_seconds", "crontab"})
+
+
+def beat_schedule(file: Path | None) -> dict[str, dict[str, Any]]:
+    """Beat's own form of the schedule. Raises `Misconfigured` naming the job and what is wrong with it."""
+    if file is None:
+        return _entries(DEFAULT)
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Misconfigured(f"schedule file {file}: cannot be read; check MEMORY_SCHEDULE_FILE") from error
+    except tomllib.TOMLDecodeError as error:
+        raise Misconfigured(f"schedule file {file}: {error}") from error
+    return _entries(given)
+
+
+def _entries(jobs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: _entry(name, job) for name, job in jobs.items()}
+
+
+def _entry(name: str, job: Any) -> dict[str, Any]:
+    if not isinstance(job, Mapping):
+        raise Misconfigured(f"schedule: {name} is not a table; write [{name}] and its fields below")
+    unknown = set(job) - FIELDS
+    if unknown:
+        raise Misconfigured(
+            f"schedule: {name}: unknown field {sorted(unknown)[0]}; one of {', '.join(sorted(FIELDS))}"
+        )
+    task = job.get("task")
+    if not isinstance(task, str) or task not in ROUTES:
+        raise Misconfigured(f"schedule: {name}: unknown task {task!r}; one of {', '.join(ROUTES)}")
+    expires = 300.0
+    if "every_seconds" in job:
+        expires = float(job["every_seconds"])
+    return {
+        "task": task,
+        "schedule": _when(name, job),
+        "options": {"queue": ROUTES[task], "expires": expires, "argsrepr": "()", "kwargsrepr": "{…}"},
+    }
+
+
+def _when(name: str, job: Mapping[str, Any]) -> float | crontab:
+    if ("every_seconds" in job) == ("crontab" in job):
+        raise Misconfigured(f"schedule: {name}: give either every_seconds or crontab")
+    if "every_seconds" in job:
+        every = job["every_seconds"]
+        if isinstance(every, bool) or not isinstance(every, int | float) or every <= 0:
+            raise Misconfigured(f"schedule: {name}: every_seconds is a number above 0")
+        return float(every)
+    parts = str(job["crontab"]).split()
+    if len(parts) != 5:
+        raise Misconfigured(f"schedule: {name}: crontab has five parts: minute hour day month weekday (UTC)")
+    minute, hour, day, month, weekday = parts
+    try:
+        return crontab(minute, hour, weekday, day, month)
+    except (ParseException, ValueError) as error:
+        raise Misconfigured(f"schedule: {name}: crontab {job['crontab']!r}: {error}") from error

@@ -1,0 +1,32 @@
+"""The base of every task: one call to a service, errors turned into a log line, nothing retried by Celery.
+
+What is to be done stands in rows; a failed task leaves its row due, and a finder sends the next hint.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from celery import Task
+from celery.exceptions import SoftTimeLimitExceeded
+
+from memory_app.errors import MemoryAppError
+
+log = structlog.get_logger(__name__)
+
+
+class MemoryTask(Task):  # type: ignore[misc]
+    """Ids in, nothing out. Arguments are never shown: not in logs, events or Flower."""
+
+    abstract = True
+    acks_late = False
+    max_retries = 0
+    ignore_result = True
+    typing = False
+    throws = (MemoryAppError, SoftTimeLimitExceeded)
+
+    def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
+        """Say which task failed and how, never with what; the row stays due."""
+        kind = exc.kind if isinstance(exc, MemoryAppError) else type(exc).__name__
+        log.error("task_failed", task=self.name, task_id=task_id, error=kind)
