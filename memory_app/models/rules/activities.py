@@ -10,7 +10,7 @@ _LASTING = "|".join(words.PAST_LASTING)
 _DATED = "|".join(words.PAST_DATED)
 _PARTICLES = words.PAST_PARTICLES
 _EMPTY_PLAN = (
-    "be|try|bed|sleep|have|need|say|ask|tell|check|see|let|do|know|think|keep|make sure|take a look|look|thank|hear|share|"
+    "be|try|bed|sleep|have|need|say|ask|tell|check|see|let|do|know|think|keep|make sure|ensure|start thinking|take a look|look|thank|hear|share|"
     "give|give you|show|stop|remember|talk|admit|add|point|mention|use|put|get (?:some|back|it|to|going|ready)|go (?:ahead|back|now|for it|"
     "do|get|with)|miss|love|stay|feel|help you|support you|continue|find out|catch up|reach out|believe|work on it|work hard"
 )
@@ -35,7 +35,7 @@ _PURSUIT = (
     "looking for|searching for|painting|playing|watching|researching|developing|designing|recording|knitting|expecting|attending|doing|"
     "looking into|researching|hosting"
 )
-_NOT_PURSUIT = r"(?!(?:it|that|this|well|good|great|ok|okay|fine|better|care|some time|time|a break|my best|alright|for|forward)\b)"
+_NOT_PURSUIT = r"(?!(?:my part|it|that|this|well|good|great|ok|okay|fine|better|care|some time|time|a break|my best|alright|for|forward)\b)"
 
 PLANS = (
     Rule(
@@ -83,7 +83,7 @@ PLANS = (
     ),
     Rule(
         "will",
-        r"will (?P<object>(?:be )?(?:start|begin|move|marry|graduate|starting|moving|graduating|travel|traveling|attend|attending|host|hosting) .+)",
+        r"will (?P<object>(?:be )?(?:start (?!thinking)|begin|move|marry|graduate|starting|moving|graduating|travel|traveling|attend|attending|host|hosting) .+)",
         "plans_to",
         "will {object}",
         when=When.PLAN,
@@ -105,7 +105,7 @@ PLANS = (
     ),
     Rule(
         "decided|have",
-        rf"(?:have )?decided (?:to|on) {_PLAN}",
+        rf"(?:have )?decided to {_PLAN}",
         "plans_to",
         "decided to {object}",
         when=When.PLAN,
@@ -128,6 +128,10 @@ PLANS = (
     ),
 )
 
+_NOT_AN_EVENT = (
+    "difference|mistake|point|decision|choice|note|list|deal|plan|few|lot|bit|good|great|point|guy|man|woman|someone|"
+    "friend of|way|start|living|mess|promise|change|fool|story about|joke|big deal|move|best|mind"
+)
 EVENTS = (
     Rule(
         "got",
@@ -181,6 +185,14 @@ EVENTS = (
         "{past} {object}",
         when=When.EVENT,
         needs_date=True,
+    ),
+    Rule(
+        "went|attended|visited|watched|read|finished|painted|wrote|baked|cooked|performed|completed|hosted|organized|won|met|made",
+        rf"(?P<past>went to|attended|visited|watched|read|finished|painted|wrote|baked|cooked|performed|completed|hosted|organized|won|met|made) (?P<object>(?:(?:an?|my|our) (?!{_NOT_AN_EVENT})|(?-i:[A-Z])).+)",
+        "{past}",
+        "{past} {object}",
+        when=When.EVENT,
+        confidence=0.7,
     ),
     Rule(
         "was",
@@ -265,13 +277,19 @@ HABITS = (
         value="{base} {object}",
     ),
     Rule(
-        "am", rf"am (?P<object>(?:{_PURSUIT}) {_NOT_PURSUIT}\w.+)", "is_doing", "is {object}", confidence=0.75
+        "am",
+        rf"am (?P<doing>{_PURSUIT}) (?P<object>{_NOT_PURSUIT}\w.+)",
+        "is_doing",
+        "is {doing} {object}",
+        value="{doing} {spoken}",
+        confidence=0.75,
     ),
     Rule(
         "have",
-        rf"have been (?P<object>(?:{_PURSUIT}|going to|seeing|training|meditating|dancing|swimming|running|hiking) {_NOT_PURSUIT}\w.+)",
+        rf"have been (?P<doing>{_PURSUIT}|going to) (?P<object>{_NOT_PURSUIT}\w.+)",
         "is_doing",
-        "has been {object}",
+        "has been {doing} {object}",
+        value="{doing} {spoken}",
         confidence=0.75,
     ),
     Rule(
@@ -280,7 +298,7 @@ HABITS = (
 )
 
 _NOT_A = (
-    "bit|little|lot|mess|wreck|bad|terrible|horrible|long|few|couple|while|bunch|huge|big|total|complete|step|hundred|fan|firm|"
+    "mix|blend|combination|bit|little|lot|mess|wreck|bad|terrible|horrible|long|few|couple|while|bunch|huge|big|total|complete|step|hundred|fan|firm|"
     "sucker|work in progress|part of|member|believer|stranger|failure|disaster|genius|mind|loser|idiot"
 )
 

@@ -24,10 +24,8 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,40})[^<>]{0,300}>")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r'"([^"\n]{1,300})"|(?<!\w)\'([^\'\n]{1,120})\'(?!\w)')
 _FINITE = re.compile(r"\b(?:I|I'm|I've|my|we|you)\b|[.!?]$", re.IGNORECASE)
-_SKIPPED_LINE = re.compile(
-    r"\s*(?:>|\[\d{4}-\d\d-\d\d|\[[A-Z][A-Z ]{3,40}\]|\||#{1,6} |[A-Z][\w .'-]{0,30}: )"
-)
-_OWN_LABEL = re.compile(r"\s*(?:note|ps|p\.s\.|update|edit|btw|fyi|reminder|also)\s*:\s*", re.IGNORECASE)
+_SKIPPED_LINE = re.compile(r"(?:>|\[\d{4}-\d\d-\d\d|\[[A-Z][A-Z ]{3,40}\]|\||#{1,6} |[A-Z][\w .'-]{0,30}: )")
+_OWN_LABEL = re.compile(r"^(?:note|ps|p\.s\.|update|edit|btw|fyi|reminder|also)\s*:\s*", re.IGNORECASE)
 _MARK = "\u241f"
 """Stands where quoted speech was; a clause that holds it is not the speaker's own."""
 
@@ -98,7 +96,7 @@ class Sentence:
 def own_words(text: str) -> str:
     """``text`` without code, tagged blocks, quoted lines and quoted speech; at most `TEXT_LIMIT` characters."""
     text = _without_blocks(_without_fences(text[: 4 * TEXT_LIMIT]))[:TEXT_LIMIT]
-    lines = (_OWN_LABEL.sub("", line) for line in text.splitlines())
+    lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in text.splitlines())
     kept = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
     return _QUOTED.sub(_unquote, _CODE.sub(_MARK, kept.replace("“", '"').replace("”", '"')))
 

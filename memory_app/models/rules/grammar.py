@@ -56,7 +56,7 @@ _THIRD = {
     "ourselves": "themselves",
 }
 _FIRST = re.compile(
-    r"(?<!-)\b(?:I am|I was|I|me|my|mine|myself|we|us|our|ours|ourselves)\b(?![-'])", re.IGNORECASE
+    r"(?<!-)\b(?:I am|I was|I(?= [a-z])|me|my|mine|myself|we|us|our|ours|ourselves)\b(?![-'])", re.IGNORECASE
 )
 
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "go": "goes", "are": "is"}
@@ -84,14 +84,19 @@ _DANGLING = re.compile(
 _DETERMINER = re.compile(r"^(?:a|an|the|my|our|some|their)\s+", re.IGNORECASE)
 _UNRESOLVED = re.compile(
     r"^(?:it|its|that|this|these|those|them|him|her|his|she|he|they|you|your|how|what|when|where|why|who|whether|if|"
-    r"there|here|so|such|to|one|ones|everything|something|anything|nothing|all|both|each|every\w*|someone|everyone|"
+    r"there|here|so|such|to|one|ones|everything|something|anything|doing something|the hard way|nothing|all|both|each|every\w*|someone|everyone|"
     r"people|things|stuff|some|more|much|too|not|and|or|of|is|are|was|were|be|been|the (?:one|idea|way|fact|thing|"
     r"same|other|rest|best|most|first|last)s?|a (?:lot|few|bit|little|while|ton|bunch|couple|great|good)(?: (?:of|time))?)\b"
     r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
-    r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|"
+    r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"
     r"\b(?:that|there|her|one|ones|another|same)$",
     re.IGNORECASE,
 )
+_HALF = re.compile(r"\ban? [\w-]+$", re.IGNORECASE)
+_MORE = re.compile(
+    r", (?!(?:and|but|so|or|I|it|we|which|who|because|they|he|she|you|just|too|though)\b)[a-z]+(?:,| [a-z])"
+)
+"""Together "a safe, inviting place": the comma stands between two adjectives."""
 _WORDS_AT_MOST = 14
 
 
@@ -134,6 +139,8 @@ def cut_object(text: str) -> str | None:
     listed = _LIST.match(text)
     start = listed.end() if listed else 0
     end = _END.search(text, start)
+    if end and _HALF.search(text[: end.start()]) and _MORE.match(text, end.start()):
+        return None
     phrase = _DANGLING.sub("", text[: end.start()] if end else text).strip(" .,'\"-")
     if not phrase or _UNRESOLVED.search(phrase) or len(phrase.split()) > _WORDS_AT_MOST:
         return None

@@ -100,7 +100,7 @@ HOLDINGS = (
     ),
     Rule(
         "have|was",
-        rf"(?:have|have been diagnosed with|was diagnosed with|suffer from) (?P<object>{words.HEALTH}).*",
+        rf"(?:have|have been diagnosed with|was diagnosed with|suffer from) (?P<object>{words.HEALTH})\b.*",
         "has_condition",
         "has {object}",
         importance=8,

@@ -169,6 +169,14 @@ WORK = (
     ),
     Rule(
         "have",
+        rf"have been (?:an? ){_JOB}{_AT_ORG}",
+        "job_title",
+        "has been a {object}",
+        importance=7,
+        needs_date=True,
+    ),
+    Rule(
+        "have",
         rf"have worked as (?:an? ){OBJECT}",
         "job_title",
         "has worked as a {object}",

@@ -22,12 +22,12 @@ _RULES = index_rules((*STATEMENTS, *ACTIVITIES))
 
 _ABOUT_SELF = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _FUTURE = re.compile(
-    r"\b(?:will|going to|plan\w*|next|upcoming|hop(?:e|ing)|want|about to|tomorrow|coming|intend|aim\w*|appointment|interview|"
+    r"\b(?:will|going to|plan\w*|next|upcoming|hop(?:e|ing)|want|about to|tomorrow|coming|intend|aim\w*|appointment|interview|have an? (?:\w+ )?meeting|"
     r"(?:am|are) (?:also |finally )?(?:\w+ing)|starts?)\b"
 )
 _DURATION = re.compile(r"\bhave\b")
 _NOT_THE_TIME = re.compile(r"\b(?:before|after|until|till|by|than|every|each|of|the)\s*$", re.IGNORECASE)
-_OTHER_TIME = re.compile(r"\w (?:after|before|when|while|because|that) .")
+_OTHER_TIME = re.compile(r"\w (?:after|before|when|while|because|that (?:I|we|it|they|he|she|you)) .")
 _LEADING_TIMES = re.compile(
     r"^(?P<times>(?:Every|Each) (?:single |other )?\w+(?: (?:morning|evening|night|afternoon))?|On \w+days|In the (?:mornings?|evenings?)|"
     r"(?:Once|Twice) (?:a|every) \w+|At night|Before bed|After work),? (?P<rest>I .+)$",
@@ -92,12 +92,8 @@ class Match:
     relation: str
     object: str
     says: str
-
-    @property
-    def entity_label(self) -> str | None:
-        """The name at the start of the object, when the rule says what type of entity it is."""
-        named = _NAMED_PART.match(self.object) if self.rule.entity else None
-        return named[1].removesuffix("'s") if named else None
+    entity_label: str | None = None
+    """The name the object begins with, when the rule says what type of entity it is."""
 
 
 def read_clause(text: str, at: datetime, *, zone: ZoneInfo) -> Clause | None:
@@ -129,6 +125,7 @@ def split_predicates(clause: str) -> list[str]:
 
 def _bare_verb(text: str) -> str:
     """ "I am really into" → "I am into", "I do like" → "I like"."""
+    text = re.sub(r"^I have got (?!to\b)", "I have ", text)
     match = _OPENING_VERB.match(text)
     if match is None:
         return text
@@ -147,8 +144,9 @@ def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | 
         start, end = found.span
         if found.precision is Precision.DURATION and not _DURATION.search(text):
             continue
-        inside = _NOT_THE_TIME.search(text[:start]) or _OTHER_TIME.search(text[:start])
-        if inside or (when is not None and found is not dates[0]) or _attributive(text, end):
+        inside = _NOT_THE_TIME.search(text[:start])
+        other = _OTHER_TIME.search(text[:start])
+        if inside or other or (when is not None and found is not dates[0]) or _attributive(text, end):
             text = f"{text[:start]}{found.bare if inside else found.phrase}{text[end:]}"
             continue
         if when is not None:
@@ -207,9 +205,11 @@ def _filled_match(rule: Rule, groups: dict[str, str], cut: str) -> Match:
     shown |= {"base": base, "verb": conjugate(base) if base else "", "object": spoken}
     shorter = _WITH.sub("", cut) if rule.when is When.EVENT else _PLACED.sub("", cut) if rule.brief else cut
     bare = bare_object(shorter)
-    value = _filled(rule.value, shown | {"object": bare})
+    named = _NAMED_PART.match(cut) if rule.entity else None
+    label = named[1].removesuffix("'s") if named else None
+    value = label or _filled(rule.value, shown | {"object": bare, "spoken": spoken})
     relation = rule.relation.format_map({name: text.replace(" ", "_") for name, text in shown.items()})
-    return Match(rule, relation, value, _article(_filled(rule.says, shown)))
+    return Match(rule, relation, value, _article(_filled(rule.says, shown)), label)
 
 
 def _filled(template: str, groups: dict[str, str]) -> str:

@@ -29,6 +29,7 @@ _NEVER_NAMES = (
 _NOT_NAMES = frozenset(
     {
         *WEEKDAYS,
+        *(f"{day}s" for day in WEEKDAYS),
         *MONTH_NAMES,
         *words.DEMONYMS.split("|"),
         *words.LANGUAGES.split("|"),
@@ -53,9 +54,7 @@ _PERSON_BEFORE = re.compile(
     r"my (?:[\w-]+ )?(?:" + "|".join(words.KIN) + r"),? (?:is )?)(?: )?$",
     re.IGNORECASE,
 )
-_PERSON_AFTER = re.compile(
-    r" and (?:I|me)\b|'s (?:birthday|wedding|house|place|apartment|mom|dad|wife|husband)\b"
-)
+_PERSON_AFTER = re.compile(r" and me\b|'s (?:birthday|wedding|house|place|apartment|mom|dad|wife|husband)\b")
 _ORG_WORD = re.compile(
     r"\b(?:University|College|School|Academy|Institute|Inc|Corp|Corporation|Company|Ltd|GmbH|LLC|Bank|Hospital|Clinic|"
     r"Foundation|Association|Society|Club|Church|Agency|Ministry|Committee|Group|Studios?|Labs?|Airlines?|Orchestra)\b"

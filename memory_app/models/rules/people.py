@@ -22,7 +22,7 @@ _NAME_FIRST = re.compile(rf"^(?P<name>{NAME}) (?:is|was) my (?P<ex>ex[- ])?{_QUA
 _SUBJECT = re.compile(
     rf"^[Mm]y (?P<ex>ex[- ])?{_QUALITY}(?P<kin>{_KIN}),? (?:(?P<name>{NAME}),? )?(?:(?:also|just|really|still|always) )?"
     r"(?P<verb>is|was|has|had|lives|works|likes|loves|hates|enjoys|plays|studies|speaks|moved|started|got|prefers|"
-    r"went|collects|bought|does|owns|runs|grew|graduated|used|adopted|passed|won|visited|became|wants|plans|teaches)\b"
+    r"turned|went|collects|bought|does|owns|runs|grew|graduated|used|adopted|passed|won|visited|became|wants|plans|teaches)\b"
     r"(?P<rest>.*)$"
 )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from memory_app.models.rules import words
 from memory_app.models.rules.patterns import OBJECT, TAIL, Rule
 
-_AT_ANY_TIME = r"(?!.* (?:on|before|after|in the|at night|for) )"
+_AT_ANY_TIME = r"(?![^,]* (?:on|before|after|in the|at night|for) )"
 FOOD = (
     Rule(
         "am|is",
@@ -56,7 +56,7 @@ FOOD = (
     ),
     Rule(
         "do|never|cannot",
-        rf"(?:do not|never|cannot) eat {_AT_ANY_TIME}{OBJECT}",
+        rf"(?:do not eat|never eat|cannot eat|cannot have) {_AT_ANY_TIME}{OBJECT}",
         "does_not_eat",
         "does not eat {object}",
         "preference",
@@ -129,10 +129,18 @@ TASTE = (
     ),
     Rule(
         "have",
-        rf"have (?:always )?(?:been|had) (?P<how>(?:really |super |so )?(?:into|obsessed with|passionate about|interested in|a (?:big |huge )?fan of|a passion for|a love for)) {OBJECT}",
+        rf"have (?:always )?(?P<be>been|had) (?P<how>(?:really |super |so )?(?:into|obsessed with|passionate about|interested in|a (?:big |huge )?fan of|a passion for|a love for)) {OBJECT}",
         "likes",
-        "has long been {how} {object}",
+        "has long {be} {how} {object}",
         "preference",
+    ),
+    Rule(
+        "loved|enjoyed|liked",
+        r"(?P<past>loved|enjoyed|liked) (?P<object>(?:[\w-]+ing \w|(?-i:[A-Z][\w']+ )).+)",
+        "likes",
+        "{past} {object}",
+        "preference",
+        confidence=0.7,
     ),
     Rule(
         "have",

@@ -98,7 +98,7 @@ KIN_QUALITIES = (
 )
 
 HEALTH = (
-    "diabetes|asthma|adhd|add|autism|migraines?|epilepsy|arthritis|celiac disease|coeliac disease|anxiety|"
+    "diabetes|asthma|adhd|autism|migraines?|epilepsy|arthritis|celiac disease|coeliac disease|anxiety|"
     "depression|insomnia|ibs|pcos|endometriosis|high blood pressure|a heart condition|dyslexia|tinnitus|eczema|"
     "psoriasis|hay fever|a thyroid (?:condition|problem)|ptsd|ocd|bipolar disorder|chronic [a-z ]+|"
     "type [12] diabetes|a bad (?:back|knee|shoulder)|back pain"
