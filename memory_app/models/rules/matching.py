@@ -151,7 +151,10 @@ def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | 
             continue
         if when is not None:
             continue
-        when, text = found, f"{text[:start].rstrip(' ,')} {text[end:].lstrip(' ,')}".strip()
+        when, text = (
+            found,
+            f"{text[:start].rstrip(' ,')} {text[end:].lstrip()}".replace(" ,", ",").strip(" ,"),
+        )
     return when, text
 
 

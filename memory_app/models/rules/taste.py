@@ -159,7 +159,7 @@ TASTE = (
     Rule("cannot", rf"cannot (?:stand|bear) {OBJECT}", "dislikes", "cannot stand {object}", "preference"),
     Rule(
         "prefer",
-        r"prefer (?P<object>.+? (?:to|over) .+)",
+        r"prefer (?!(?:it|this|that|them|these|those|you|your)\b)(?P<object>.+? (?:to|over) .+)",
         "prefers",
         "prefers {object}",
         "preference",
