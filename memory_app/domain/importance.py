@@ -36,7 +36,7 @@ def _on_scale(value: float) -> int:
 def clamped(
     value: float, *, low: float = 0.0, high: float = 1.0, name: str = "value"
 ) -> tuple[float, str | None]:
-    """``value`` inside ``low`` to ``high``, and a note when it had to be moved. What is no number becomes ``low``."""
+    """``value`` inside ``low`` to ``high``, and a note when it was moved. What is no number becomes ``low``."""
     if math.isnan(value):
         return low, f"{name} is not a number, stored as {low:g}"
     stored = min(max(float(value), low), high)

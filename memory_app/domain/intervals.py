@@ -1,7 +1,7 @@
 """When a statement holds: half-open intervals, and where a new one finds its place among its rivals.
 
-Rivals cannot be true together (two homes of one person, liking and disliking one thing). Of two claims the one
-that begins later wins from its beginning on, whichever arrived first, so the order of arrival does not matter.
+Rivals cannot be true together (two homes of one person, liking and disliking one thing). Of two claims the
+one that begins later wins from its beginning on, so the order of arrival does not matter.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The row ``target`` ends at ``at``. For each of ``resumes`` a copy of it is stored, with its own counters,
-    evidence and last seen, which holds in that interval."""
+    """The row ``target`` ends at ``at``. For each of ``resumes`` a copy of it is stored, with its counters and
+    evidence, which holds in that interval."""
 
     target: UUID
     at: datetime
@@ -77,8 +77,8 @@ def subtracted(interval: Interval, blocks: Iterable[Interval]) -> tuple[Interval
 def insert_fact(held: Sequence[Held], new: Interval) -> Placement:
     """Place ``new`` among its rivals ``held``, which do not overlap each other; nor do they afterwards.
 
-    A rival that began earlier ends where the new one begins, and resumes where a new one with an end of its own
-    is over. Where a rival began or was confirmed later, the new one gives way.
+    A rival that began earlier ends where the new one begins, and resumes where a new one with an end of its
+    own is over. Where a rival began or was confirmed later, the new one gives way.
     """
     blocks = [block for rival in held for block in _blocks(rival, new.start)]
     holds = subtracted(new, blocks)
