@@ -20,6 +20,7 @@ from memory_app.models.embedders import Embedder, make_embedder
 from memory_app.queue import Sender
 from memory_app.settings import Settings
 from memory_app.store import db
+from memory_app.store.backlog import Backlog
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +37,7 @@ class Runtime:
     hot: Hot
     embedder: Embedder
     sender: Sender
+    backlog: Backlog
 
     def hint(self, task: str, **ids: Any) -> None:
         """Send one message that says "look", unless one is already under way. Never fails, never waits long."""
@@ -83,4 +85,5 @@ def build(settings: Settings) -> Runtime:
         ),
         embedder=make_embedder(settings.embedding.provider, dimensions=settings.embedding.dimensions),
         sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
+        backlog=Backlog(settings.record.backlog_limit),
     )

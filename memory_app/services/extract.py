@@ -29,7 +29,7 @@ from memory_app.runtime import Runtime, hint_name
 from memory_app.services import remember
 from memory_app.store import entities, names, runs, sessions, turns
 from memory_app.store.db import transaction
-from memory_app.store.sessions import Claim
+from memory_app.store.sessions import Claim, SessionRow
 
 log = structlog.get_logger(__name__)
 
@@ -75,6 +75,8 @@ class _Batch:
     known: tuple[str, ...]
     run_id: UUID
     answer: Extraction | None
+    is_replay: bool
+    """One turn behind the session's place, extracted once more; its effects come late, its facts keep their dates."""
     failures: int
     failing_for: timedelta
 
@@ -134,8 +136,7 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
         place = names.read_scope(connection, claimed.scope_id)
         if session is None or place is None or session.fence != claimed.fence:
             return None
-        most = 1 if claimed.starts > 1 or session.failures else runtime.settings.extract.batch
-        low, high = session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
+        low, high = _range(runtime, claimed, session)
         policy = parse_policy(place.policy)
         extracting = policy.memory and policy.extraction is not ExtractionMode.OFF
         if high < low or not extracting:
@@ -161,9 +162,25 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
             known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
             run_id=run.id,
             answer=answer,
+            is_replay=low <= session.extracted_seq,
             failures=session.failures,
             failing_for=session.now - (session.failing_since or session.now),
         )
+
+
+def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, int]:
+    """First and last seq of the next batch; one turn alone while it is suspected, or replayed."""
+    if session.replay_seqs:
+        return session.replay_seqs[0], session.replay_seqs[0]
+    most = 1 if claimed.starts > 1 or session.failures else runtime.settings.extract.batch
+    return session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
+
+
+def _progress(connection: Connection, batch: _Batch, *, to_seq: int) -> bool:
+    """Note how far the session has come, if the fence is still ours."""
+    if batch.is_replay:
+        return sessions.replayed(connection, batch.claim, batch.from_seq)
+    return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq)
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -200,7 +217,7 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        if not sessions.advance(connection, claimed, from_seq=batch.from_seq, to_seq=batch.to_seq):
+        if not _progress(connection, batch, to_seq=batch.to_seq):
             raise _Fenced
         written = [remember.write(connection, runtime, place, item) for item in prepared]
         if batch.policy.entity_extraction:
@@ -285,9 +302,10 @@ def _park(runtime: Runtime, batch: _Batch, reason: str) -> ExtractReport:
     first = [turn.id for turn in batch.turns if turn.seq == batch.from_seq]
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         runs.fail(connection, batch.run_id, reason)
-        if batch.policy.strict:
+        if batch.policy.strict and not batch.is_replay:
             sessions.stop(connection, claimed, reason)
-        elif sessions.advance(connection, claimed, from_seq=batch.from_seq, to_seq=batch.from_seq):
-            turns.fail(connection, claimed.scope_id, first, reason)
+        elif not _progress(connection, batch, to_seq=batch.from_seq):
+            return ExtractReport()
+        turns.fail(connection, claimed.scope_id, first, reason)
     log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
     return ExtractReport(failed=1)

@@ -34,7 +34,8 @@ def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn
     """Accept turns of one session in the order given; one ticket each, in the same order.
 
     A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
-    content, and then nothing of the call is stored. Raises `InvalidInput`, `TooLarge`, or `StoreUnavailable` when
+    content, and then nothing of the call is stored. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
+    backlog limit, or `StoreUnavailable` when
     nothing is certain (the keys make a retry safe).
     """
     if scope.session is None or scope.user is None:
@@ -44,6 +45,7 @@ def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn
         new, Limits(limits.text_limit_chars, limits.metadata_limit_bytes, limits.batch_limit)
     )
     prepared = [_prepared(scope, turn) for turn, _ in checked]
+    runtime.backlog.admit(runtime.engine, tenant_id)
     try:
         tickets, session = _store(runtime, tenant_id, scope, prepared)
     except IntegrityError:

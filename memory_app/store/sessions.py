@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.scope import Scope
 
@@ -58,12 +58,14 @@ class SessionRow:
     ended_at: datetime | None
     summary: str | None
     parked_reason: str | None
+    replay_seqs: tuple[int, ...]
+    """Turns behind ``extracted_seq`` that are to be extracted once more."""
     now: datetime
     """The database's clock when the row was read."""
 
 
 _COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.failing_since,
-    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, now() AS now"""
+    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, s.replay_seqs, now() AS now"""
 
 _LOCK = text(
     """
@@ -93,7 +95,7 @@ _ADVANCE = text(
     """
     UPDATE sessions
     SET extracted_seq = :to_seq, starts = 0, failures = 0, failing_since = NULL, lease_until = NULL,
-        due_at = CASE WHEN next_seq - 1 > :to_seq THEN now() END,
+        due_at = CASE WHEN next_seq - 1 > :to_seq OR replay_seqs <> '{}' THEN now() END,
         pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :fence AND extracted_seq = :from_seq - 1
     """
@@ -102,7 +104,7 @@ _RELEASE = text(
     """
     UPDATE sessions
     SET lease_until = NULL, starts = 0,
-        due_at = CASE WHEN :extracting AND next_seq - 1 > extracted_seq THEN now() END
+        due_at = CASE WHEN :extracting AND (next_seq - 1 > extracted_seq OR replay_seqs <> '{}') THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :fence
     """
 )
@@ -112,6 +114,25 @@ _POSTPONE = text(
     SET lease_until = NULL, starts = 0, failures = failures + 1,
         failing_since = coalesce(failing_since, now()), due_at = now() + :wait
     WHERE scope_id = :scope AND id = :session AND fence = :fence
+    """
+)
+_REPLAYED = text(
+    """
+    UPDATE sessions
+    SET replay_seqs = array_remove(replay_seqs, :seq), starts = 0, failures = 0, failing_since = NULL,
+        lease_until = NULL,
+        due_at = CASE WHEN next_seq - 1 > extracted_seq OR cardinality(array_remove(replay_seqs, :seq)) > 0
+                      THEN now() END
+    WHERE scope_id = :scope AND id = :session AND fence = :fence AND :seq = ANY(replay_seqs)
+    """
+)
+_RESUME = text(
+    """
+    UPDATE sessions
+    SET replay_seqs = CASE WHEN :again AND :seq <= extracted_seq AND NOT :seq = ANY(replay_seqs)
+                           THEN array_append(replay_seqs, :seq) ELSE replay_seqs END,
+        parked_reason = NULL, failures = 0, failing_since = NULL, starts = 0, due_at = now()
+    WHERE scope_id = :scope AND id = :session
     """
 )
 _STOP = text(
@@ -147,12 +168,12 @@ def due(connection: Connection, *, most: int) -> tuple[int, ...]:
 
 def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:
     row = connection.execute(_READ, {"scope": scope_id, "session": session_id}).one_or_none()
-    return None if row is None else SessionRow(*row)
+    return None if row is None else _session(row)
 
 
 def find(connection: Connection, scope_id: int, name: str) -> SessionRow | None:
     row = connection.execute(_FIND, {"scope": scope_id, "name": name}).one_or_none()
-    return None if row is None else SessionRow(*row)
+    return None if row is None else _session(row)
 
 
 def listed(
@@ -160,7 +181,7 @@ def listed(
 ) -> tuple[SessionRow, ...]:
     """Sessions of a scope, latest activity first."""
     rows = connection.execute(_LIST, {"scope": scope_id, "active": active, "limit": limit})
-    return tuple(SessionRow(*row) for row in rows)
+    return tuple(_session(row) for row in rows)
 
 
 def last_activity_before(connection: Connection, scope_id: int, session: SessionRow) -> datetime | None:
@@ -184,6 +205,17 @@ def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: in
     )
 
 
+def replayed(connection: Connection, claimed: Claim, seq: int) -> bool:
+    """Note that a replayed turn took effect (or failed again) and free the session; False as in `advance`."""
+    return connection.execute(_REPLAYED, {**_keys(claimed), "seq": seq}).rowcount == 1
+
+
+def resume(connection: Connection, scope_id: int, session_id: int, seq: int, *, again: bool) -> None:
+    """Make the session due, parked or not; with ``again`` its turn ``seq`` is extracted once more if it was passed."""
+    values = {"scope": scope_id, "session": session_id, "seq": seq, "again": again}
+    connection.execute(_RESUME, values)
+
+
 def release(connection: Connection, claimed: Claim, *, extracting: bool) -> None:
     """Free a session that had nothing to do; it stays due only for turns that came in between."""
     connection.execute(_RELEASE, {**_keys(claimed), "extracting": extracting})
@@ -201,3 +233,8 @@ def stop(connection: Connection, claimed: Claim, reason: str) -> None:
 
 def _keys(claimed: Claim) -> dict[str, int]:
     return {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
+
+
+def _session(row: Row[Any]) -> SessionRow:
+    fields = dict(row._mapping)
+    return SessionRow(**fields | {"replay_seqs": tuple(fields["replay_seqs"])})

@@ -178,6 +178,7 @@ sessions = Table(
     _count("failures"),
     _instant("failing_since"),
     Column("parked_reason", Text),
+    Column("replay_seqs", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),
     _instant("created_at", now=True),
     _instant("last_activity_at", now=True),
     _instant("ended_at"),

@@ -78,7 +78,7 @@ _ACCEPT = text(
             ended_at = NULL,
             pending_since = coalesce(s.pending_since, now()),
             due_at = CASE
-                WHEN NOT :extracting THEN s.due_at
+                WHEN NOT :extracting OR s.parked_reason IS NOT NULL THEN s.due_at
                 WHEN s.failures > 0 AND s.due_at IS NOT NULL THEN s.due_at
                 WHEN s.next_seq + :n - 1 - s.extracted_seq >= :after_turns THEN least(s.due_at, now())
                 ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
@@ -150,6 +150,32 @@ _UNINDEXED = text(
     _READ
     + """WHERE t.scope_id = ANY(:scopes) AND t.indexed_at IS NULL AND t.failed_at IS NULL
     ORDER BY t.id DESC LIMIT :limit"""
+)
+
+
+_FAILED = text(
+    """
+    SELECT t.id, a.name AS agent, u.name AS user, s.name AS session, t.seq, t.failed_at, t.failed_reason AS reason,
+           t.indexed_at IS NOT NULL AS is_indexed
+    FROM turns t
+    JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
+    JOIN scopes c ON c.id = t.scope_id JOIN agents a ON a.id = c.agent_id JOIN users u ON u.id = c.user_id
+    WHERE t.failed_at IS NOT NULL AND t.extracted_at IS NULL
+      AND (CAST(:before AS uuid) IS NULL OR t.id < :before)
+    ORDER BY t.id DESC LIMIT :limit
+    """
+)
+_REPLAY = text(
+    """UPDATE turns SET failed_at = NULL, failed_reason = NULL, starts = 0, failures = 0, lease_until = NULL
+    WHERE id = :id AND failed_at IS NOT NULL AND extracted_at IS NULL RETURNING scope_id, session_id, seq"""
+)
+_DISCARD = text(
+    """UPDATE turns SET extracted_at = now()
+    WHERE id = :id AND failed_at IS NOT NULL AND extracted_at IS NULL RETURNING scope_id, session_id, seq"""
+)
+_BACKLOG = text(
+    """SELECT count(*) FROM (
+        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :most) AS waiting"""
 )
 
 
@@ -275,6 +301,43 @@ def mark_extracted(connection: Connection, scope_id: int, reasons: dict[UUID, st
     """Note that extraction is through with these turns, and why where nothing came of one."""
     values = {"scope": scope_id, "ids": list(reasons), "reasons": list(reasons.values())}
     connection.execute(_EXTRACTED, values)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTurn:
+    """A turn that was set aside, without its text: where it stands, since when, why, and in which stage."""
+
+    id: UUID
+    agent: str
+    user: str
+    session: str
+    seq: int
+    failed_at: datetime
+    reason: str
+    is_indexed: bool
+
+
+def failed(connection: Connection, *, limit: int, before: UUID | None) -> tuple[FailedTurn, ...]:
+    """Turns of this tenant that wait for a replay or a discard, newest first."""
+    rows = connection.execute(_FAILED, {"limit": limit, "before": before})
+    return tuple(FailedTurn(**row._mapping) for row in rows)
+
+
+def replay(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None:
+    """Take back the failure; the turn's (scope, session, seq), or None when it had not failed."""
+    row = connection.execute(_REPLAY, {"id": turn_id}).one_or_none()
+    return None if row is None else (row.scope_id, row.session_id, row.seq)
+
+
+def discard(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None:
+    """Close a failed turn without effects; its (scope, session, seq), or None when it had not failed."""
+    row = connection.execute(_DISCARD, {"id": turn_id}).one_or_none()
+    return None if row is None else (row.scope_id, row.session_id, row.seq)
+
+
+def backlog(connection: Connection, *, most: int) -> int:
+    """Accepted turns of this tenant that are not indexed yet; counts to ``most`` and no further."""
+    return int(connection.execute(_BACKLOG, {"most": most}).scalar_one())
 
 
 def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:

@@ -146,6 +146,7 @@ CREATE TABLE sessions (
 	failures INTEGER DEFAULT 0 NOT NULL,
 	failing_since TIMESTAMP WITH TIME ZONE,
 	parked_reason TEXT,
+	replay_seqs INTEGER[] DEFAULT '{}'::integer[] NOT NULL,
 	created_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	last_activity_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	ended_at TIMESTAMP WITH TIME ZONE,

@@ -1,0 +1,42 @@
+"""The backlog limit: a tenant whose turns pile up gets 429 before anything is accepted, not an endless queue after."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+
+from sqlalchemy import Engine
+
+from memory_app.errors import RateLimited
+from memory_app.store import turns
+from memory_app.store.db import transaction
+
+KNOWN_SECONDS = 2.0
+"""How long a count is trusted; the limit is a brake, not a promise to the turn."""
+
+RETRY_AFTER_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Backlog:
+    """The latest counts of this process, by tenant. Safe between threads."""
+
+    limit: int
+    _known: dict[int, tuple[float, int]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def admit(self, engine: Engine, tenant_id: int) -> None:
+        """Return if the tenant may hand over more; `RateLimited` while too many of its turns wait to be indexed."""
+        now = time.monotonic()
+        with self._lock:
+            counted_at, waiting = self._known.get(tenant_id, (-KNOWN_SECONDS, 0))
+        if now - counted_at >= KNOWN_SECONDS:
+            with transaction(engine, tenant_id) as connection:
+                waiting = turns.backlog(connection, most=self.limit)
+            with self._lock:
+                self._known[tenant_id] = (now, waiting)
+        if waiting >= self.limit:
+            raise RateLimited(
+                f"{waiting} accepted turns wait to be indexed; slow down", retry_after=RETRY_AFTER_SECONDS
+            )
