@@ -91,7 +91,7 @@ def _relation_tail(memory: Memory) -> str:
 
 
 def _expression_lines(part: ExpressionPart) -> tuple[Line, ...]:
-    persona = tuple(Line("", line) for line in part.persona.splitlines() if line.strip())
+    persona = tuple(Line("", line) for line in part.persona.splitlines() if quoted(line))
     return (
         persona
         + _mood_lines(part)
@@ -129,7 +129,7 @@ def _row_line(row: Row, zone: tzinfo) -> Line:
 
 
 def _narrative_lines(parts: ContextParts) -> tuple[Line, ...]:
-    if not parts.narrative.strip():
+    if not quoted(parts.narrative):
         return ()
     return (Line("", parts.narrative, ids=tuple(str(id) for id in parts.narrative_ids)),)
 

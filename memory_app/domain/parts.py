@@ -87,5 +87,7 @@ class ContextParts:
 def shared_vocabulary(memories: Sequence[Memory]) -> tuple[str, ...]:
     """Shared references of ``memories``, in order, each once (case does not count)."""
     contexts = (memory.relational_context for memory in memories)
-    references = [reference for context in contexts if context for reference in context.shared_references]
-    return tuple({reference.casefold(): reference for reference in reversed(references)}.values())[::-1]
+    first: dict[str, str] = {}
+    for reference in (text for context in contexts if context for text in context.shared_references):
+        first.setdefault(reference.casefold(), reference)
+    return tuple(first.values())

@@ -20,8 +20,9 @@ LABEL_LIMIT = 80
 
 ELLIPSIS = "…"
 
-_BREAK = re.compile(r"[ \t]*(?:\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])\s*")
+_BREAKS = str.maketrans(dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n"))
 _SPACE = re.compile(r"[^\S\n]+")
+_BLANK_LINES = re.compile(r" ?\n\s*")
 _INVISIBLE = re.compile(
     "["
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters, except tab and line ends
@@ -30,14 +31,16 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff"  # tags and supplementary selectors: letters nobody sees
     "]"
 )
+_HIDDEN_JOINER = re.compile("(?<=[\x20-\x7e])[\u034f\u200c\u200d\ufe00-\ufe0f]+(?=[\x20-\x7e])")
 _OWN_ENTITY = re.compile(r"&(?=(?:amp|lt|gt|#91|#93|#58|#96|#126);)", re.IGNORECASE)
 _ANGLE = str.maketrans(dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;"))
 _BRACKETED = re.compile(r"[\[［【〔]([^\[\]［］【】〔〕\n]{1,80})[\]］】〕]")
 _HEADINGS = tuple(place.title.replace(" ", "") for place in LAYOUT)
 _FENCE = re.compile(r"`{3,}|~{3,}")
+_LABEL_MARKS = re.compile(r'[\[\]［］【】〔〕{}"：:]+')
 _ROLE = re.compile(
-    r"^([^\w\n]{0,8}(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
-    r"(?: prompt| message)?[^\w\n]{0,3}?)[:：]",
+    r"^((?:[^\w\n]|_){0,40}(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
+    r"(?: prompt| message)?(?:[^\w\n]|_){0,3}?)[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -48,8 +51,7 @@ def quoted(text: str) -> str:
     Line breaks become `LINE_BREAK`; control, direction and other invisible characters are removed; angle
     brackets, headings in square brackets, code fences and a role at the start of a line become entities.
     """
-    visible = _SPACE.sub(" ", _BREAK.sub("\n", _INVISIBLE.sub("", text))).strip()
-    escaped = _OWN_ENTITY.sub("&amp;", visible).translate(_ANGLE)
+    escaped = _OWN_ENTITY.sub("&amp;", _visible(text)).translate(_ANGLE)
     escaped = _BRACKETED.sub(_escape_heading, escaped)
     escaped = _FENCE.sub(_escape_fence, escaped)
     return _ROLE.sub(r"\1&#58;", escaped).replace("\n", LINE_BREAK)
@@ -57,8 +59,8 @@ def quoted(text: str) -> str:
 
 def quoted_label(text: str) -> str:
     """A name: `quoted`, without brackets, double quotes and colons, at most `LABEL_LIMIT` characters."""
-    plain = re.sub(r'[\[\]{}"：:]+', " ", _INVISIBLE.sub("", text))
-    return quoted(shortened(" ".join(plain.split()), LABEL_LIMIT))
+    plain = " ".join(_LABEL_MARKS.sub(" ", _INVISIBLE.sub("", text)).split())
+    return quoted(shortened(plain, LABEL_LIMIT))
 
 
 def shortened(text: str, limit: int) -> str:
@@ -68,6 +70,16 @@ def shortened(text: str, limit: int) -> str:
     head = text[: max(limit - 1, 0)]
     space = head.rfind(" ", len(head) * 3 // 4)
     return (head[:space] if space > 0 else head).rstrip() + ELLIPSIS
+
+
+def _visible(text: str) -> str:
+    """What a reader sees, each line on its own: every space one space, no line empty.
+
+    Joiners stay where scripts and emoji need them and go between plain letters, where they only hide a word.
+    """
+    seen = _INVISIBLE.sub("", text.translate(_BREAKS))
+    spaced = _BLANK_LINES.sub("\n", _SPACE.sub(" ", seen)).strip()
+    return _HIDDEN_JOINER.sub("", spaced)
 
 
 def _escape_heading(bracketed: re.Match[str]) -> str:

@@ -247,13 +247,17 @@ def _spend_rest(
     budget: int,
     spend: Callable[[_Draft, _Shown, int], _Shown],
 ) -> list[_Shown]:
+    """``spend`` what is left of the budget, section by section: those always there first, then by share."""
     left = budget - sum(s.tokens for s in shown)
-    spent = []
-    for draft, before in zip(drafts, shown, strict=True):
-        after = spend(draft, before, left)
-        left -= after.tokens - before.tokens
-        spent.append(after)
+    spent = list(shown)
+    for place in sorted(range(len(drafts)), key=lambda i: _rank(drafts[i].place)):
+        spent[place] = spend(drafts[place], shown[place], left)
+        left -= spent[place].tokens - shown[place].tokens
     return spent
+
+
+def _rank(place: Place) -> tuple[bool, float]:
+    return not place.always, -place.share
 
 
 def _fill_further(draft: _Draft, shown: _Shown, left: int) -> _Shown:
