@@ -18,7 +18,7 @@ import structlog
 from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
-from memory_app import queue
+from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import Extraction, Statement, Turn
 from memory_app.domain.text import entity_key
@@ -89,6 +89,7 @@ def extract_session(runtime: Runtime, session_id: int, *, most_batches: int = 20
         claimed = _claim(runtime, session_id)
         if claimed is None:
             return total
+        failpoint.reach("extract.after_claim")
         done = _extract_claimed(runtime, claimed)
         total = ExtractReport(
             total.turns + done.turns, total.memories + done.memories, total.failed + done.failed
@@ -192,6 +193,7 @@ def _zone(name: str) -> ZoneInfo:
 
 def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
     """Call the extractor and keep its answer. No transaction is open during the call."""
+    failpoint.reach("extract.before_answer")
     extraction = rules.extract(
         batch.turns,
         batch.earlier,
@@ -203,6 +205,7 @@ def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
         answer = _ANSWER.dump_python(extraction, mode="json")
         runs.keep_answer(connection, batch.run_id, answer, model=EXTRACTOR)
+    failpoint.reach("extract.after_answer")
     return extraction
 
 
@@ -225,6 +228,8 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction))
         report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
         runs.finish(connection, batch.run_id, report)
+        failpoint.reach("extract.before_commit")
+    failpoint.reach("extract.after_commit")
     log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
     return ExtractReport(turns=len(batch.turns), memories=len(written))
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from memory_app import queue
+from memory_app import failpoint, queue
 from memory_app.domain.records import Turn
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.text import indexed_text, terms
@@ -59,6 +59,7 @@ def index_turns(runtime: Runtime, *, most_batches: int = 50) -> IndexReport:
         claimed = _claim(runtime)
         if not claimed:
             break
+        failpoint.reach("index.after_claim")
         done += _index_claimed(runtime, claimed)
     else:
         runtime.hint(queue.INDEX_TURNS)
@@ -118,6 +119,8 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         written = turns.index(connection, indexed, model=runtime.embedder.model)
         fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
         term_store.add(connection, tenant_id, fresh)
+        failpoint.reach("index.before_commit")
+    failpoint.reach("index.after_commit")
     for scope_id in new_scopes:
         remember.seed(runtime, tenant_id, scope_id)
     return IndexReport(indexed=len(written))

@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from memory_app import queue
+from memory_app import failpoint, queue
 from memory_app.domain.intake import Limits, checked_batch, request_hash
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import NewTurn, Role, Stage, Ticket
@@ -104,6 +104,8 @@ def _store(
             stored = turns.accept(
                 connection, tenant_id, session, fresh, debounce(policy, runtime.settings.extract)
             )
+        failpoint.reach("record.before_commit")
+    failpoint.reach("record.after_commit")
     return _tickets(prepared, known, stored), session
 
 

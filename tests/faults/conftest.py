@@ -1,0 +1,72 @@
+"""Fixtures of the fault tests, and the table that is printed after them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from harness.fleet import Fleet
+from harness.ledger import Ledger
+from harness.oracle import Verdict
+from harness.table import FaultRow, render
+from rich.console import Console
+
+ROWS = "MEMORY_FAULT_ROWS"
+"""Names a file to which every row of the table is appended, for runs in several processes."""
+
+SHORT_LEASES = {
+    "MEMORY_INDEX__LEASE_SECONDS": "2",
+    "MEMORY_EXTRACT__LEASE_SECONDS": "2",
+    "MEMORY_EXTRACT__RETRY_BASE_SECONDS": "0.2",
+    "MEMORY_FINDER__EVERY_SECONDS": "0.3",
+    "MEMORY_LOG__FORM": "json",
+}
+"""So that what takes 45 s in service takes 2 s here."""
+
+
+@pytest.fixture
+def fleet(environment: dict[str, str], tmp_path: Path) -> Iterator[Fleet]:
+    """No process yet. At the end everything is killed, and nothing of it may have said what a turn said."""
+    fleet = Fleet({**environment, **SHORT_LEASES}, tmp_path)
+    yield fleet
+    fleet.kill_all()
+    told = [name for name, said in fleet.logs() if " number 1" in said or "I bought" in said]
+    assert told == [], "I7: what people said is in no log"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.jsonl")
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Callable[[Verdict, float], None]:
+    """Put a row into the table: what the oracle found, and the seconds from the fault's end to quiet."""
+
+    def report(verdict: Verdict, recovery_seconds: float, *, fault: str | None = None) -> None:
+        name = fault or request.node.name.removeprefix("test_").replace("_", " ")
+        row = FaultRow.of(name, verdict, recovery_seconds)
+        request.node.user_properties.append(("fault", row.as_json()))
+        if os.environ.get(ROWS):
+            with Path(os.environ[ROWS]).open("a", encoding="utf-8") as file:
+                file.write(row.as_json() + "\n")
+
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table: fault, accepted, lost, doubled, out of order, dead-lettered, recovery seconds."""
+    rows = [
+        FaultRow(**json.loads(value))
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call"
+        for name, value in report.user_properties
+        if name == "fault"
+    ]
+    if rows:
+        terminalreporter.write_sep("=", "faults")
+        Console(width=110).print(render(rows))

@@ -1,0 +1,1 @@
+"""What the fault tests are built from: a ledger outside the system, load, processes, a proxy, and an oracle."""

@@ -1,0 +1,131 @@
+"""Real processes in groups of their own, so that a signal reaches exactly who is meant."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from harness.waiting import wait_until
+
+ROOT = Path(__file__).parents[3]
+WORKER = ("-m", "celery", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle")
+QUEUES = "ingest,model,maintenance"
+FINDER = """
+import signal, threading
+from memory_app.log import configure
+from memory_app.runtime import build
+from memory_app.services import finder
+from memory_app.settings import Settings
+settings = Settings()
+configure(level=settings.log.level, form=settings.log.form)
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+finder.run(build(settings), should_stop=stop.wait)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process of the fleet and all it started."""
+
+    name: str
+    running: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.running.pid
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def is_alive(self) -> bool:
+        return self.running.poll() is None
+
+    def children(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """To the process and its children at the same moment."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def signal_main(self, number: signal.Signals) -> None:
+        """To the process alone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL for the whole group, and wait until it is gone."""
+        self.signal_group(signal.SIGKILL)
+        self.running.wait()
+
+    def stop(self, *, seconds: float = 40) -> float:
+        """SIGTERM for the process; seconds until it ended."""
+        self.signal_main(signal.SIGTERM)
+        return wait_until(lambda: not self.is_alive(), f"{self.name} ends after SIGTERM", seconds=seconds)
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Everything a test started; whatever still runs at its end is killed."""
+
+    environment: Mapping[str, str]
+    folder: Path
+    members: list[Member] = field(default_factory=list)
+
+    def start(self, name: str, command: Sequence[str], **settings: str) -> Member:
+        """Start ``python <command>`` with further environment variables."""
+        log = self.folder / f"{name}-{len(self.members)}.log"
+        with log.open("wb") as output:
+            running = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={**self.environment, **settings},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        member = Member(name, running, log)
+        self.members.append(member)
+        return member
+
+    def worker(
+        self, *, queues: str = QUEUES, concurrency: int = 2, pool: str = "prefork", **settings: str
+    ) -> Member:
+        node = f"worker{len(self.members)}@{os.getpid()}"
+        options = ("-Q", queues, "-n", node, "--concurrency", str(concurrency), "--pool", pool)
+        return self.start("worker", (*WORKER, *options), **settings)
+
+    def finder(self, **settings: str) -> Member:
+        return self.start("finder", ("-c", FINDER), **settings)
+
+    def beat(self, **settings: str) -> Member:
+        schedule = self.folder / f"beat-{len(self.members)}"
+        command = ("-m", "celery", "-A", "workers.app", "beat", "--schedule", str(schedule), "--pidfile", "")
+        return self.start("beat", command, **settings)
+
+    def kill_all(self) -> None:
+        for member in self.members:
+            member.signal_group(signal.SIGCONT)
+            member.kill()
+
+    def logs(self) -> Iterator[tuple[str, str]]:
+        for member in self.members:
+            yield member.log.name, member.said()
+
+
+def is_ready(worker: Member) -> bool:
+    """Whether a worker has said that it takes work."""
+    return " ready." in worker.said()

@@ -1,0 +1,57 @@
+"""The table that a run prints: one row for each fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rich.table import Table
+
+from harness.oracle import Verdict
+
+COLUMNS = ("fault", "accepted", "lost", "doubled", "out of order", "dead-lettered", "recovery s")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """What one fault did. ``recovery_seconds`` is from the end of the fault to the last effect."""
+
+    fault: str
+    accepted: int
+    lost: int
+    doubled: int
+    disordered: int
+    dead: int
+    recovery_seconds: float
+
+    @classmethod
+    def of(cls, fault: str, verdict: Verdict, recovery_seconds: float) -> FaultRow:
+        return cls(
+            fault,
+            verdict.accepted,
+            verdict.lost,
+            verdict.doubled,
+            verdict.disordered,
+            verdict.dead,
+            round(recovery_seconds, 1),
+        )
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def render(rows: Sequence[FaultRow]) -> Table:
+    """The rows in the order of their names, and their sums; of the recovery times the longest."""
+    table = Table(*COLUMNS[:1])
+    for column in COLUMNS[1:]:
+        table.add_column(column, justify="right")
+    for row in sorted(rows, key=lambda row: row.fault):
+        table.add_row(row.fault, *map(str, list(asdict(row).values())[1:]))
+    table.add_section()
+    sums = [
+        sum(getattr(row, name) for row in rows)
+        for name in ("accepted", "lost", "doubled", "disordered", "dead")
+    ]
+    table.add_row("all", *map(str, sums), str(max((row.recovery_seconds for row in rows), default=0)))
+    return table
