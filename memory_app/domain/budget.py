@@ -2,10 +2,10 @@
 
 The count is an estimate that needs no tokeniser's files and errs on the high side: a budget is a promise.
 Measured against cl100k (OpenAI), Qwen and Llama 2: English chat is estimated 16 %, 16 % and 2 % too high,
-long answers with lists and code 30 to 50 %, a paragraph in each of 25 other languages 0 to 45 % against the
-first two. Llama 2, the oldest, needs up to a quarter more than estimated for Korean and Chinese. Of 8,000
-single lines one in 500 was estimated too low, by one or two tokens; random letters such as base64 by up to
-an eighth.
+long answers with lists and code 30 to 55 %, a whole window with its labels 28, 19 and 2 %, a paragraph in
+each of 25 other languages 0 to 60 % against the first two. Llama 2, the oldest, needs up to a third more
+than estimated for Korean and Chinese. Of 8,000 single lines one in 800 was estimated too low, by one or two
+tokens; random letters such as base64 by up to an eighth.
 """
 
 from __future__ import annotations

@@ -15,26 +15,14 @@ from datetime import datetime
 from memory_app.domain.budget import allocate, count_tokens
 from memory_app.domain.layout import LAYOUT, Place
 from memory_app.domain.lines import SHORT_CHARS, Line, section_lines
-from memory_app.domain.parts import (
-    Card,
-    ContextParts,
-    ExpressionPart,
-    Row,
-    SessionPart,
-    shared_vocabulary,
-)
+from memory_app.domain.parts import ContextParts, shared_vocabulary
 from memory_app.domain.quote import quoted_label, shortened
 from memory_app.domain.records import Role, Turn
 from memory_app.errors import InvalidInput
 
 __all__ = [
-    "Card",
-    "ContextParts",
     "ContextWindow",
     "Dropped",
-    "ExpressionPart",
-    "Row",
-    "SessionPart",
     "WindowSection",
     "as_json",
     "as_messages",

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 from memory_app.domain.budget import count_tokens
 from memory_app.domain.layout import LAYOUT
 from memory_app.domain.lines import span
-from memory_app.domain.persona import load_template, render_persona
-from memory_app.domain.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
-from memory_app.domain.sections import (
+from memory_app.domain.parts import (
     Card,
     ContextParts,
-    Dropped,
     ExpressionPart,
     Row,
     SessionPart,
-    as_json,
-    as_messages,
-    render,
     shared_vocabulary,
 )
+from memory_app.domain.persona import load_template, render_persona
+from memory_app.domain.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
+from memory_app.domain.sections import Dropped, as_json, as_messages, render
 from memory_app.errors import InvalidInput
 
 GOLDEN = Path(__file__).parent / "golden"
