@@ -1,0 +1,46 @@
+"""Routes of agents: persona, policy, default memories."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from memory_app.http.answers import AgentAnswer
+from memory_app.http.bodies import AgentBody
+from memory_app.http.parts import Admin, OfAgent, Reader, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services import agents
+from memory_app.services.agents import Agent, AgentChange
+
+router = APIRouter(route_class=StrictRoute, tags=["agents"])
+
+
+@router.get("/v1/agents/{agent}", responses=errors(404))
+def read_agent(call: Reader, scope: OfAgent) -> AgentAnswer:
+    """Persona, policy and default memories, with all defaults filled in."""
+    return _answer(agents.agent(call.runtime, call.tenant_id, scope))
+
+
+@router.put("/v1/agents/{agent}", responses=errors(400, 413))
+def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
+    """Set persona, policy or default memories; each part given is replaced as a whole, absent ones stay.
+
+    The agent is made when it is new. A policy takes effect with the next turn.
+    """
+    defaults = body.default_memories
+    change = AgentChange(
+        named=frozenset(body.model_fields_set),
+        persona=body.persona,
+        policy=body.policy,
+        default_memories=None if defaults is None else [item.model_dump() for item in defaults],
+    )
+    return _answer(agents.change_agent(call.runtime, call.tenant_id, scope, change))
+
+
+def _answer(agent: Agent) -> AgentAnswer:
+    return AgentAnswer(
+        agent=agent.name,
+        persona=agent.persona.as_dict(),
+        policy=agent.policy.as_dict(),
+        default_memories=[dict(memory) for memory in agent.default_memories],
+        created_at=agent.created_at,
+    )

@@ -1,0 +1,54 @@
+"""The HTTP application: routes, the layers before them, and how errors are answered.
+
+Layers from the outside in: the address is read, the request is measured, the key is checked, the body is limited. Only
+then a route sees it, which translates and calls one service.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from memory_app.http import agents, errors, health, memories, recall, turns
+from memory_app.http.auth import Callers, KeyCheck
+from memory_app.http.edge import Addresses, Bodies
+from memory_app.http.observe import Observation, request_metrics
+from memory_app.runtime import Runtime
+from memory_app.store.keys import Caller
+
+DESCRIPTION = """
+Long-term memory for chat apps and AI agents. **Record** turns, **recall** what they add up to, or ask for the whole
+**context** window before each reply.
+
+Send `Authorization: Bearer <key>`; the tenant comes from the key, agents, users and sessions are names inside it
+(a slash in a name is written `%2F`). Times are RFC 3339 with a zone. Unknown fields and parameters are errors. Every
+error has the body `{"error": {"type", "message", "field", "retry_after"}}`.
+"""
+
+BEARER = {"type": "http", "scheme": "bearer", "description": "A key made with `memory keys create`."}
+
+
+def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
+    """The application around live parts. ``anonymous`` is who asks without a key; only for a loopback address."""
+    app = FastAPI(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
+    app.state.runtime = runtime
+    app.state.registry = health.pipeline_registry(runtime)
+    for router in (turns.router, recall.router, memories.router, agents.router, health.router):
+        app.include_router(router)
+    errors.install(app)
+    # The last one added stands outermost.
+    app.add_middleware(Bodies, limit_bytes=runtime.settings.http.body_limit_bytes)
+    app.add_middleware(KeyCheck, callers=Callers(runtime.engine), anonymous=anonymous)
+    app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
+    app.add_middleware(Addresses)
+    _describe_keys(app)
+    return app
+
+
+def _describe_keys(app: FastAPI) -> None:
+    """Say in the OpenAPI description that every address under /v1 takes a key."""
+    description = app.openapi()
+    description.setdefault("components", {})["securitySchemes"] = {"key": BEARER}
+    for path, methods in description["paths"].items():
+        if path.startswith("/v1"):
+            for operation in methods.values():
+                operation["security"] = [{"key": []}]

@@ -1,0 +1,155 @@
+"""From errors to answers: one table of status codes, one shape of body, and never a word of what was sent.
+
+Every answer that is not a success is ``{"error": {"type", "message", "field"?, "retry_after"?}}``, whoever raised it:
+our own tree, the validation of a request, or the routing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from memory_app.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    MemoryAppError,
+    NotFound,
+    Permanent,
+    RateLimited,
+    TooLarge,
+    Transient,
+    Unauthorized,
+)
+
+_STATUS: Mapping[type[MemoryAppError], int] = {
+    TooLarge: 413,
+    InvalidInput: 422,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    RateLimited: 429,
+    Transient: 503,
+    Permanent: 500,
+    MemoryAppError: 500,
+}
+"""The nearest class counts, as in an except clause."""
+
+IDEMPOTENCY_KEY = "idempotency_key"
+
+RETRY_AFTER_SECONDS = 1
+"""Said for what passes by itself when nobody knows better."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_TAGS = frozenset({"one", "batch"})
+"""Branches of a union in a request model, which are no part of what the caller sent."""
+
+
+def status_of(error: MemoryAppError) -> int:
+    """The status code; a known idempotency key with other content is an input error, not a race."""
+    if isinstance(error, Conflict) and (error.field or "").endswith(IDEMPOTENCY_KEY):
+        return 422
+    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
+
+
+def error_answer(error: MemoryAppError) -> JSONResponse:
+    """The answer for one of our errors."""
+    status, headers = status_of(error), {}
+    retry_after = error.retry_after
+    if status in (429, 503):
+        retry_after = retry_after if retry_after is not None else RETRY_AFTER_SECONDS
+        headers["Retry-After"] = str(max(math.ceil(retry_after), 1))
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return answer(
+        status, error.kind, error.message, field=error.field, retry_after=retry_after, headers=headers
+    )
+
+
+def answer(
+    status: int,
+    kind: str,
+    message: str,
+    *,
+    field: str | None = None,
+    retry_after: float | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """An error body; absent parts are left out."""
+    body: dict[str, object] = {"type": kind, "message": message}
+    if field is not None:
+        body["field"] = field
+    if retry_after is not None:
+        body["retry_after"] = retry_after
+    return JSONResponse({"error": body}, status_code=status, headers=dict(headers or {}))
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the application in our shape."""
+    app.add_exception_handler(MemoryAppError, _on_ours)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_routing)
+
+
+def path_of(location: Sequence[int | str]) -> str:
+    """A validation error's location as a dotted path (``turns[3].role``); a name we do not know is not repeated
+    unless it looks like a field's."""
+    path = ""
+    for part in location[1:]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in _TAGS:
+            path += ("." if path else "") + (part if _NAME.fullmatch(part) else "?")
+    return path or str(location[0] if location else "body")
+
+
+async def _on_ours(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, MemoryAppError)
+    return error_answer(error)
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first: dict[str, Any] = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return answer(400, InvalidInput.kind, "the body is not valid JSON", field="body")
+    field = path_of(first["loc"])
+    return answer(422, InvalidInput.kind, f"{field}: {_message(first)}", field=field)
+
+
+async def _on_routing(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        return answer(404, NotFound.kind, "no such address; see /docs", headers=headers)
+    if error.status_code == 405:
+        return answer(
+            405, "method_not_allowed", "this address does not take this method; see /docs", headers=headers
+        )
+    if error.status_code == 400:
+        return answer(400, InvalidInput.kind, "the body is not valid JSON", field="body", headers=headers)
+    phrase = HTTPStatus(error.status_code).phrase
+    return answer(
+        error.status_code, phrase.lower().replace(" ", "_"), f"the request failed: {phrase}", headers=headers
+    )
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    """What is wrong, without the value that was sent."""
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return "unknown; see /docs for the fields that are known"
+    if kind == "missing":
+        return "is needed"
+    if kind in ("model_attributes_type", "model_type", "dict_type"):
+        return "a JSON object is needed"
+    return str(error["msg"])

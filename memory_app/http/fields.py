@@ -1,0 +1,106 @@
+"""The types that request models are made of: strict, and with messages that never repeat what was sent."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import (
+    AllowInfNan,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from memory_app.domain.kinds import KINDS
+from memory_app.domain.scope import NAME_LIMIT, check_name
+from memory_app.domain.text import clean
+from memory_app.errors import InvalidInput
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
+
+
+class Body(BaseModel):
+    """A JSON object of a request: unknown fields are errors and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def words_of(value: object) -> str:
+    """Any text, also with characters that cannot be stored: whoever takes it cleans it and says so."""
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "text is needed")
+    return value
+
+
+def clean_words_of(value: object) -> str:
+    """Text without the characters that cannot be stored."""
+    return clean(words_of(value))[0]
+
+
+def metadata_of(value: object) -> dict[str, Any]:
+    """A JSON object whose names can be stored; what is in it is the domain's to check."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "a JSON object is needed")
+    return {clean(str(name))[0]: inner for name, inner in value.items()}
+
+
+def name_of(value: object) -> str:
+    """A name of a session, a speaker or a tool."""
+    try:
+        return check_name(words_of(value), field="")
+    except InvalidInput:
+        raise PydanticCustomError(
+            "name", "a name has 1 to {limit} characters and no control characters", {"limit": NAME_LIMIT}
+        ) from None
+
+
+def instant_of(value: object) -> datetime:
+    """RFC 3339 with a zone; years 1900 to 2200."""
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        raise PydanticCustomError(
+            "instant", "a time with its zone is needed, as in 2026-01-31T09:00:00+01:00"
+        )
+    try:
+        instant = datetime.fromisoformat(value.upper())
+    except ValueError:
+        raise PydanticCustomError("instant", "there is no such date or time") from None
+    if not EARLIEST_YEAR <= instant.year <= LATEST_YEAR:
+        raise PydanticCustomError(
+            "instant",
+            "the year is out of range ({low} to {high})",
+            {"low": EARLIEST_YEAR, "high": LATEST_YEAR},
+        )
+    return instant
+
+
+def id_of(value: object) -> UUID:
+    """A UUID in its usual form."""
+    if isinstance(value, UUID):
+        return value
+    if not isinstance(value, str) or not _UUID.fullmatch(value):
+        raise PydanticCustomError("id", "an id is a UUID, as in 019af0c2-7d1e-7cc3-98c4-dc0c0c07398f")
+    return UUID(value)
+
+
+def _text_schema(**more: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **more})
+
+
+Words = Annotated[str, PlainValidator(words_of), _text_schema()]
+CleanWords = Annotated[str, PlainValidator(clean_words_of), _text_schema()]
+Name = Annotated[str, PlainValidator(name_of), _text_schema(minLength=1, maxLength=NAME_LIMIT)]
+Instant = Annotated[datetime, PlainValidator(instant_of), _text_schema(format="date-time")]
+Id = Annotated[UUID, BeforeValidator(id_of), Field(strict=False), _text_schema(format="uuid")]
+KindName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(KINDS))]
+Metadata = Annotated[dict[str, Any], PlainValidator(metadata_of), WithJsonSchema({"type": "object"})]
+Number = Annotated[float, AllowInfNan(False)]

@@ -1,0 +1,79 @@
+"""Routes for operators: is the process alive, is the pipe whole, and the numbers. No key, no names, no text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from memory_app.http.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
+from memory_app.http.strict import StrictRoute
+from memory_app.runtime import Runtime
+from memory_app.services.health import health, read_pipeline
+
+router = APIRouter(route_class=StrictRoute, tags=["operations"])
+
+_GAUGES = {
+    "unindexed": "Accepted turns that are not indexed yet.",
+    "oldest_unindexed_seconds": "Age of the oldest of them.",
+    "due_sessions": "Sessions that are due for extraction.",
+    "oldest_due_seconds": "How long the first of them has been due.",
+}
+
+
+@router.get("/health/live")
+def live() -> LiveAnswer:
+    """The process answers. For load balancers: turns are accepted as long as this and the database work."""
+    return LiveAnswer(ok=True)
+
+
+@router.get(
+    "/health/ready", responses={503: {"model": ReadyAnswer, "description": "A part is away or stalled."}}
+)
+def ready(request: Request, response: Response) -> ReadyAnswer:
+    """The whole pipe: database, broker, and whether work that is due gets done."""
+    found = health(request.app.state.runtime)
+    if not found.is_ok:
+        response.status_code = 503
+    return ReadyAnswer(
+        ok=found.is_ok,
+        parts={part.name: PartAnswer(ok=part.is_ok, reason=part.reason) for part in found.parts},
+        pipeline=None if found.pipeline is None else PipelineAnswer.model_validate(found.pipeline),
+    )
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request) -> Response:
+    """Prometheus metrics of this process and of the pipe."""
+    return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class PipelineCollector(Collector):
+    """Asks the database how the pipe is doing whenever the metrics are read."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing: so that registering asks no database."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        pipeline, database = read_pipeline(self.runtime)
+        yield GaugeMetricFamily(
+            "memory_database_up", "1 when the database answers.", value=float(database.is_ok)
+        )
+        if pipeline is not None:
+            for name, said in _GAUGES.items():
+                yield GaugeMetricFamily(f"memory_{name}", said, value=float(getattr(pipeline, name)))
+
+
+def pipeline_registry(runtime: Runtime) -> CollectorRegistry:
+    """A registry of one application, so that several can live in a process."""
+    registry = CollectorRegistry()
+    registry.register(PipelineCollector(runtime))
+    return registry

@@ -1,0 +1,104 @@
+"""Routes of memories: remember, list, read, explain, pin, close, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from memory_app.http.answers import (
+    MemoriesAnswer,
+    MemoryAnswer,
+    ParentAnswer,
+    RememberedAnswer,
+    RunAnswer,
+    TurnAnswer,
+    WhyAnswer,
+    memory_answer,
+    next_cursor,
+)
+from memory_app.http.bodies import StatementBody, statement_of
+from memory_app.http.fields import CleanWords, KindName
+from memory_app.http.parts import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services import memories
+from memory_app.services.memories import MemoryFilter
+from memory_app.services.remember import remember
+
+router = APIRouter(route_class=StrictRoute, tags=["memories"])
+
+
+@router.post(IN_SCOPE + "/memories", status_code=201, responses=errors(400, 413))
+def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> RememberedAnswer:
+    """Remember a statement. The outcome says whether it was new, known already, merged, or took another's place."""
+    remembered = remember(
+        call.runtime, call.tenant_id, scope, statement_of(body), deduplicate=body.deduplicate
+    )
+    return RememberedAnswer.model_validate(remembered)
+
+
+@router.get(IN_SCOPE + "/memories", responses=errors(404))
+def list_memories(
+    call: Reader,
+    scope: OfUser,
+    kind: Annotated[KindName | None, Query(description="Only this kind.")] = None,
+    tag: Annotated[CleanWords | None, Query(description="Only memories with this tag.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most memories of a page.")] = 50,
+    cursor: Cursor = None,
+) -> MemoriesAnswer:
+    """Current memories, newest first, a page at a time; the agent's own are among them."""
+    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor)
+    found = memories.list_memories(call.runtime, call.tenant_id, scope, wanted)
+    return MemoriesAnswer(
+        memories=[memory_answer(memory) for memory in found],
+        cursor=next_cursor([memory.id for memory in found], limit),
+    )
+
+
+@router.get("/v1/memories/{id}", responses=errors(404))
+def read_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
+    """One memory; retired ones too, with the reason."""
+    return memory_answer(memories.read_memory(call.runtime, call.tenant_id, id))
+
+
+@router.delete("/v1/memories/{id}", status_code=204, responses=errors(404))
+def delete_memory(call: Writer, id: MemoryId) -> Response:
+    """Delete a memory for good, with the rows that were merged into it.
+
+    To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
+    """
+    memories.delete(call.runtime, call.tenant_id, id)
+    return Response(status_code=204)
+
+
+@router.post("/v1/memories/{id}/invalidate", responses=errors(404, 409))
+def invalidate_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+    """It is no longer true: close its interval now and keep it as history."""
+    return memory_answer(memories.invalidate(call.runtime, call.tenant_id, id))
+
+
+@router.post("/v1/memories/{id}/pin", responses=errors(404, 409))
+def pin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+    """Pin: it never fades, is never evicted and is always considered."""
+    return memory_answer(memories.pin(call.runtime, call.tenant_id, id, pinned=True))
+
+
+@router.post("/v1/memories/{id}/unpin", responses=errors(404, 409))
+def unpin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+    """Take the pin off."""
+    return memory_answer(memories.pin(call.runtime, call.tenant_id, id, pinned=False))
+
+
+@router.get("/v1/memories/{id}/why", responses=errors(404))
+def explain_memory(call: Reader, id: MemoryId) -> WhyAnswer:
+    """Why it is there and how firmly: evidence, parents, successor, jobs, strength, and when it fades."""
+    found = memories.why(call.runtime, call.tenant_id, id)
+    return WhyAnswer(
+        memory=memory_answer(found.memory),
+        evidence=[TurnAnswer.model_validate(turn) for turn in found.evidence],
+        parents=[ParentAnswer.model_validate(parent) for parent in found.parents],
+        successor=None if found.successor is None else memory_answer(found.successor),
+        runs=[RunAnswer.model_validate(run) for run in found.runs],
+        strength=found.strength,
+        fades_at=found.fades_at,
+    )

@@ -1,0 +1,89 @@
+"""What operators see of a request: counters, one log line, and an answer when the program is wrong.
+
+Routes are named by their template, callers not at all: an address holds the names of people. An unexpected exception
+is logged by its type and place; its message may quote a row.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memory_app.http.errors import answer
+
+log = structlog.get_logger(__name__)
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Seconds; 5 ms and 50 ms are the targets for accepting a turn and for a context window."""
+
+NO_ROUTE = "none"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMetrics:
+    """Counts and times of requests by route template."""
+
+    requests: Counter
+    seconds: Histogram
+
+
+def request_metrics(registry: CollectorRegistry) -> RequestMetrics:
+    labels = ["method", "route", "status"]
+    return RequestMetrics(
+        Counter("memory_http_requests", "Requests answered.", labels, registry=registry),
+        Histogram(
+            "memory_http_request_seconds",
+            "Time to answer, by route.",
+            ["method", "route"],
+            buckets=BUCKETS,
+            registry=registry,
+        ),
+    )
+
+
+class Observation:
+    """Around every request: measures it, and turns an unexpected exception into a 500 in our shape."""
+
+    def __init__(self, app: ASGIApp, *, metrics: RequestMetrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note_status)
+        except Exception as error:  # The edge of the program: the only place that may see anything.
+            log.error("request_broke", error=type(error).__name__, at=place_of(error))
+            if status == 0:
+                message = "something is wrong here, not with the request; the log says what"
+                await answer(500, "internal_error", message)(scope, receive, note_status)
+        self._note(scope, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path_format", None) or NO_ROUTE
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.metrics.requests.labels(method, route, str(status)).inc()
+        self.metrics.seconds.labels(method, route).observe(seconds)
+        log.debug("request", method=method, route=route, status=status, ms=round(seconds * 1000, 1))
+
+
+def place_of(error: BaseException) -> list[str]:
+    """Where an exception came from, innermost last, as file, line and function: no values, no message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-8:]]

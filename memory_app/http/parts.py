@@ -1,0 +1,71 @@
+"""The parts that routes share: the call, the scope named in the address, and the errors to expect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query
+
+from memory_app.domain.scope import Scope
+from memory_app.http.answers import ErrorAnswer
+from memory_app.http.auth import Call, may
+from memory_app.http.edge import SLASH
+from memory_app.http.fields import Id
+
+IN_SCOPE = "/v1/agents/{agent}/users/{user}"
+IN_SESSION = IN_SCOPE + "/sessions/{session}"
+
+Reader = Annotated[Call, Depends(may("read"))]
+Writer = Annotated[Call, Depends(may("write"))]
+Admin = Annotated[Call, Depends(may("admin"))]
+
+AgentName = Annotated[str, Path(description="Name of the agent inside the tenant.", examples=["ada"])]
+UserName = Annotated[str, Path(description="Name of the person inside the tenant.", examples=["mira"])]
+SessionName = Annotated[str, Path(description="Name of the conversation.", examples=["chat-1"])]
+
+
+async def _agent(agent: AgentName) -> Scope:
+    return Scope(_name(agent))
+
+
+async def _user(agent: AgentName, user: UserName) -> Scope:
+    return Scope(_name(agent), _name(user))
+
+
+async def _session(agent: AgentName, user: UserName, session: SessionName) -> Scope:
+    return Scope(_name(agent), _name(user), _name(session))
+
+
+def _name(segment: str) -> str:
+    return segment.replace(SLASH, "/")
+
+
+OfAgent = Annotated[Scope, Depends(_agent)]
+OfUser = Annotated[Scope, Depends(_user)]
+OfSession = Annotated[Scope, Depends(_session)]
+
+MemoryId = Annotated[Id, Path(description="Id of the memory.")]
+TurnId = Annotated[Id, Path(description="Id of the turn, as on its ticket.")]
+Cursor = Annotated[Id | None, Query(description="The `cursor` of the page before.")]
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route for its description; what every route may answer is added."""
+    common = (401, 403, 422, 503)
+    return {
+        status: {"model": ErrorAnswer, "description": _SAID[status]}
+        for status in sorted({*common, *statuses})
+    }
+
+
+_SAID = {
+    400: "The body is not JSON.",
+    401: "No key, or one that is unknown, revoked or expired.",
+    403: "The key lacks the right.",
+    404: "No such thing for this tenant.",
+    409: "Contradicts what is stored.",
+    413: "Larger than the limit.",
+    422: "A field is unknown, missing or does not fit.",
+    429: "Too much at once; see Retry-After.",
+    503: "The database is away or the outcome is unknown; try again.",
+}

@@ -1,0 +1,98 @@
+"""Routes that read memory: the context window, recall, entities and statistics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from memory_app.domain.records import Tier
+from memory_app.domain.sections import as_json, as_messages
+from memory_app.http.answers import (
+    CapacityAnswer,
+    ContextAnswer,
+    EntitiesAnswer,
+    EntityAnswer,
+    HitAnswer,
+    MessageAnswer,
+    RecallAnswer,
+    StatsAnswer,
+)
+from memory_app.http.bodies import ContextBody, RecallBody
+from memory_app.http.parts import IN_SCOPE, OfUser, Reader, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services.context import ContextRequest, context
+from memory_app.services.listing import list_entities, stats
+from memory_app.services.recall import RecallQuery, recall
+
+router = APIRouter(route_class=StrictRoute, tags=["recall"])
+
+
+@router.post(IN_SCOPE + "/context", responses=errors(400, 404, 413))
+def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswer:
+    """The context window for the next reply, within its budget.
+
+    A part that is slow or away is left out and named in `degraded`; the chat goes on.
+    """
+    request = ContextRequest(**body.model_dump(exclude={"format"}))
+    window = context(call.runtime, call.tenant_id, scope, request)
+    answer = ContextAnswer.model_validate(as_json(window))
+    if body.format != "messages":
+        return answer
+    messages = [MessageAnswer.model_validate(message) for message in as_messages(window)]
+    return answer.model_copy(update={"messages": messages})
+
+
+@router.post(IN_SCOPE + "/recall", responses=errors(400, 404, 413))
+def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
+    """What is remembered that answers a query, best first. Reading writes nothing."""
+    found = recall(call.runtime, call.tenant_id, scope, recall_query(body))
+    return RecallAnswer(
+        memories=[HitAnswer.model_validate(hit) for hit in found.memories],
+        degraded=list(found.degraded),
+        cut=[HitAnswer.model_validate(hit) for hit in found.cut],
+    )
+
+
+@router.get(IN_SCOPE + "/entities", responses=errors(404))
+def read_entities(
+    call: Reader,
+    scope: OfUser,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most entities.")] = 100,
+) -> EntitiesAnswer:
+    """Who and what is talked about, most mentioned first."""
+    found = list_entities(call.runtime, call.tenant_id, scope, limit=limit)
+    return EntitiesAnswer(entities=[EntityAnswer.model_validate(entity) for entity in found])
+
+
+@router.get(IN_SCOPE + "/stats", tags=["operations"], responses=errors(404))
+def read_stats(call: Reader, scope: OfUser) -> StatsAnswer:
+    """Counts of what is stored for an agent and a user, and how much may be."""
+    found = stats(call.runtime, call.tenant_id, scope)
+    rows = found.rows
+    return StatsAnswer(
+        memories=dict(found.memories),
+        retired_memories=rows.retired_memories,
+        links=rows.links,
+        entities=rows.entities,
+        sessions=rows.sessions,
+        turns=rows.turns,
+        failed_turns=rows.failed_turns,
+        capacity=CapacityAnswer(max_memories=found.max_memories, max_links=found.max_links),
+    )
+
+
+def recall_query(body: RecallBody) -> RecallQuery:
+    return RecallQuery(
+        text=body.query,
+        limit=body.limit,
+        kinds=None if body.kinds is None else tuple(body.kinds),
+        tiers=None if body.tiers is None else tuple(Tier(tier) for tier in body.tiers),
+        tags=None if body.tags is None else tuple(body.tags),
+        session=body.session,
+        min_importance=body.min_importance,
+        as_of=body.as_of,
+        preset=body.preset,
+        expand_graph=body.expand_graph,
+        explain=body.explain,
+    )

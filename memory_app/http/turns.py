@@ -1,0 +1,159 @@
+"""Routes of turns: record them, read the latest, follow a ticket; and the sessions they stand in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from memory_app.errors import InvalidInput
+from memory_app.http.answers import (
+    FailedAnswer,
+    FailedTurnAnswer,
+    SessionAnswer,
+    SessionsAnswer,
+    TicketAnswer,
+    TicketsAnswer,
+    TicketStateAnswer,
+    TurnAnswer,
+    TurnsAnswer,
+    next_cursor,
+)
+from memory_app.http.bodies import OneOrManyTurns, TurnBody, new_turn
+from memory_app.http.fields import Words
+from memory_app.http.parts import (
+    IN_SCOPE,
+    IN_SESSION,
+    Cursor,
+    OfSession,
+    OfUser,
+    Reader,
+    TurnId,
+    Writer,
+    errors,
+)
+from memory_app.http.strict import StrictRoute
+from memory_app.services.listing import clear_hot, failed_turns, latest_turns, list_sessions
+from memory_app.services.record import record
+from memory_app.services.tickets import WAIT_LIMIT_SECONDS, ticket
+from memory_app.store.sessions import SessionRow
+
+router = APIRouter(route_class=StrictRoute, tags=["turns"])
+
+KeyHeader = Annotated[
+    Words | None,
+    Header(alias="Idempotency-Key", description="For a single turn; the same as its `idempotency_key`."),
+]
+
+
+@router.post(IN_SESSION + "/turns", status_code=202, responses=errors(400, 413, 429))
+def record_turns(
+    call: Writer, scope: OfSession, body: OneOrManyTurns, key: KeyHeader = None
+) -> TicketsAnswer:
+    """Record one turn, or several as `{"turns": […]}`.
+
+    Answered after the commit, with one ticket per turn. The background work may take a while; the turns are usable at
+    once. After 503 or a time-out send the same again: an idempotency key makes that safe.
+    """
+    given = [body] if isinstance(body, TurnBody) else list(body.turns)
+    if key is not None:
+        given = [_with_key(body, key)]
+    try:
+        tickets = record(call.runtime, call.tenant_id, scope, [new_turn(turn) for turn in given])
+    except InvalidInput as error:
+        raise _as_sent(error, alone=isinstance(body, TurnBody)) from error
+    return TicketsAnswer(tickets=[TicketAnswer.model_validate(given) for given in tickets])
+
+
+@router.get(IN_SESSION + "/turns", responses=errors(404))
+def read_turns(
+    call: Reader,
+    scope: OfSession,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most turns.")] = 20,
+) -> TurnsAnswer:
+    """The latest turns of a session, oldest first."""
+    turns = latest_turns(call.runtime, call.tenant_id, scope, limit=limit)
+    return TurnsAnswer(turns=[TurnAnswer.model_validate(turn) for turn in turns])
+
+
+@router.get("/v1/turns/{id}", responses=errors(404, 429))
+def read_ticket(
+    call: Reader,
+    id: TurnId,
+    wait_seconds: Annotated[
+        float, Query(ge=0, le=WAIT_LIMIT_SECONDS, description="Wait this long for a terminal stage.")
+    ] = 0,
+) -> TicketStateAnswer:
+    """The ticket of a turn: its stage, what came of it, and why if nothing did."""
+    found = ticket(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
+    return TicketStateAnswer.model_validate(found)
+
+
+@router.get(IN_SCOPE + "/sessions", tags=["sessions"], responses=errors(404))
+def read_sessions(
+    call: Reader,
+    scope: OfUser,
+    active: Annotated[bool | None, Query(description="Only those not yet ended, or only the others.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most sessions.")] = 100,
+) -> SessionsAnswer:
+    """Sessions of an agent and a user, latest activity first."""
+    rows = list_sessions(call.runtime, call.tenant_id, scope, active=active, limit=limit)
+    return SessionsAnswer(sessions=[_session_answer(row) for row in rows])
+
+
+@router.delete(IN_SESSION + "/hot", tags=["sessions"], status_code=204, responses=errors(404))
+def clear_session(call: Writer, scope: OfSession) -> Response:
+    """Begin the session afresh: drop the hot stream and the cached context. No knowledge is lost."""
+    clear_hot(call.runtime, call.tenant_id, scope)
+    return Response(status_code=204)
+
+
+@router.get("/v1/failed", tags=["operations"], responses=errors())
+def read_failed(
+    call: Reader,
+    cursor: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most turns.")] = 100,
+) -> FailedAnswer:
+    """Turns that were set aside, newest first, with the reason."""
+    rows = failed_turns(call.runtime, call.tenant_id, limit=limit, before=cursor)
+    return FailedAnswer(
+        turns=[FailedTurnAnswer.model_validate(row) for row in rows],
+        cursor=next_cursor([row.id for row in rows], limit),
+    )
+
+
+def _with_key(body: OneOrManyTurns, key: str) -> TurnBody:
+    """The single turn under the header's key."""
+    if not isinstance(body, TurnBody):
+        raise InvalidInput(
+            "Idempotency-Key: the header is for a single turn; give each turn of a batch its own",
+            field="Idempotency-Key",
+        )
+    if body.idempotency_key not in (None, key):
+        raise InvalidInput(
+            "idempotency_key: differs from the header Idempotency-Key", field="idempotency_key"
+        )
+    return body.model_copy(update={"idempotency_key": key})
+
+
+def _as_sent(error: InvalidInput, *, alone: bool) -> InvalidInput:
+    """The error with its field named as the caller sent it, who may have put one turn into a batch."""
+    field = error.field or ""
+    if not field.startswith("turn."):
+        return error
+    sent = field.removeprefix("turn.") if alone else field.replace("turn.", "turns[0].", 1)
+    return type(error)(error.message.replace(field, sent, 1), field=sent)
+
+
+def _session_answer(row: SessionRow) -> SessionAnswer:
+    return SessionAnswer(
+        name=row.name,
+        active=row.ended_at is None,
+        turns=row.next_seq - 1,
+        extracted_seq=row.extracted_seq,
+        created_at=row.created_at,
+        last_activity_at=row.last_activity_at,
+        ended_at=row.ended_at,
+        summary=row.summary,
+        parked_reason=row.parked_reason,
+    )

@@ -1,0 +1,82 @@
+"""Agents: read and change persona, policy and default memories; everything is checked before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memory_app.domain.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
+from memory_app.domain.policy import Policy, parse_policy
+from memory_app.domain.records import Statement
+from memory_app.domain.scope import Scope
+from memory_app.domain.statement import checked_statement
+from memory_app.errors import InvalidInput, NotFound
+from memory_app.runtime import Runtime
+from memory_app.store import agents
+from memory_app.store.agents import AgentRow
+from memory_app.store.db import transaction
+
+DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "tags", "pinned")
+"""What a default memory may say; the rest follows from when and for whom it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent with everything filled in."""
+
+    name: str
+    persona: Persona
+    policy: Policy
+    default_memories: tuple[Mapping[str, Any], ...]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChange:
+    """Parts to set. ``named`` says which of them are meant; None puts one back to its default."""
+
+    named: frozenset[str]
+    persona: Mapping[str, Any] | None = None
+    policy: Mapping[str, Any] | None = None
+    default_memories: Sequence[Mapping[str, Any]] | None = None
+
+
+def agent(runtime: Runtime, tenant_id: int, scope: Scope) -> Agent:
+    """The agent of the scope; `NotFound` for one that nothing was ever stored for."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = agents.read(connection, tenant_id, scope.agent)
+    if row is None:
+        raise NotFound(f"no agent {scope.agent!r}; PUT makes one, and so does its first turn", field="agent")
+    return _agent(row)
+
+
+def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, change: AgentChange) -> Agent:
+    """Set parts of an agent, which is made when it is new. Raises `InvalidInput` naming the part that is wrong."""
+    checked: dict[str, Any] = {}
+    if "persona" in change.named:
+        checked["persona"] = None if change.persona is None else parse_persona(change.persona).as_dict()
+    if "policy" in change.named:
+        checked["policy"] = {} if change.policy is None else parse_policy(change.policy).as_dict()
+    if "default_memories" in change.named:
+        given = change.default_memories or ()
+        checked["default_memories"] = [checked_default(item, place) for place, item in enumerate(given)]
+    with transaction(runtime.engine, tenant_id) as connection:
+        return _agent(agents.change(connection, tenant_id, scope.agent, parts=checked))
+
+
+def checked_default(given: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """A default memory as it is kept: cleaned, its importance as given, for the write path to judge."""
+    path = f"default_memories[{place}]"
+    try:
+        said, _ = checked_statement(Statement(**{**given, "tags": tuple(given.get("tags", ()))}))
+    except InvalidInput as error:
+        raise type(error)(f"{path}.{error.message}", field=f"{path}.{error.field}") from error
+    kept = {name: getattr(said, name) for name in DEFAULT_MEMORY_FIELDS}
+    return {**kept, "tags": list(said.tags)}
+
+
+def _agent(row: AgentRow) -> Agent:
+    persona = load_template(DEFAULT_TEMPLATE).persona if row.persona is None else parse_persona(row.persona)
+    return Agent(row.name, persona, parse_policy(row.policy), row.default_memories, row.created_at)

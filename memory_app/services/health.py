@@ -1,0 +1,73 @@
+"""Health: whether the whole pipe works, from the database over the broker to the oldest work that is due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from memory_app.errors import MemoryAppError
+from memory_app.runtime import Runtime
+from memory_app.store.db import transaction
+from memory_app.store.health import PipelineState, pipeline_state
+
+log = structlog.get_logger(__name__)
+
+STALLED_AFTER_SECONDS = 300.0
+"""Work that is due for longer means that nobody works: finders look every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the pipe. ``reason`` says what is wrong; None when it works."""
+
+    name: str
+    reason: str | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """All parts, and the state of the pipe where the database told it."""
+
+    parts: tuple[Part, ...]
+    pipeline: PipelineState | None
+
+    @property
+    def is_ok(self) -> bool:
+        return all(part.is_ok for part in self.parts)
+
+
+def health(runtime: Runtime) -> Health:
+    """Ask every part; never raises for one that is away."""
+    pipeline, database = read_pipeline(runtime)
+    return Health((database, _broker(runtime), _work(pipeline)), pipeline)
+
+
+def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
+    """How the pipe is doing, and how the database is; over all tenants and without naming any."""
+    try:
+        with transaction(runtime.engine, None) as connection:
+            return pipeline_state(connection), Part("database")
+    except MemoryAppError as error:
+        log.warning("database_away", error=error.kind)
+        return None, Part("database", error.kind)
+
+
+def _broker(runtime: Runtime) -> Part:
+    try:
+        runtime.hot.ping()
+    except MemoryAppError as error:
+        log.warning("broker_away", error=error.kind)
+        return Part("broker", error.kind)
+    return Part("broker")
+
+
+def _work(pipeline: PipelineState | None) -> Part:
+    if pipeline is None:
+        return Part("work", "unknown")
+    oldest = max(pipeline.oldest_unindexed_seconds, pipeline.oldest_due_seconds)
+    return Part("work", "stalled" if oldest > STALLED_AFTER_SECONDS else None)

@@ -1,0 +1,105 @@
+"""Listings of what a scope holds: sessions, latest turns, entities, statistics, and the tenant's failed turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app.domain.policy import parse_policy
+from memory_app.domain.records import Turn
+from memory_app.domain.scope import Scope
+from memory_app.errors import MemoryAppError, NotFound
+from memory_app.hot import cache, expression, stream
+from memory_app.runtime import Runtime
+from memory_app.services.stream import latest
+from memory_app.store import counts, entities, memories, names, sessions
+from memory_app.store.counts import FailedTurn, ScopeCounts
+from memory_app.store.db import transaction
+from memory_app.store.entities import Entity
+from memory_app.store.names import ScopeRow
+from memory_app.store.sessions import SessionRow
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of a scope. A capacity of None has no limit of its own."""
+
+    memories: Mapping[str, int]
+    rows: ScopeCounts
+    max_memories: int | None
+    max_links: int | None
+
+
+def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Turn, ...]:
+    """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        session = _need_session(connection, row, scope)
+        return latest(runtime, connection, row.id, session=session, limit=limit)
+
+
+def list_sessions(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, active: bool | None, limit: int
+) -> tuple[SessionRow, ...]:
+    """Sessions, latest activity first; ``active`` tells those not yet ended from the others."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return sessions.listed(connection, row.id, active=active, limit=limit)
+
+
+def list_entities(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Entity, ...]:
+    """Who and what is talked about, most mentioned first."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return entities.listed(connection, row.visible, limit=limit)
+
+
+def stats(runtime: Runtime, tenant_id: int, scope: Scope) -> Stats:
+    """How much the scope holds and how much it may hold."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        kinds = memories.counts(connection, [row.id])
+        rows = counts.of_scopes(connection, [row.id])
+    policy = parse_policy(row.policy)
+    return Stats(kinds, rows, policy.max_memories, policy.max_links)
+
+
+def failed_turns(
+    runtime: Runtime, tenant_id: int, *, limit: int, before: UUID | None = None
+) -> tuple[FailedTurn, ...]:
+    """Turns of the tenant that were set aside, newest first, and why."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        return counts.failed(connection, tenant_id, limit=limit, before=before)
+
+
+def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:
+    """Begin the session afresh: drop the stream and the cached context. No knowledge is lost.
+
+    `NotFound` for an unknown session. Without Redis there is nothing to drop.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        session = _need_session(connection, row, scope)
+    try:
+        _clear(runtime, row, session)
+    except MemoryAppError as error:
+        log.warning("hot_not_cleared", error=error.kind)
+
+
+def _clear(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
+    stream.clear(runtime.hot, row.id)
+    cache.drop(runtime.hot, row.id)
+    expression.restart_session(runtime.hot, row.id, session_id=session.id, at=session.now)
+
+
+def _need_session(connection: Connection, row: ScopeRow, scope: Scope) -> SessionRow:
+    found = None if scope.session is None else sessions.find(connection, row.id, scope.session)
+    if found is None:
+        raise NotFound(f"no session {scope.session!r} of this agent and user", field="session")
+    return found

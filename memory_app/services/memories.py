@@ -1,0 +1,152 @@
+"""Memories by id: read, list, explain, pin, close, delete. A text is never edited here or anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.kinds import KINDS, kind_of
+from memory_app.domain.records import Memory, Turn
+from memory_app.domain.scope import Scope
+from memory_app.domain.scoring import fades_at, strength
+from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services.remember import drop_context
+from memory_app.store import clock, lineage, memories, names, terms
+from memory_app.store.db import transaction
+from memory_app.store.lineage import Parent, RunRow
+from memory_app.store.memories import Stored
+
+FADED_STRENGTH = 0.1
+"""Strength from which on a memory counts as faded: the first to go when space is needed."""
+
+LINEAGE_LIMIT = 100
+"""Most turns and parents shown in one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """What to list; None leaves it open. ``before`` is the last id of the page before."""
+
+    kind: str | None = None
+    tag: str | None = None
+    limit: int = 50
+    before: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Where a memory comes from and how firmly it stands. ``strength`` 0–1."""
+
+    memory: Memory
+    evidence: tuple[Turn, ...]
+    parents: tuple[Parent, ...]
+    successor: Memory | None
+    runs: tuple[RunRow, ...]
+    strength: float
+    fades_at: datetime | None
+
+
+def read_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
+    """One memory of the tenant, retired ones included."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        return _need(connection, memory_id).memory
+
+
+def list_memories(runtime: Runtime, tenant_id: int, scope: Scope, wanted: MemoryFilter) -> tuple[Memory, ...]:
+    """Current memories of the scope, the agent's own included, newest first."""
+    if wanted.tag is not None and not wanted.tag.strip():
+        raise InvalidInput("tag: empty; leave it out to list all", field="tag")
+    kinds = None if wanted.kind is None else (kind_of(wanted.kind).name,)
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return memories.listed(
+            connection, row.visible, kinds=kinds, tag=wanted.tag, limit=wanted.limit, before=wanted.before
+        )
+
+
+def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
+    """Evidence, parents, successor and jobs behind a memory, its strength now and when it fades."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = _need(connection, memory_id)
+        scope_id, memory = found.scope_id, found.memory
+        rests_on = lineage.evidence(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
+        made_of = lineage.parents(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
+        family = [memory_id, *(parent.memory.id for parent in made_of)]
+        jobs = lineage.runs(connection, tenant_id, scope_id, family)
+        after = None if memory.successor is None else memories.read(connection, memory.successor)
+        now = clock.now(connection)
+    half_life = KINDS[memory.kind].half_life
+    return Why(
+        memory=memory,
+        evidence=rests_on,
+        parents=made_of,
+        successor=None if after is None else after.memory,
+        runs=jobs,
+        strength=strength(memory, now, half_life),
+        fades_at=fades_at(memory, FADED_STRENGTH, half_life),
+    )
+
+
+def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> Memory:
+    """Pin or unpin. `Conflict` for a memory that is no longer current."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = _need(connection, memory_id)
+        if not memories.pin(connection, found.scope_id, memory_id, pinned=pinned):
+            raise _retired(found.memory)
+        changed = _need(connection, memory_id)
+    drop_context(runtime, changed.scope_id)
+    return changed.memory
+
+
+def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
+    """Close the interval now and keep the row as history; repeating it changes nothing.
+
+    `Conflict` for a memory that was retired for another reason.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = _need(connection, memory_id)
+        closed = memories.invalidate(connection, found.scope_id, memory_id, clock.now(connection))
+        changed = _need(connection, memory_id)
+        if closed is None and changed.memory.retired_reason != "invalidated":
+            raise _retired(changed.memory)
+    drop_context(runtime, changed.scope_id)
+    return changed.memory
+
+
+def delete(runtime: Runtime, tenant_id: int, memory_id: UUID) -> int:
+    """Remove a memory for good, with every row that was merged into it, which say the same; how many rows went.
+
+    The turns it came from stay: forgetting those is a verb of its own.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = _need(connection, memory_id)
+        names.lock_scope(connection, tenant_id, found.scope_id)
+        ids = lineage.with_merged(connection, tenant_id, found.scope_id, memory_id)
+        _delete(connection, tenant_id, found.scope_id, ids)
+    drop_context(runtime, found.scope_id)
+    return len(ids)
+
+
+def _delete(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> None:
+    """Rows and their share in the document frequencies."""
+    present = memories.keyword_terms(connection, scope_id, ids)
+    terms.add(connection, tenant_id, [(scope_id, found) for found in present], sign=-1)
+    for memory_id in ids:
+        memories.delete(connection, scope_id, memory_id)
+
+
+def _need(connection: Connection, memory_id: UUID) -> Stored:
+    found = memories.read(connection, memory_id)
+    if found is None:
+        raise NotFound(f"no memory {memory_id}", field="id")
+    return found
+
+
+def _retired(memory: Memory) -> Conflict:
+    after = f"; {memory.successor} took its place" if memory.successor else ""
+    return Conflict(f"memory {memory.id} is no longer current ({memory.retired_reason}){after}", field="id")

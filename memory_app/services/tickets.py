@@ -1,0 +1,72 @@
+"""Tickets: how far a turn has come, and waiting for it to arrive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
+from uuid import UUID
+
+from memory_app.domain.records import Stage
+from memory_app.errors import NotFound, RateLimited
+from memory_app.runtime import Runtime
+from memory_app.store import turns
+from memory_app.store.db import transaction
+from memory_app.store.turns import TicketRow
+
+TERMINAL = frozenset({Stage.EXTRACTED, Stage.FAILED})
+
+WAIT_LIMIT_SECONDS = 30.0
+"""Longest wait in one call; below what proxies usually allow."""
+
+WAITERS_LIMIT = 16
+"""Calls that may wait at once in a process. Each holds a thread, and the others must stay free for new turns."""
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 0.5
+
+_waiters = BoundedSemaphore(WAITERS_LIMIT)
+
+
+def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: float = 0.0) -> TicketRow:
+    """The ticket of a turn; with ``wait_seconds`` (at most `WAIT_LIMIT_SECONDS`) as soon as its stage is terminal.
+
+    Time that runs out is no error: the answer tells the stage reached. Raises `NotFound`, or `RateLimited` when too
+    many calls are waiting. No connection is held between two looks.
+    """
+    found = _read(runtime, tenant_id, turn_id)
+    if wait_seconds <= 0 or found.stage in TERMINAL:
+        return found
+    with _waiting():
+        for _ in _pauses(min(wait_seconds, WAIT_LIMIT_SECONDS)):
+            found = _read(runtime, tenant_id, turn_id)
+            if found.stage in TERMINAL:
+                break
+    return found
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    if not _waiters.acquire(blocking=False):
+        raise RateLimited("too many calls are waiting; ask again, or without wait_seconds", retry_after=1)
+    try:
+        yield
+    finally:
+        _waiters.release()
+
+
+def _pauses(seconds: float) -> Iterator[None]:
+    """Sleep and yield until ``seconds`` are over; each pause is half as long again as the one before."""
+    end, pause = time.monotonic() + seconds, FIRST_PAUSE_SECONDS
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        yield
+
+
+def _read(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = turns.ticket(connection, turn_id)
+    if found is None:
+        raise NotFound(f"no turn {turn_id}", field="id")
+    return found
