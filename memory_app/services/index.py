@@ -122,8 +122,16 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     for scope_id in new_scopes:
-        remember.seed(runtime, tenant_id, scope_id)
+        _seed(runtime, tenant_id, scope_id)
     return IndexReport(indexed=len(written))
+
+
+def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
+    """One agent's default memories must not hold up the turns of others; the scope is tried again with its next turn."""
+    try:
+        remember.seed(runtime, tenant_id, scope_id)
+    except MemoryAppError as error:
+        log.warning("scope_not_seeded", scope=scope_id, error=error.kind)
 
 
 def _indexed(

@@ -125,6 +125,8 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
 
 def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy) -> tuple[Prepared, ...]:
     """Check, normalise and embed statements; one call to the embedder for all. Opens no transaction."""
+    if not statements:
+        return ()
     checked = [checked_statement(statement) for statement in statements]
     vectors = runtime.embedder.embed([statement.text for statement, _ in checked])
     return tuple(
