@@ -6,10 +6,12 @@ then a route sees it, which translates and calls one service.
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
 
 from memory_app.http import agents, errors, health, memories, recall, turns
-from memory_app.http.auth import Callers, KeyCheck
+from memory_app.http.auth import Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses, Bodies
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.runtime import Runtime
@@ -29,7 +31,7 @@ BEARER = {"type": "http", "scheme": "bearer", "description": "A key made with `m
 
 def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     """The application around live parts. ``anonymous`` is who asks without a key; only for a loopback address."""
-    app = FastAPI(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
+    app = Api(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
     for router in (turns.router, recall.router, memories.router, agents.router, health.router):
@@ -40,15 +42,17 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app.add_middleware(KeyCheck, callers=Callers(runtime.engine), anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
     app.add_middleware(Addresses)
-    _describe_keys(app)
     return app
 
 
-def _describe_keys(app: FastAPI) -> None:
-    """Say in the OpenAPI description that every address under /v1 takes a key."""
-    description = app.openapi()
-    description.setdefault("components", {})["securitySchemes"] = {"key": BEARER}
-    for path, methods in description["paths"].items():
-        if path.startswith("/v1"):
-            for operation in methods.values():
-                operation["security"] = [{"key": []}]
+class Api(FastAPI):
+    """The application, whose description says that every address under ``/v1`` takes a key."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            description = super().openapi()
+            description.setdefault("components", {})["securitySchemes"] = {"key": BEARER}
+            for path, methods in description["paths"].items():
+                for operation in methods.values() if is_protected(path) else ():
+                    operation["security"] = [{"key": []}]
+        return super().openapi()

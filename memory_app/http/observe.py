@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import memory_app
 from memory_app.http.errors import answer
 
 log = structlog.get_logger(__name__)
@@ -21,6 +23,7 @@ log = structlog.get_logger(__name__)
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds; 5 ms and 50 ms are the targets for accepting a turn and for a context window."""
 
+OUR_FOLDER = Path(memory_app.__file__).parent
 NO_ROUTE = "none"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
@@ -84,6 +87,7 @@ class Observation:
 
 
 def place_of(error: BaseException) -> list[str]:
-    """Where an exception came from, innermost last, as file, line and function: no values, no message."""
+    """Where an exception came from, innermost last: our own frames and the last one. No values, no message."""
     frames = traceback.extract_tb(error.__traceback__)
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
+    ours = [frame for frame in frames[:-1] if str(OUR_FOLDER) in frame.filename]
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in [*ours[-6:], *frames[-1:]]]

@@ -37,7 +37,7 @@ def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: flo
     found = _read(runtime, tenant_id, turn_id)
     if wait_seconds <= 0 or found.stage in TERMINAL:
         return found
-    with _waiting():
+    with waiting():
         for _ in _pauses(min(wait_seconds, WAIT_LIMIT_SECONDS)):
             found = _read(runtime, tenant_id, turn_id)
             if found.stage in TERMINAL:
@@ -46,7 +46,8 @@ def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: flo
 
 
 @contextmanager
-def _waiting() -> Iterator[None]:
+def waiting() -> Iterator[None]:
+    """A place among those who wait. Raises `RateLimited` when all are taken."""
     if not _waiters.acquire(blocking=False):
         raise RateLimited("too many calls are waiting; ask again, or without wait_seconds", retry_after=1)
     try:

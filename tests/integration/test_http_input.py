@@ -32,8 +32,10 @@ def client(servers: Servers, template: Servers) -> Iterator[TestClient]:
     """One application for the whole file: what is refused leaves nothing behind."""
     name = f"test_{uuid4().hex[:12]}"
     database = embedded.create_database(servers, name, template="template_migrated")
-    with create_engine(database.owner_url, poolclass=NullPool).begin() as connection:
+    owner = create_engine(database.owner_url, poolclass=NullPool)
+    with owner.begin() as connection:
         _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
+    owner.dispose()
     runtime = build(
         Settings(
             _env_file=None,
