@@ -1,0 +1,25 @@
+"""Language models behind any server that speaks the OpenAI API: questions in, answers of a given shape out."""
+
+from memory_app.models.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
+from memory_app.models.chat.dialect import Dialect, Form, Message
+from memory_app.models.chat.shape import Shape, schema_shape, shape_of
+from memory_app.models.chat.usage import OnUsage, Price, Usage, dollars, price_of
+
+__all__ = [
+    "Answer",
+    "Chat",
+    "Dialect",
+    "Form",
+    "Kept",
+    "LanguageModel",
+    "Message",
+    "OnUsage",
+    "Price",
+    "Shape",
+    "Usage",
+    "dollars",
+    "price_of",
+    "question_hash",
+    "schema_shape",
+    "shape_of",
+]

@@ -1,0 +1,268 @@
+"""Ask a language model for an answer of a given shape, and get that or an error: never an empty success.
+
+One question is one or two calls: when the first answer cannot be read, the model is told why and asked once more.
+After that it is `BadModelOutput` with the reason. Everything about time, retries and postponing is the caller's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from memory_app.errors import BadModelOutput, CircuitOpen
+from memory_app.models.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
+from memory_app.models.chat.reading import Unreadable, read_answer
+from memory_app.models.chat.reply import Reply, estimated_tokens, reply_of
+from memory_app.models.chat.shape import Shape, shape_of
+from memory_app.models.chat.usage import OnUsage, Usage
+from memory_app.models.provider import Connection, Passage, open_gate
+from memory_app.models.provider.connection import Refused
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+
+SHOWN_AGAIN_CHARS = 4_000
+"""How much of an unreadable answer is shown to the model when it is asked once more."""
+
+LATENCIES = 0.2
+"""Weight of the newest call in the running mean of latencies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """``value`` is of the shape asked for, ``text`` what it was read from. Tokens and calls are of all calls made.
+
+    ``calls`` is 0 for an answer that was kept from before.
+    """
+
+    value: T
+    text: str
+    model: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    calls: int = 0
+
+
+class Kept(Protocol):
+    """Answers kept by the hash of their question, so that work begun anew does not pay twice.
+
+    They hold what people said: keep them where the turns are kept, under the same scope, never in Redis.
+    """
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, text: str) -> None: ...
+
+
+class LanguageModel(Protocol):
+    """Anything that answers as `Chat` does."""
+
+    @property
+    def model(self) -> str: ...
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        shape: type[Model],
+        *,
+        on_usage: OnUsage | None = None,
+        kept: Kept | None = None,
+        optional: bool = False,
+    ) -> Answer[Model]: ...
+
+
+class Chat:
+    """One model on one server. Safe between threads.
+
+    ``gate`` stands before every call. ``slow_after_seconds``: while the mean of the latest calls is above it,
+    optional questions are not asked (`CircuitOpen`); 0 asks always.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        model: str,
+        *,
+        gate: Passage = open_gate,
+        temperature: float = 0.0,
+        output_limit_tokens: int = 4_000,
+        question_seconds: float = 40.0,
+        slow_after_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self._connection = connection
+        self._gate = gate
+        self._temperature = temperature
+        self._limit = output_limit_tokens
+        self._question_seconds = question_seconds
+        self._slow_after = slow_after_seconds
+        self._clock = clock
+        self._latency = 0.0
+        self._dialect = Dialect()
+
+    def __repr__(self) -> str:
+        return f"Chat({self.model!r}, {self._connection!r})"
+
+    @property
+    def dialect(self) -> Dialect:
+        """What was learnt about the server so far."""
+        return self._dialect
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        shape: type[Model],
+        *,
+        on_usage: OnUsage | None = None,
+        kept: Kept | None = None,
+        optional: bool = False,
+    ) -> Answer[Model]:
+        """The model's answer to ``messages`` as a ``shape``; see `ask`."""
+        return self.ask(messages, shape_of(shape), on_usage=on_usage, kept=kept, optional=optional)
+
+    def ask(
+        self,
+        messages: Sequence[Message],
+        shape: Shape[T],
+        *,
+        on_usage: OnUsage | None = None,
+        kept: Kept | None = None,
+        optional: bool = False,
+    ) -> Answer[T]:
+        """As `complete`, for any `Shape`, such as one of a plain JSON schema.
+
+        Raises `BadModelOutput` after one repair, `RateLimited`, `CircuitOpen` or `ProviderUnavailable`.
+        """
+        key = question_hash(self.model, messages, shape)
+        before = self._kept_answer(key, shape, kept)
+        if before is not None:
+            return before
+        if optional and self._slow_after and self._latency > self._slow_after:
+            self._latency *= 1 - LATENCIES  # or nothing would ever be asked again
+            raise CircuitOpen("the language model is slow; what is optional is left out", retry_after=60)
+        answer = _Question(self._call, self._clock, self._question_seconds).answered(
+            messages, shape, on_usage
+        )
+        if kept is not None:
+            kept.put(key, answer.text)
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _kept_answer(self, key: str, shape: Shape[T], kept: Kept | None) -> Answer[T] | None:
+        text = kept.get(key) if kept is not None else None
+        if text is None:
+            return None
+        try:
+            return Answer(read_answer(text, shape), text, self.model)
+        except Unreadable:  # kept under another schema
+            return None
+
+    def _call(self, messages: Sequence[Message], shape: Shape[Any]) -> tuple[Reply, float]:
+        """One answer of the model, and how long it took in seconds."""
+        sent = estimated_tokens("".join(message.text for message in messages))
+        with self._gate(sent) as spent:
+            started = self._clock()
+            reply = reply_of(self._post(messages, shape), model=self.model, sent_tokens=sent)
+            seconds = self._clock() - started
+        spent(reply.tokens_out)
+        self._latency += (seconds - self._latency) * LATENCIES
+        return reply, seconds
+
+    def _post(self, messages: Sequence[Message], shape: Shape[Any]) -> Mapping[str, object]:
+        dialect = self._dialect
+        while True:
+            body = request_body(
+                dialect,
+                self.model,
+                messages,
+                shape,
+                temperature=self._temperature,
+                output_limit_tokens=self._limit,
+            )
+            try:
+                answer = self._connection.post("/chat/completions", body)
+            except Refused as error:
+                easier = simpler(dialect, error.hint)
+                if easier is None:
+                    raise
+                dialect = easier
+            else:
+                self._dialect = dialect
+                return answer
+
+
+Call = Callable[[Sequence[Message], Shape[Any]], tuple[Reply, float]]
+
+
+class _Question:
+    """One question with its repair: what was spent adds up, and the time for both is limited."""
+
+    def __init__(self, call: Call, clock: Callable[[], float], seconds: float) -> None:
+        self._call = call
+        self._clock = clock
+        self._ends_at = clock() + seconds
+        self._usages: list[Usage] = []
+
+    def answered(self, messages: Sequence[Message], shape: Shape[T], on_usage: OnUsage | None) -> Answer[T]:
+        reply = self._asked(messages, shape, on_usage)
+        try:
+            return self._answer(reply, shape)
+        except Unreadable as error:
+            first = error
+        if not first.repairable or self._clock() > self._ends_at:
+            raise BadModelOutput(f"{first.reason} (model {reply.model})")
+        again = self._asked([*messages, *repair_messages(reply, first, shape)], shape, on_usage)
+        try:
+            return self._answer(again, shape)
+        except Unreadable as error:
+            raise BadModelOutput(f"{error.reason}, after one repair (model {again.model})") from None
+
+    def _asked(self, messages: Sequence[Message], shape: Shape[Any], on_usage: OnUsage | None) -> Reply:
+        reply, seconds = self._call(messages, shape)
+        usage = Usage(reply.model, reply.tokens_in, reply.tokens_out, seconds)
+        self._usages.append(usage)
+        if on_usage is not None:
+            on_usage(usage)
+        return reply
+
+    def _answer(self, reply: Reply, shape: Shape[T]) -> Answer[T]:
+        if reply.fault is not None:
+            raise reply.fault
+        value = read_answer(reply.text, shape, complete=reply.complete)
+        return Answer(
+            value=value,
+            text=reply.text,
+            model=reply.model,
+            tokens_in=sum(usage.tokens_in for usage in self._usages),
+            tokens_out=sum(usage.tokens_out for usage in self._usages),
+            seconds=sum(usage.seconds for usage in self._usages),
+            calls=len(self._usages),
+        )
+
+
+def repair_messages(reply: Reply, error: Unreadable, shape: Shape[Any]) -> list[Message]:
+    """What is said to a model whose answer could not be read."""
+    wish = "Answer again. " + schema_in_words(shape)
+    if not reply.complete:
+        wish = (
+            f"Answer again in at most half the length: keep only what matters most. {schema_in_words(shape)}"
+        )
+    shown = reply.text[:SHOWN_AGAIN_CHARS] or "(nothing)"
+    return [Message("assistant", shown), Message("user", f"That could not be used: {error.reason}. {wish}")]
+
+
+def question_hash(model: str, messages: Sequence[Message], shape: Shape[Any]) -> str:
+    """32 hexadecimal digits, equal for the same question to the same model."""
+    asked = [model, shape.name, shape.schema, [[message.role, message.text] for message in messages]]
+    written = json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass")
+    return blake2b(written, digest_size=16).hexdigest()

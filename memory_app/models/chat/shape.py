@@ -1,0 +1,129 @@
+"""The form an answer must have: a JSON schema to send, and the check of what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+
+Schema = Mapping[str, Any]
+
+_NOT_SENT = frozenset({"default", "title", "examples", "minLength", "maxLength"})
+"""Words of JSON Schema that servers with constrained output refuse; the check afterwards still holds them."""
+
+
+class Unfit(ValueError):
+    """A value that is not of the shape. ``reason`` names places and rules, never values."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[T]):
+    """``schema`` is what is sent. ``lists`` are the names of its lists, for answers that are a bare list."""
+
+    name: str
+    schema: Schema
+    validate: Callable[[object], T]
+    lists: tuple[str, ...]
+    fits: Callable[[str, Sequence[object]], bool]
+    """Whether the items could be those of the list of that name."""
+
+
+def shape_of(model: type[Model]) -> Shape[Model]:
+    """The shape of a pydantic model; its name is the model's in snake case."""
+    schema = model.model_json_schema(by_alias=False)
+    adapters = {
+        name: TypeAdapter(cast(Any, field.annotation))
+        for name, field in model.model_fields.items()
+        if schema["properties"][name].get("type") == "array"
+    }
+
+    def fits(name: str, items: Sequence[object]) -> bool:
+        try:
+            adapters[name].validate_python(list(items))
+        except ValidationError:
+            return False
+        return True
+
+    def validate(value: object) -> Model:
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            raise Unfit(_reason(error)) from None
+
+    return Shape(_snake(model.__name__), strict_schema(schema), validate, tuple(adapters), fits)
+
+
+def schema_shape(name: str, schema: Schema) -> Shape[dict[str, Any]]:
+    """The shape of a plain JSON schema of an object: its required keys and their types are checked, no more."""
+    properties = schema.get("properties", {})
+
+    def validate(value: object) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Unfit("an object is needed")
+        for key in schema.get("required", ()):
+            if key not in value:
+                raise Unfit(f"{key}: missing")
+        for key, inner in value.items():
+            if not _is_of_type(inner, properties.get(key, {}).get("type")):
+                raise Unfit(f"{key}: of another type")
+        return value
+
+    lists = tuple(key for key, part in properties.items() if part.get("type") == "array")
+    return Shape(name, schema, validate, lists, lambda key, items: False)
+
+
+def strict_schema(schema: Schema) -> dict[str, Any]:
+    """The schema as servers with constrained output want it: every key required, no others, no defaults."""
+    made = cast(dict[str, Any], _strict(deepcopy(dict(schema))))
+    # "$defs" first, so that whoever finds a schema written into a text knows its beginning.
+    return {key: made[key] for key in sorted(made, key=lambda key: key != "$defs")}
+
+
+def _strict(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_strict(inner) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {key: value for key, value in part.items() if key not in _NOT_SENT}
+    for name in ("properties", "$defs"):
+        if name in kept:  # names of fields, which may be those of a keyword
+            kept[name] = {key: _strict(inner) for key, inner in kept[name].items()}
+    kept = {key: value if key in ("properties", "$defs") else _strict(value) for key, value in kept.items()}
+    if "properties" in kept:
+        kept = {"additionalProperties": False, **kept, "required": list(kept["properties"])}
+    return kept
+
+
+def _reason(error: ValidationError) -> str:
+    """The first three faults by place and rule. What stands in the answer is not repeated."""
+    faults = error.errors(include_input=False, include_url=False, include_context=False)
+    named = [f"{'.'.join(str(part) for part in fault['loc'])[:80]}: {fault['type']}" for fault in faults[:3]]
+    return "; ".join(named) + (f" and {len(faults) - 3} more" if len(faults) > 3 else "")
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+}
+
+
+def _is_of_type(value: object, named: object) -> bool:
+    return not isinstance(named, str) or named not in _TYPES or isinstance(value, _TYPES[named])
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,175 @@
+"""The way to one provider: an OpenAI-compatible server by base URL, over the openai SDK.
+
+Nothing is tried twice here, no redirect is followed, and every answer has an end: a time for connecting, a time
+between two bytes, a time for the whole body, a size. The address comes from the operator's settings, never from a
+request. The key is shown nowhere. Make it after a fork; threads may share it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from pydantic import SecretStr
+
+from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
+from memory_app.models.provider.failure import failure_of
+
+# At DEBUG the SDK writes whole requests, which hold what people said.
+logging.getLogger("openai").setLevel(logging.WARNING)
+
+NO_KEY = "none"
+"""Sent where no key is set: the SDK needs one, and would take it from the environment otherwise."""
+
+
+_HEADERS = {
+    "Accept-Encoding": "identity",  # a packed answer could unfold past any limit in one step
+    "OpenAI-Organization": openai.Omit(),  # or they come from the environment
+    "OpenAI-Project": openai.Omit(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """In seconds. ``read`` is the longest silence, ``total`` the longest body after its head has arrived."""
+
+    connect: float = 5.0
+    read: float = 30.0
+    total: float = 30.0
+
+
+class Connection:
+    """A provider that can be asked. ``provider`` is what errors call it, such as "the language model".
+
+    Raises `Misconfigured` for a base URL that cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: SecretStr | None = None,
+        *,
+        provider: str = "the provider",
+        timeouts: Timeouts = Timeouts(),
+        response_limit_bytes: int = 8_000_000,
+        connections: int = 64,
+    ) -> None:
+        checked_url(base_url)
+        self.base_url = base_url.rstrip("/")
+        self.provider = provider
+        self.timeouts = timeouts
+        self._limit = response_limit_bytes
+        self._client = openai.OpenAI(
+            api_key=key.get_secret_value() if key else NO_KEY,
+            base_url=self.base_url,
+            max_retries=0,
+            default_headers=cast(Mapping[str, str], _HEADERS),
+            http_client=openai.DefaultHttpxClient(
+                timeout=_timeout(timeouts),
+                follow_redirects=False,
+                limits=httpx2.Limits(
+                    max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
+                ),
+                event_hooks={"response": [self._bound]},
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return f"Connection({self.base_url!r})"
+
+    def post(self, path: str, body: dict[str, object]) -> dict[str, object]:
+        """The JSON object that the provider answers to ``body`` at ``path`` under the base URL.
+
+        Raises `ProviderUnavailable`, `RateLimited` or `BadModelOutput`, as `failure` explains.
+        """
+        try:
+            response = self._client.post(path, body=body, cast_to=httpx2.Response)
+        except openai.BadRequestError as error:
+            raise Refused(self.provider, error) from None
+        except openai.OpenAIError as error:
+            raise failure_of(error, provider=self.provider, now=datetime.now(UTC)) from None
+        return self._object(response.content)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _object(self, content: bytes) -> dict[str, object]:
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            # A gateway's page with status 200 says nothing about the request.
+            raise ProviderUnavailable(f"{self.provider} answered something that is not a JSON object")
+        return answer
+
+    def _bound(self, response: httpx2.Response) -> None:
+        if isinstance(response.stream, httpx2.SyncByteStream):
+            response.stream = _Bounded(response.stream, self.provider, self._limit, self.timeouts.total)
+
+
+class Refused(BadModelOutput):
+    """The provider does not take the request (400). ``hint`` is its own text: to decide by, never to be shown."""
+
+    def __init__(self, provider: str, error: openai.BadRequestError) -> None:
+        super().__init__(f"{provider} does not take this request (400)")
+        self.hint = f"{error.param or ''} {error.message}".lower()
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """The body of an answer with an end: a size, and a time that bytes in a trickle do not prolong."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, provider: str, limit: int, seconds: float) -> None:
+        self._stream = stream
+        self._provider = provider
+        self._limit = limit
+        self._ends_at = time.monotonic() + seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._stream:
+            size += len(chunk)
+            if size > self._limit:
+                raise BadModelOutput(f"{self._provider} answered more than {self._limit} bytes")
+            if time.monotonic() > self._ends_at:
+                raise ProviderUnavailable(f"{self._provider} did not finish its answer in time")
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def checked_url(base_url: str) -> str:
+    """``base_url`` if it can be the root of a provider; `Misconfigured` otherwise, without repeating it."""
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Misconfigured("base_url: an http or https address is needed", field="base_url")
+    if parts.username or parts.password:
+        raise Misconfigured("base_url: the key belongs into its own setting", field="base_url")
+    if parts.query or parts.fragment:
+        raise Misconfigured("base_url: no query and no fragment", field="base_url")
+    if _is_link_local(parts.hostname):
+        raise Misconfigured("base_url: link-local addresses hold a cloud's secrets", field="base_url")
+    return base_url
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_link_local
+
+
+def _timeout(timeouts: Timeouts) -> httpx2.Timeout:
+    return httpx2.Timeout(timeouts.read, connect=timeouts.connect, pool=timeouts.connect)

@@ -1,0 +1,95 @@
+"""What an error of a provider means for the work that waits for it.
+
+The question is whom it concerns. What every request would meet (no answer, a key that was rotated, a model that is
+not there yet) is `Transient`: the work waits and nothing is parked, because somebody mends it. What only this
+request meets is `Permanent`.
+
+    429                                     RateLimited, with the provider's Retry-After
+    no answer, 408, 409, 425, 5xx, cut      ProviderUnavailable
+    401, 402, 403                           ProviderUnavailable: the key or the account
+    3xx, 404, 405, 410                      ProviderUnavailable: the address or the model's name
+    400, 413, 422 and other 4xx             BadModelOutput: the provider does not take this request
+
+Messages hold a status and what to look at, never a body: providers repeat keys and requests in theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import openai
+
+from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
+
+LONGEST_WAIT_SECONDS = 3600.0
+"""A Retry-After beyond this is cut: nobody knows today what the provider does tomorrow."""
+
+KEY_REFUSED = (401, 402, 403)
+ADDRESS_WRONG = (404, 405, 410)
+ASK_AGAIN = (408, 409, 425)
+
+
+def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> MemoryAppError:
+    """The error of our tree for one of the SDK's. ``provider`` is what messages call it."""
+    ours = _raised_by_us(error)
+    if ours is not None:
+        return ours
+    if isinstance(error, openai.APITimeoutError):
+        return ProviderUnavailable(f"{provider} did not answer in time")
+    if isinstance(error, openai.APIStatusError):
+        return _of_status(error.status_code, error.response.headers, provider, now)
+    return ProviderUnavailable(f"{provider} could not be reached, or broke off its answer")
+
+
+def _raised_by_us(error: BaseException) -> MemoryAppError | None:
+    """A limit of ours that the SDK wrapped on its way up."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, MemoryAppError):
+        cause = cause.__cause__
+    return cause
+
+
+def _of_status(status: int, headers: Mapping[str, str], provider: str, now: datetime) -> MemoryAppError:
+    wait = retry_after(headers, now=now)
+    if status == 429:
+        return RateLimited(f"{provider} allows no more requests for now (429)", retry_after=wait)
+    if status in KEY_REFUSED:
+        return ProviderUnavailable(
+            f"{provider} refused the key ({status}); check the key and the account", retry_after=wait
+        )
+    if status in ADDRESS_WRONG or 300 <= status < 400:
+        return ProviderUnavailable(
+            f"{provider} does not know this address or model ({status}); check the base URL and the model's name",
+            retry_after=wait,
+        )
+    if status in ASK_AGAIN or status >= 500:
+        return ProviderUnavailable(f"{provider} failed ({status})", retry_after=wait)
+    return BadModelOutput(f"{provider} does not take this request ({status})")
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Seconds the other side asks to wait, at most `LONGEST_WAIT_SECONDS`; None when it names none."""
+    given = headers.get("retry-after")
+    if given is None:
+        return None
+    seconds = _seconds(given, now)
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)
+
+
+def _seconds(given: str, now: datetime) -> float | None:
+    try:
+        seconds = float(given)
+    except ValueError:
+        return _until(given, now)
+    return seconds if math.isfinite(seconds) else None
+
+
+def _until(given: str, now: datetime) -> float | None:
+    try:
+        at = parsedate_to_datetime(given)
+    except ValueError:
+        return None
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()

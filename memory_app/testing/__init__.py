@@ -1,0 +1,10 @@
+"""For tests of what is built on memory_app, and for its own: a provider that can be told to fail, and fakes.
+
+Nothing here is used by the product itself.
+"""
+
+from memory_app.testing.fakes import ScriptedModel
+from memory_app.testing.script import Mode, Rule
+from memory_app.testing.server import StubProvider
+
+__all__ = ["Mode", "Rule", "ScriptedModel", "StubProvider"]

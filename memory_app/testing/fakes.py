@@ -1,0 +1,70 @@
+"""A language model without a server: says what it was told to say, and notes what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from threading import Lock
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from memory_app.errors import BadModelOutput, MemoryAppError
+from memory_app.models.chat.chat import Answer, Kept, question_hash
+from memory_app.models.chat.dialect import Dialect, Message, request_body
+from memory_app.models.chat.reading import Unreadable, read_answer
+from memory_app.models.chat.reply import estimated_tokens
+from memory_app.models.chat.shape import shape_of
+from memory_app.models.chat.usage import OnUsage, Usage
+from memory_app.testing.answers import answer_of
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class ScriptedModel:
+    """A `LanguageModel` that gives ``answers`` in turn: JSON, a string as it is, an error to raise, or a function
+    of the request's body. When none is left it says the smallest thing that fits.
+    """
+
+    def __init__(self, *answers: object, model: str = "scripted") -> None:
+        self.model = model
+        self.asked: list[tuple[Message, ...]] = []
+        self._answers = list(answers)
+        self._lock = Lock()
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        shape: type[Model],
+        *,
+        on_usage: OnUsage | None = None,
+        kept: Kept | None = None,
+        optional: bool = False,
+    ) -> Answer[Model]:
+        """See `Chat.complete`; nothing is repaired."""
+        wanted = shape_of(shape)
+        key = question_hash(self.model, messages, wanted)
+        before = kept.get(key) if kept is not None else None
+        if before is not None:
+            return Answer(read_answer(before, wanted), before, self.model)
+        body = request_body(Dialect(), self.model, messages, wanted, temperature=0, output_limit_tokens=4_000)
+        text = self._said(messages, body)
+        usage = Usage(self.model, estimated_tokens(json.dumps(body)), estimated_tokens(text), 0.0)
+        if on_usage is not None:
+            on_usage(usage)
+        try:
+            value = read_answer(text, wanted)
+        except Unreadable as error:
+            raise BadModelOutput(error.reason) from None
+        if kept is not None:
+            kept.put(key, text)
+        return Answer(value, text, self.model, usage.tokens_in, usage.tokens_out, 0.0, 1)
+
+    def _said(self, messages: Sequence[Message], body: dict[str, object]) -> str:
+        with self._lock:
+            self.asked.append(tuple(messages))
+            answer = self._answers.pop(0) if self._answers else answer_of
+        if isinstance(answer, MemoryAppError):
+            raise answer
+        said = answer(body) if callable(answer) else answer
+        return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)

@@ -1,0 +1,138 @@
+"""What the stub provider is told to do: rules tried in order, the first that fits a request decides its answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from threading import Lock
+
+from memory_app.errors import InvalidInput
+
+Json = dict[str, object]
+Answerer = Callable[[Json], object]
+"""From the request's body to the answer of the model: JSON to be written out, or a string as it is."""
+
+
+class Mode(StrEnum):
+    """How a request is answered. Where nothing else is said, the answer is otherwise a good one."""
+
+    GOOD = "good"
+    # The provider fails.
+    RATE_LIMITED = "rate_limited"
+    SERVER_ERROR = "server_error"
+    UNAUTHORIZED = "unauthorized"
+    NOT_FOUND = "not_found"
+    BAD_REQUEST = "bad_request"
+    NO_SCHEMA = "no_schema"
+    """Refuses `response_format` of the type json_schema, as older servers do."""
+    NO_FORMAT = "no_format"
+    """Refuses any `response_format`."""
+    NO_TEMPERATURE = "no_temperature"
+    """Refuses `temperature` and `max_tokens`, as reasoning models do."""
+    REDIRECT = "redirect"
+    HANG = "hang"
+    DRIP = "drip"
+    CUT = "cut"
+    """The connection ends in the middle of the body."""
+    BROKEN_BODY = "broken_body"
+    """200 with a body that is no JSON, as a gateway's error page."""
+    HUGE = "huge"
+    # The model answers badly.
+    NOT_JSON = "not_json"
+    WRONG_SCHEMA = "wrong_schema"
+    FENCE = "fence"
+    PREAMBLE = "preamble"
+    THINKING = "thinking"
+    BARE_LIST = "bare_list"
+    RENAMED_KEYS = "renamed_keys"
+    ECHOED_SCHEMA = "echoed_schema"
+    UNCLOSED = "unclosed"
+    """The closing brackets at the end are missing."""
+    CUT_JSON = "cut_json"
+    """Ends in the middle of a text."""
+    EMPTY = "empty"
+    REFUSAL = "refusal"
+    REFUSAL_TEXT = "refusal_text"
+    LENGTH = "length"
+    DUPLICATE_TOOL_CALLS = "duplicate_tool_calls"
+    DIFFERENT_TOOL_CALLS = "different_tool_calls"
+    # The embedder answers badly.
+    WRONG_DIMENSION = "wrong_dimension"
+    NAN = "nan"
+    ZERO = "zero"
+    FEWER_ROWS = "fewer_rows"
+    UNORDERED = "unordered"
+    """Good rows in another order, each with its index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One instruction. Without conditions it fits every request of a model (not the control calls)."""
+
+    mode: Mode = Mode.GOOD
+    times: int | None = None
+    """How many requests it decides; None for all."""
+    path: str = ""
+    """End of the path, such as ``/embeddings``."""
+    contains: str = ""
+    """Text that stands anywhere in the body."""
+    share: float = 1.0
+    """Part of the fitting requests it decides, 0–1, by chance."""
+    seconds: float = 0.0
+    """Waited before the answer; how long `Mode.HANG` hangs (0: an hour); pause between the bytes of a drip."""
+    retry_after: str | None = None
+    """The header of that name, with `Mode.RATE_LIMITED` and `Mode.SERVER_ERROR`."""
+    size_bytes: int = 50_000_000
+    """Length of a huge answer."""
+    answer: object = None
+    """What the model says: JSON, or in the same process an `Answerer`; None for the stub's own."""
+
+
+def parse_rule(given: Mapping[str, object]) -> Rule:
+    """A rule from JSON. Raises `InvalidInput` for an unknown field or mode."""
+    unknown = set(given) - set(Rule.__slots__)
+    if unknown:
+        raise InvalidInput(f"rule: unknown field {sorted(unknown)[0]!r}", field=sorted(unknown)[0])
+    if given.get("mode", "good") not in set(Mode):
+        raise InvalidInput(f"mode: one of {', '.join(Mode)}", field="mode")
+    return replace(Rule(**given), mode=Mode(str(given.get("mode", "good"))))  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Script:
+    """The rules in force. Safe between threads."""
+
+    rules: list[Rule] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    _lock: Lock = field(default_factory=Lock)
+
+    def follow(self, *rules: Rule) -> None:
+        """These rules from now on, and no others."""
+        with self._lock:
+            self.rules = list(rules)
+
+    def add(self, *rules: Rule) -> None:
+        """These rules after those in force."""
+        with self._lock:
+            self.rules += rules
+
+    def decide(self, path: str, body: str) -> Rule:
+        """The rule for one request; a good answer when none fits."""
+        with self._lock:
+            for place, rule in enumerate(self.rules):
+                if not path.endswith(rule.path) or rule.contains not in body:
+                    continue
+                if rule.share < 1 and self.chance.random() >= rule.share:
+                    continue
+                if rule.times is not None:
+                    self._use(place, rule, rule.times)
+                return rule
+        return Rule()
+
+    def _use(self, place: int, rule: Rule, times: int) -> None:
+        if times <= 1:
+            del self.rules[place]
+        else:
+            self.rules[place] = replace(rule, times=times - 1)

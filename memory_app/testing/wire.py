@@ -1,0 +1,142 @@
+"""The bodies that the stub sends: those of the OpenAI API and of Ollama, good ones and damaged ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from memory_app.models.embedders.hashing import HashEmbedder
+from memory_app.testing.answers import answer_of, schema_of
+from memory_app.testing.script import Json, Mode, Rule
+
+OPENAI_DIMENSIONS = 1536
+OLLAMA_DIMENSIONS = 768
+
+
+def chat_body(body: Json, rule: Rule) -> Json:
+    """The answer of ``/v1/chat/completions``."""
+    answer = rule.answer(body) if callable(rule.answer) else rule.answer
+    answer = answer_of(body) if answer is None else answer
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    message, finish = _message(text, answer, body, rule)
+    return {
+        "id": "chatcmpl-stub",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": len(json.dumps(body.get("messages"))) // 4,
+            "completion_tokens": len(text) // 4,
+        },
+    }
+
+
+def _message(text: str, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:
+    message: Json = {"role": "assistant", "content": text}
+    if rule.mode is Mode.REFUSAL:
+        return {**message, "content": None, "refusal": "I cannot help with that."}, "stop"
+    if rule.mode is Mode.LENGTH:
+        return {**message, "content": text[: len(text) // 2]}, "length"
+    if rule.mode in (Mode.DUPLICATE_TOOL_CALLS, Mode.DIFFERENT_TOOL_CALLS):
+        other = text if rule.mode is Mode.DUPLICATE_TOOL_CALLS else "{}"
+        calls = [_tool_call(0, text), _tool_call(1, other)]
+        return {**message, "content": None, "tool_calls": calls}, "tool_calls"
+    damage = _DAMAGES.get(rule.mode)
+    return {**message, "content": damage(text, answer, body) if damage else text}, "stop"
+
+
+def _tool_call(number: int, arguments: str) -> Json:
+    return {
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "answer", "arguments": arguments},
+    }
+
+
+def _bare(text: str, answer: object, _: Json) -> str:
+    lists = (
+        [part for part in answer.values() if isinstance(part, list)] if isinstance(answer, Mapping) else []
+    )
+    return json.dumps(max(lists, key=len), ensure_ascii=False) if lists else text
+
+
+def _renamed(text: str, answer: object, _: Json) -> str:
+    return json.dumps(_camel_case(answer), ensure_ascii=False)
+
+
+def _camel_case(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {_camel(str(key)): _camel_case(inner) for key, inner in value.items()}
+    return [_camel_case(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _camel(key: str) -> str:
+    return "".join(part.title() for part in key.split("_"))
+
+
+def _unclosed(text: str, *_: object) -> str:
+    return text.rstrip().rstrip("]}")
+
+
+_DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
+    Mode.NOT_JSON: lambda *_: "The user seems nice and lives somewhere warm.",
+    Mode.WRONG_SCHEMA: lambda *_: json.dumps({"colour": "blue", "count": [1, 2, 3]}),
+    Mode.FENCE: lambda text, *_: f"```json\n{text}\n```",
+    Mode.PREAMBLE: lambda text, *_: f"Sure! Here is what I found {{as asked}}:\n\n{text}\n\nAnything else?",
+    Mode.THINKING: lambda text, *_: f'<think>Maybe {{"statements": []}}?</think>\n{text}',
+    Mode.BARE_LIST: _bare,
+    Mode.RENAMED_KEYS: _renamed,
+    Mode.ECHOED_SCHEMA: lambda _text, _answer, body: json.dumps(schema_of(body)),
+    Mode.UNCLOSED: _unclosed,
+    Mode.CUT_JSON: lambda text, *_: text[: int(len(text) * 0.7)].rstrip('"}], '),
+    Mode.EMPTY: lambda *_: "",
+    Mode.REFUSAL_TEXT: lambda *_: "I'm sorry, but I can't help with that request.",
+}
+
+
+def embeddings_body(body: Json, rule: Rule) -> Json:
+    """The answer of ``/v1/embeddings``."""
+    rows = _rows(body, rule, OPENAI_DIMENSIONS)
+    found: list[Json] = [
+        {"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)
+    ]
+    if rule.mode is Mode.UNORDERED:
+        found.reverse()
+    tokens = sum(len(text) for text in _inputs(body)) // 4
+    return {
+        "object": "list",
+        "data": found,
+        "model": body.get("model"),
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def ollama_body(body: Json, rule: Rule) -> Json:
+    """The answer of Ollama's ``/api/embed``."""
+    rows = _rows(body, rule, OLLAMA_DIMENSIONS)
+    return {"model": body.get("model"), "embeddings": rows, "prompt_eval_count": 1}
+
+
+def _inputs(body: Json) -> list[str]:
+    given = body.get("input")
+    return (
+        [given]
+        if isinstance(given, str)
+        else [str(text) for text in given]
+        if isinstance(given, list)
+        else []
+    )
+
+
+def _rows(body: Json, rule: Rule, default: int) -> list[list[float]]:
+    asked = body.get("dimensions")
+    dimensions = asked if isinstance(asked, int) else default
+    if rule.mode is Mode.WRONG_DIMENSION:
+        dimensions += 1
+    rows: list[list[float]] = HashEmbedder(dimensions).embed(_inputs(body)).tolist()
+    if rule.mode is Mode.NAN:
+        rows[0][0] = float("nan")
+    if rule.mode is Mode.ZERO:
+        rows[0] = [0.0] * dimensions
+    return rows[:-1] if rule.mode is Mode.FEWER_ROWS else rows
