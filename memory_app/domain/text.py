@@ -35,7 +35,7 @@ LABEL_LIMIT = 200
 
 # --- cleaning and canonical form ----------------------------------------------------------------------------
 
-_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _INVISIBLE = re.compile(r"[\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _PUNCTUATION_TWINS = str.maketrans(
     {
@@ -133,6 +133,15 @@ STOP_WORDS = frozenset(
 )
 """English words that say nothing about the subject. A name, a month and a country stay: will, may, us."""
 
+FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself"])
+_SPOKEN_PERSONS = FIRST_PERSON | {"you", "your", "yours", "yourself"}
+_UNINDEXED = STOP_WORDS - _SPOKEN_PERSONS
+"""Who asks "what did I tell you" looks for what was said in the first person: these words are searched for.
+(Leaving them out cost 3 points of recall at ten on long chats with an assistant, and won nothing on others.)"""
+
+ENDING = 200
+"""Characters at the end of a text in which a question mark makes it a question."""
+
 MONTHS = (
     "January",
     "February",
@@ -147,6 +156,9 @@ MONTHS = (
     "November",
     "December",
 )
+
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def _marks() -> str:
@@ -265,7 +277,7 @@ def _word_terms(word: str) -> tuple[str, ...]:
     folded = _fold(word)
     if "'" in folded:
         return _apostrophe_terms(folded)
-    if not folded or folded in STOP_WORDS:
+    if not folded or folded in _UNINDEXED:
         return ()
     if folded[0].isdigit():
         ordinal = _ORDINAL.fullmatch(folded)
@@ -326,4 +338,20 @@ def term_id(term: str) -> int:
 
 def indexed_text(speaker: str, at: datetime, text: str) -> str:
     """What is embedded and analysed for a turn: who said it, the day as questions word it, and the text."""
-    return f"{speaker}, {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
+    return f"{speaker}, {WEEKDAYS[at.weekday()]} {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
+
+
+# --- what a text asks ---------------------------------------------------------------------------------------
+
+_QUESTION_MARK = re.compile("[?\uff1f\u061f\u037e]")
+_FIRST_PERSON = re.compile(rf"\b(?:{'|'.join(sorted(FIRST_PERSON))})\b", re.IGNORECASE)
+
+
+def asks(text: str) -> bool:
+    """Whether ``text`` ends by asking something: a question seldom holds the answer to another."""
+    return _QUESTION_MARK.search(text[-ENDING:]) is not None
+
+
+def is_first_person(query: str) -> bool:
+    """Whether who asks speaks of themselves ("where do I live"), in English words."""
+    return _FIRST_PERSON.search(query) is not None
