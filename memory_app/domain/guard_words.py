@@ -166,10 +166,8 @@ UNITS: dict[str, str] = {
         "kb",
         "mb",
         "gb",
-        "tb",
         "ms",
         "mph",
-        "kmh",
         "k",
         "times x",
     )
@@ -241,12 +239,19 @@ FAMILY: dict[str, str] = {
         "colleague colleagues coworker",
         "neighbour neighbor neighbours neighbors",
         "roommate flatmate",
-        "teacher",
-        "student",
     )
     for word in row.split()
 }
 """Spelling → person. A text about somebody's mother is not one about somebody."""
+
+UNREAL = frozenset(
+    stem_of(word)
+    for word in _words(
+        """plan plans hope hopes want wants wish wishes intend intends consider considers dream dreams try tries
+        might maybe perhaps possibly probably would could should almost nearly if unless"""
+    )
+)
+"""Words of what is not, or not yet, so."""
 
 _COLOURS = "red|blue|green|yellow|orange|purple|pink|brown|black|white|grey gray|silver|gold|turquoise|teal"
 
@@ -314,7 +319,10 @@ _EXCLUSIVE = (
     "strong | weak",
     "rich | poor",
     "introvert | extrovert",
-    "love | friendship",
+    "is are am | was were",
+    "has have | had",
+    "do does | did",
+    "go goes | went gone",
     "i me my mine myself | you your yours yourself | he him his himself | she her hers herself "
     "| we us our ours ourselves",
 )

@@ -27,7 +27,7 @@ def stored_importance(value: float | None, default: int) -> tuple[int, str | Non
 
 
 def _on_scale(value: float) -> int:
-    if not LOWEST - 1 <= value <= HIGHEST:
+    if not 0 <= value <= HIGHEST:
         return LOWEST if value < LOWEST else HIGHEST
     rounded = math.floor(value + 0.5)
     return _COARSE.get(rounded, rounded)

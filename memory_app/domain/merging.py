@@ -81,7 +81,8 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
     all_of = [part.memory for part in parts]
     texts = [memory.text for memory in all_of]
     fact = next((part for part in reversed(parts) if part.subject_key and part.memory.relation), None)
-    ends = [memory.valid_until for memory in all_of]
+    dating = _dating(parts)
+    ends = [part.memory.valid_until for part in dating]
     return MergedFields(
         kind=all_of[0].kind,
         text=_longest(texts),
@@ -102,7 +103,7 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
         relational_context=_united_context([m.relational_context for m in all_of if m.relational_context]),
         synthesis_type=_first(memory.synthesis_type for memory in all_of),
         session=all_of[0].session,
-        valid_from=min(memory.valid_from for memory in all_of),
+        valid_from=min(part.memory.valid_from for part in dating),
         valid_until=None if None in ends else max(end for end in ends if end),
         created_at=min(memory.created_at for memory in all_of),
         last_seen=max(memory.last_seen or memory.created_at for memory in all_of),
@@ -152,6 +153,13 @@ def _as_neighbour(candidate: Candidate) -> Neighbour:
         sources=(said.source,) if said.source else (),
         trust=candidate.trust,
     )
+
+
+def _dating(parts: Sequence[Neighbour]) -> Sequence[Neighbour]:
+    """The parts that say when it holds: a fact in time must not reach over what is true before and after it."""
+    in_time = [part for part in parts if part.single_valued]
+    facts = [part for part in parts if part.memory.relation is not None]
+    return in_time or facts or parts
 
 
 def _longest(texts: Sequence[str]) -> str:

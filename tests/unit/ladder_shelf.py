@@ -1,0 +1,253 @@
+"""A small store in memory that plays the write path, and short ways to say a statement for tests of the ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from uuid import UUID
+
+from memory_app.domain.intervals import Cut, Interval, contains, overlaps
+from memory_app.domain.ladder import (
+    Candidate,
+    Decision,
+    Insert,
+    InsertClosed,
+    InsertLinked,
+    Merge,
+    Neighbour,
+    Reinforce,
+    Supersede,
+    Thresholds,
+    Trust,
+    decide,
+)
+from memory_app.domain.records import Memory, Statement
+from memory_app.domain.relations import relation_of
+from memory_app.domain.text import canonical_key, slug
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+THRESHOLDS = Thresholds()
+Similarity = Callable[[str, str], float]
+
+
+def day(number: int) -> datetime:
+    return datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
+
+
+def said(
+    text: str,
+    fact: tuple[str, str, str] | None = None,
+    *,
+    at: int = 0,
+    until: int | None = None,
+    trust: Trust = Trust.USER,
+    session: str | None = None,
+    kind: str = "fact",
+    source: str | None = None,
+    importance: int = 5,
+) -> Candidate:
+    subject, relation, obj = fact or (None, None, None)
+    row = relation_of(relation) if relation else None
+    return Candidate(
+        statement=Statement(kind, text, subject=subject, relation=relation, object=obj, source=source),
+        canonical_key=canonical_key(text),
+        valid_from=day(at),
+        now=NOW,
+        importance=importance,
+        valid_until=None if until is None else day(until),
+        subject_key=slug(subject) if subject else None,
+        relation=row.name if row else None,
+        object_key=slug(obj) if obj else None,
+        single_valued=bool(row and row.single_valued),
+        opposes=row.opposes if row else (),
+        session=session,
+        trust=trust,
+    )
+
+
+def stored(
+    candidate: Candidate, number: int, *, similarity: float = 0.0, cohesion: float | None = None
+) -> Neighbour:
+    """The candidate as the row that was inserted for it."""
+    statement = candidate.statement
+    memory = Memory(
+        id=UUID(int=number),
+        kind=statement.kind,
+        text=statement.text,
+        created_at=day(0) + timedelta(seconds=number),
+        valid_from=candidate.valid_from,
+        valid_until=candidate.valid_until,
+        subject=statement.subject,
+        relation=candidate.relation,
+        object=statement.object,
+        importance=candidate.importance,
+        confidence=statement.confidence,
+        session=candidate.session,
+    )
+    return Neighbour(
+        memory,
+        candidate.canonical_key,
+        similarity=similarity,
+        cohesion=cohesion,
+        subject_key=candidate.subject_key,
+        object_key=candidate.object_key,
+        single_valued=candidate.single_valued,
+        sources=(statement.source,) if statement.source else (),
+        trust=candidate.trust,
+    )
+
+
+def judged(
+    candidate: Candidate, *neighbours: Neighbour, alike: float = 0.0, deduplicate: bool = True
+) -> Decision:
+    """The decision when every two neighbours have the cosine ``alike``."""
+    pairs = {frozenset({a.memory.id, b.memory.id}): alike for a, b in combinations(neighbours, 2)}
+    return decide(candidate, neighbours, thresholds=THRESHOLDS, pairs=pairs, deduplicate=deduplicate)
+
+
+@dataclass
+class Shelf:
+    """Does what is decided, as the store would, and checks what the store's constraints would refuse."""
+
+    similarity: Similarity = lambda one, other: 1.0 if one == other else 0.0
+    rows: dict[UUID, Neighbour] = field(default_factory=dict)
+    origins: dict[UUID, tuple[str, ...]] = field(default_factory=dict)
+
+    def remember(self, candidate: Candidate, *, deduplicate: bool = True) -> Decision:
+        text = candidate.statement.text
+        neighbours = [
+            replace(
+                row,
+                similarity=self.similarity(text, row.memory.text),
+                cohesion=min(self.similarity(text, origin) for origin in self.origins[id]),
+            )
+            for id, row in self.rows.items()
+        ]
+        pairs = {
+            frozenset({a, b}): min(self.similarity(x, y) for x in self.origins[a] for y in self.origins[b])
+            for a, b in combinations(self.rows, 2)
+        }
+        decision = decide(candidate, neighbours, thresholds=THRESHOLDS, pairs=pairs, deduplicate=deduplicate)
+        self._apply(candidate, decision)
+        self._check_constraints()
+        return decision
+
+    def _apply(self, candidate: Candidate, decision: Decision) -> None:
+        whole = Interval(candidate.valid_from, candidate.valid_until)
+        match decision:
+            case Reinforce():
+                self._reinforce(decision)
+            case Supersede() | InsertClosed():
+                for cut in decision.cuts:
+                    self._cut(cut)
+                for interval in decision.holds:
+                    self._insert(candidate, interval)
+            case Merge():
+                self._merge(candidate, decision)
+            case InsertLinked():
+                self._insert(
+                    candidate, whole, single_valued=candidate.single_valued and not decision.contested
+                )
+            case Insert():
+                for interval in decision.holds or (whole,):
+                    self._insert(candidate, interval)
+
+    def _insert(self, candidate: Candidate, interval: Interval, *, single_valued: bool | None = None) -> None:
+        row = stored(
+            replace(candidate, valid_from=interval.start, valid_until=interval.until), len(self.rows) + 1
+        )
+        if single_valued is not None:
+            row = replace(row, single_valued=single_valued)
+        self.rows[row.memory.id] = replace(row, confirmed_at=candidate.valid_from)
+        self.origins[row.memory.id] = (candidate.statement.text,)
+
+    def _reinforce(self, decision: Reinforce) -> None:
+        row = self.rows[decision.target]
+        memory = replace(
+            row.memory,
+            repeat_count=row.memory.repeat_count + 1,
+            valid_from=decision.valid_from or row.memory.valid_from,
+            valid_until=decision.valid_until or row.memory.valid_until,
+        )
+        confirmed_at = max(row.confirmed_at or row.memory.valid_from, decision.confirmed_at)
+        self.rows[decision.target] = replace(row, memory=memory, confirmed_at=confirmed_at)
+
+    def _cut(self, cut: Cut) -> None:
+        row = self.rows[cut.target]
+        self.rows[cut.target] = replace(row, memory=replace(row.memory, valid_until=cut.at))
+        for interval in cut.resumes:
+            id = UUID(int=len(self.rows) + 1)
+            memory = replace(row.memory, id=id, valid_from=interval.start, valid_until=interval.until)
+            self.rows[id] = replace(row, memory=memory)
+            self.origins[id] = self.origins[cut.target]
+
+    def _merge(self, candidate: Candidate, decision: Merge) -> None:
+        for id in decision.targets:
+            row = self.rows[id]
+            self.rows[id] = replace(row, memory=replace(row.memory, retired_at=NOW, retired_reason="merged"))
+        merged, id = decision.merged, UUID(int=len(self.rows) + 1)
+        memory = Memory(
+            id=id,
+            kind=merged.kind,
+            text=merged.text,
+            created_at=merged.created_at,
+            valid_from=merged.valid_from,
+            valid_until=merged.valid_until,
+            subject=merged.subject,
+            relation=merged.relation,
+            object=merged.object,
+            session=merged.session,
+            repeat_count=merged.repeat_count,
+        )
+        self.rows[id] = Neighbour(
+            memory,
+            canonical_key(merged.text),
+            subject_key=merged.subject_key,
+            object_key=merged.object_key,
+            single_valued=merged.single_valued,
+            sources=merged.sources,
+            confirmed_at=merged.confirmed_at,
+            trust=candidate.trust,
+        )
+        origins = (origin for target in decision.targets for origin in self.origins[target])
+        self.origins[id] = (candidate.statement.text, *origins)
+
+    def _check_constraints(self) -> None:
+        opened = [row for row in self.live if row.memory.valid_until is None]
+        keys = [(row.memory.session, row.memory.kind, row.canonical_key) for row in opened]
+        single = [
+            (row.memory.session, row.subject_key, row.memory.relation) for row in opened if row.single_valued
+        ]
+        assert len(keys) == len(set(keys)), "two current rows of one text"
+        assert len(single) == len(set(single)), "two current rows of one single-valued relation"
+        for one, other in combinations((row for row in self.live if row.single_valued), 2):
+            if (one.subject_key, one.memory.relation) == (other.subject_key, other.memory.relation):
+                assert not overlaps(held(one), held(other)), "two values at one time"
+
+    @property
+    def live(self) -> list[Neighbour]:
+        return [row for row in self.rows.values() if row.memory.retired_at is None]
+
+    @property
+    def current(self) -> list[str | None]:
+        return sorted(
+            (row.memory.object or row.memory.text) for row in self.live if row.memory.valid_until is None
+        )
+
+    def as_of(self, at: int) -> list[str | None]:
+        return [row.memory.object for row in self.live if contains(held(row), day(at))]
+
+
+def held(row: Neighbour) -> Interval:
+    return Interval(row.memory.valid_from, row.memory.valid_until)
+
+
+def lives_in(place: str, *, at: int, until: int | None = None, trust: Trust = Trust.USER) -> Candidate:
+    return said(f"Anna lives in {place}", ("Anna", "lives_in", place), at=at, until=until, trust=trust)
+
+
+def rich(number: int, **changes: object) -> Neighbour:
+    row = stored(said("Anna likes olives"), number)
+    return replace(row, memory=replace(row.memory, **changes))  # type: ignore[arg-type]
