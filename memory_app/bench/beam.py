@@ -1,0 +1,80 @@
+"""BEAM: long chats of a user with an assistant. A folder of ``N-chat.json`` and ``N-probing_questions.json``.
+
+A batch is a session and has the date of its anchor. Questions without source messages (what was never said) are left
+out. The generator's mark at the end of some messages (``->-> 3,12``) is no part of what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory_app.bench.conversation import Conversation, Question, Said, Stretch, read_json
+from memory_app.domain.records import Role
+from memory_app.errors import InvalidInput
+
+TIME_FORMAT = "%B-%d-%Y"
+START_OF_DAY = timedelta(hours=9)
+
+TURN_PACE = timedelta(minutes=1)
+"""Only batches are dated; messages follow each other at this pace, so that their order can be told by time."""
+
+_CHAT = "-chat.json"
+_MARK = re.compile(r"\s*->->\s*[\d,\s]*$")
+
+
+def load(folder: Path) -> tuple[Conversation, ...]:
+    """All chats of a folder, in the order of their numbers. `InvalidInput` when there is none, or it is not BEAM."""
+    names = [path.name.removesuffix(_CHAT) for path in folder.glob(f"*{_CHAT}")]
+    if not names:
+        raise InvalidInput(f"{folder}: no N{_CHAT} in this folder", field="path")
+    try:
+        return tuple(_conversation(folder, name) for name in sorted(names, key=lambda n: (len(n), n)))
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InvalidInput(f"{folder}: not BEAM ({type(error).__name__}: {error})", field="path") from error
+
+
+def _conversation(folder: Path, name: str) -> Conversation:
+    sessions = tuple(_session(batch) for batch in read_json(folder / f"{name}{_CHAT}"))
+    known = frozenset(said.id for session in sessions for said in session.turns)
+    asked = read_json(folder / f"{name}-probing_questions.json")
+    questions = tuple(
+        Question(question["question"], category, evidence)
+        for category, group in asked.items()
+        for question in group
+        if (evidence := frozenset(_ids(question.get("source_chat_ids"))) & known)
+    )
+    return Conversation(f"beam-{name}", sessions, questions)
+
+
+def _session(batch: Mapping[str, Any]) -> Stretch:
+    messages = [message for group in batch["turns"] for message in group]
+    anchor = batch.get("time_anchor") or messages[0]["time_anchor"]
+    began = datetime.strptime(anchor, TIME_FORMAT).replace(tzinfo=UTC) + START_OF_DAY
+    return Stretch(
+        f"batch_{batch['batch_number']}",
+        tuple(
+            Said(
+                str(message["id"]),
+                Role(message["role"]),
+                None,
+                _MARK.sub("", message["content"]),
+                began + place * TURN_PACE,
+            )
+            for place, message in enumerate(messages)
+        ),
+    )
+
+
+def _ids(sources: Any) -> Iterator[str]:
+    """Message ids, however deep they are nested in lists and named groups."""
+    if isinstance(sources, Mapping):
+        sources = list(sources.values())
+    if isinstance(sources, list):
+        for inner in sources:
+            yield from _ids(inner)
+    elif sources is not None:
+        yield str(sources)

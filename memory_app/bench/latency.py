@@ -1,0 +1,124 @@
+"""Latency with a full store: a scope of so many memories among many times as many of other users.
+
+The rows are written in bulk, past the ladder, which would need hours; what is timed is the product's own path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement
+from memory_app.bench.figures import time_figures
+from memory_app.bench.prose import messages, statements
+from memory_app.bench.stage import Say, owner_engine
+from memory_app.domain.policy import Policy
+from memory_app.domain.records import Origin
+from memory_app.domain.scoring import PRESETS
+from memory_app.services import index
+from memory_app.services.remember import Prepared, prepare
+from memory_app.store import bulk, db, memories, names
+from memory_app.store import terms as term_store
+from memory_app.store.memories import NewMemory
+
+AGENT, USER, SESSION = "assistant", "me", "chat"
+SCOPE = Scope(AGENT, USER, SESSION)
+
+BATCH = 500
+TURNS_SHARE = 10
+"""One turn for so many memories: only the last weeks' turns are searched."""
+
+WARM_UP_CALLS = 5
+
+
+def measure(
+    memory: MemoryApp, *, memories: int, other_users: int, calls: int, say: Say
+) -> Mapping[str, dict[str, Any]]:
+    """Times of each call in milliseconds, after the rows were written."""
+    turns = max(memories // TURNS_SHARE, 100)
+    say(f"writing {memories} memories and {turns} turns")
+    scope_id = _fill(memory, memories)
+    _converse(memory, turns)
+    say(f"copying them to {other_users} other users")
+    written = _fill_others(memory, scope_id, other_users)
+    say(f"timing {calls} calls of each kind")
+    times = {name: asdict(time_figures(_timed(call, calls))) for name, call in _calls(memory).items()}
+    rows = {"memories": memories, "turns": turns, "rows_of_others": written}
+    return {"rows": rows, "times": dict(times)}
+
+
+def _fill(memory: MemoryApp, count: int) -> int:
+    """The scope's id, with ``count`` memories in it."""
+    with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        scope_id = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, USER)).id
+    said = statements(count, seed=1)
+    while batch := list(islice(said, BATCH)):
+        prepared = prepare(memory.runtime, [Statement("fact", text) for text in batch], policy=Policy())
+        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            for item in prepared:
+                memories.insert(connection, memory.tenant_id, scope_id, _row(memory, item))
+            term_store.add(connection, memory.tenant_id, [(scope_id, item.keywords) for item in prepared])
+    return scope_id
+
+
+def _row(memory: MemoryApp, prepared: Prepared) -> NewMemory:
+    return NewMemory(
+        kind="fact",
+        text=prepared.statement.text,
+        canonical_key=prepared.key,
+        valid_from=datetime.now(UTC),
+        importance=prepared.importance,
+        confidence=0.8,
+        origin=Origin.DECLARED,
+        embedding=prepared.vector,
+        embedding_model=memory.runtime.embedder.model,
+        keywords=prepared.keywords,
+    )
+
+
+def _converse(memory: MemoryApp, count: int) -> None:
+    said = messages(count, seed=2)
+    while batch := list(islice(said, BATCH)):
+        memory.record_all(SCOPE, [NewTurn(Role.USER, text) for text in batch])
+    index.index_turns(memory.runtime, most_batches=count)
+
+
+def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
+    written = 0
+    for place in range(users):
+        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            other = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, f"other-{place}"))
+            written += bulk.copy_memories(connection, scope_id, [other.id])
+    with owner_engine(memory.runtime.settings) as owner, db.transaction(owner, None) as connection:
+        bulk.analyze(connection)
+    return written
+
+
+def _calls(memory: MemoryApp) -> Mapping[str, Callable[[str], object]]:
+    """What is timed: each takes a message that was never seen before."""
+
+    def recall_with(preset: str) -> Callable[[str], object]:
+        return lambda said: memory.recall(SCOPE, said, preset=preset)
+
+    return {
+        "accept": lambda said: memory.record(SCOPE, said),
+        **{f"recall {preset}": recall_with(preset) for preset in PRESETS},
+        "context": lambda said: memory.context(SCOPE, said),
+    }
+
+
+def _timed(call: Callable[[str], object], count: int) -> list[float]:
+    said: Iterator[str] = messages(count + WARM_UP_CALLS, seed=3)
+    for text in islice(said, WARM_UP_CALLS):
+        call(text)
+    return [_seconds(call, text) for text in said]
+
+
+def _seconds(call: Callable[[str], object], text: str) -> float:
+    began = time.perf_counter()
+    call(text)
+    return time.perf_counter() - began

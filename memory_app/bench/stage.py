@@ -1,0 +1,50 @@
+"""Where a measurement runs: servers of its own in a temporary folder, or in one that is named; one tenant."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from memory_app import MemoryApp, embedded
+from memory_app.settings import Settings
+from memory_app.stack.folder import temporary_folder
+from memory_app.stack.run import embedded_settings
+from memory_app.stack.tenant import ensure_key
+from memory_app.store import db, migrate
+
+TENANT = "default"
+
+Say = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def prepared(data: Path | None, *, say: Say, **sections: dict[str, object]) -> Iterator[MemoryApp]:
+    """The product on migrated, durable servers; ``sections`` are settings on top of the environment's."""
+    with temporary_folder(data) as folder, embedded.running(folder, on_progress=say) as servers:
+        settings = embedded_settings(servers, **sections)
+        migrate.upgrade(servers.owner_url, servers.app_url)
+        ensure_key(settings, folder / "api-key", tenant=TENANT)
+        with MemoryApp.connect(settings, tenant=TENANT) as memory:
+            yield memory
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    return {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}
+
+
+@contextlib.contextmanager
+def owner_engine(settings: Settings) -> Iterator[Engine]:
+    """The database as its owner, for what is measured beside the product."""
+    assert settings.database.owner_url is not None
+    engine = db.connect(settings.database.owner_url.get_secret_value(), pool_size=1, pool_overflow=0)
+    try:
+        yield engine
+    finally:
+        engine.dispose()

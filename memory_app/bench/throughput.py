@@ -1,0 +1,175 @@
+"""Throughput with real processes: turns go in as fast as they are taken, workers index and extract them meanwhile.
+
+Accepting is measured one call at a time beside the barest committed write, then with several callers, in this process
+and over HTTP. The clock of "indexed" and "extracted" runs until the very last turn is through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from memory_app import MemoryApp, Scope
+from memory_app.bench.figures import time_figures
+from memory_app.bench.prose import messages
+from memory_app.bench.stage import TENANT, Say, owner_engine
+from memory_app.errors import Misconfigured
+from memory_app.stack import Options, Stack, running
+from memory_app.stack.api import calling, user_path
+from memory_app.stack.parts import API, BEAT, FINDER, WORKER
+from memory_app.store import bulk, db, inspection
+from memory_app.store.inspection import Amounts
+
+AGENT = "assistant"
+
+ALONE_CALLS = 300
+"""Calls of one caller, each beside a bare write."""
+
+HTTP_SHARE = 4
+"""One turn over HTTP for so many in process."""
+
+POLL_SECONDS = 0.2
+STALLED_SECONDS = 120.0
+
+Accept = Callable[[str, str], object]
+"""Takes a session and a message."""
+
+
+def measure(
+    folder: Path, *, turns: int, sessions: int, clients: int, say: Say
+) -> Mapping[str, dict[str, Any]]:
+    """Rates per second, times of calls in milliseconds, and the raw numbers behind them."""
+    options = Options(folder, parts=(API, BEAT, FINDER, WORKER))
+    with running(options, say=say) as stack, MemoryApp.connect(stack.settings, tenant=TENANT) as memory:
+        say("one caller, beside a bare write")
+        alone, bare = _alone(memory)
+        _wait_until_through(memory, stack)
+        say(f"{clients} callers in this process, {turns} turns in {sessions} sessions")
+        inside = _load(memory, stack, _in_process(memory), turns=turns, sessions=sessions, clients=clients)
+        say(f"{clients} callers over HTTP, {turns // HTTP_SHARE} turns")
+        with _over_http(stack, clients) as accept:
+            outside = _load(
+                memory, stack, accept, turns=turns // HTTP_SHARE, sessions=sessions, clients=clients
+            )
+        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            lags = {stage: asdict(lag) for stage, lag in inspection.lags(connection).items()}
+    return {
+        "rates": {
+            "accepted/s in process": inside["accepted_per_second"],
+            "accepted/s over HTTP": outside["accepted_per_second"],
+            "indexed/s": inside["indexed_per_second"],
+            "extracted/s": inside["extracted_per_second"],
+            "seconds from the last acceptance to the last extraction": inside["lag_seconds"],
+        },
+        "times": {
+            "bare committed INSERT, one caller": asdict(time_figures(bare)),
+            "accept, one caller": asdict(time_figures(alone)),
+            f"accept, {clients} callers": inside.pop("times"),
+            f"accept over HTTP, {clients} callers": outside.pop("times"),
+        },
+        "raw": {
+            "turns": turns,
+            "sessions": sessions,
+            "clients": clients,
+            "in_process": inside,
+            "http": outside,
+        },
+        "lags": lags,
+    }
+
+
+def _alone(memory: MemoryApp) -> tuple[list[float], list[float]]:
+    """Seconds of accepting, and of one committed row in a table without anything, by turns."""
+    with owner_engine(memory.runtime.settings) as owner, db.transaction(owner, None) as connection:
+        bulk.make_bare_table(connection)
+    accepting, bare = [], []
+    scope = Scope(AGENT, "alone", "chat")
+    for said in messages(ALONE_CALLS, seed=1):
+        began = time.perf_counter()
+        memory.record(scope, said)
+        between = time.perf_counter()
+        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            bulk.insert_bare(connection, said)
+        accepting.append(between - began)
+        bare.append(time.perf_counter() - between)
+    return accepting, bare
+
+
+def _in_process(memory: MemoryApp) -> Accept:
+    return lambda session, said: memory.record(Scope(AGENT, f"user-{session}", session), said)
+
+
+@contextlib.contextmanager
+def _over_http(stack: Stack, clients: int) -> Iterator[Accept]:
+    """Callers with a kept connection each; a thread takes one that is free."""
+    with contextlib.ExitStack() as open_ones:
+        free = [open_ones.enter_context(calling(stack.addresses.api, stack.key)) for _ in range(clients)]
+
+        def accept(session: str, said: str) -> object:
+            api = free.pop()
+            try:
+                path = f"{user_path(AGENT, f'web-{session}')}/sessions/{session}/turns"
+                return api.call("POST", path, {"role": "user", "content": said})
+            finally:
+                free.append(api)
+
+        yield accept
+
+
+def _load(
+    memory: MemoryApp, stack: Stack, accept: Accept, *, turns: int, sessions: int, clients: int
+) -> dict[str, Any]:
+    """Send all turns, wait until the last is extracted; rates and times of this load alone."""
+    before = _amounts(memory)
+    work = [(f"session-{place % sessions}", said) for place, said in enumerate(messages(turns, seed=2))]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        seconds = list(pool.map(lambda item: _seconds(accept, *item), work))
+    accepted = time.perf_counter() - began
+    indexed, extracted = _wait_until_through(memory, stack, began)
+    after = _amounts(memory)
+    return {
+        "accepted_per_second": round(turns / accepted, 1),
+        "indexed_per_second": round(turns / indexed, 1),
+        "extracted_per_second": round(turns / extracted, 1),
+        "lag_seconds": round(max(extracted - accepted, 0.0), 2),
+        "seconds": {"accepted": accepted, "indexed": indexed, "extracted": extracted},
+        "turns_before": before.turns,
+        "turns_after": after.turns,
+        "memories": sum(after.memories.values()) - sum(before.memories.values()),
+        "times": asdict(time_figures(seconds)),
+    }
+
+
+def _seconds(accept: Accept, session: str, said: str) -> float:
+    began = time.perf_counter()
+    accept(session, said)
+    return time.perf_counter() - began
+
+
+def _wait_until_through(memory: MemoryApp, stack: Stack, began: float = 0.0) -> tuple[float, float]:
+    """Seconds since ``began`` at which nothing was unindexed, and nothing unextracted, any more."""
+    indexed: float | None = None
+    seen: tuple[Sequence[tuple[str, int]], float] = ((), time.monotonic())
+    while True:
+        counts = _amounts(memory).turns
+        if indexed is None and not counts.get("accepted"):
+            indexed = time.perf_counter() - began
+        if indexed is not None and not counts.get("indexed") and not counts.get("accepted"):
+            return indexed, time.perf_counter() - began
+        now = sorted(counts.items())
+        seen = seen if now == seen[0] else (now, time.monotonic())
+        if time.monotonic() - seen[1] > STALLED_SECONDS:
+            raise Misconfigured(f"nothing moves any more ({dict(now)}); see {stack.folder.logs}")
+        stack.tend()
+        time.sleep(POLL_SECONDS)
+
+
+def _amounts(memory: MemoryApp) -> Amounts:
+    with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        return inspection.amounts(connection)

@@ -1,0 +1,134 @@
+"""``bench retrieval``, ``latency``, ``throughput``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memory_app.bench import beam, locomo, stage
+from memory_app.bench import latency as latency_bench
+from memory_app.bench import retrieval as retrieval_bench
+from memory_app.bench import throughput as throughput_bench
+from memory_app.bench.conversation import Conversation
+from memory_app.cli.output import as_json, out, say, write_table
+from memory_app.domain.scoring import PRESETS
+from memory_app.errors import InvalidInput
+from memory_app.stack.folder import temporary_folder
+
+app = typer.Typer(help="Measure retrieval, latency and throughput.", no_args_is_help=True)
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="File for all figures.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", help="Keep the servers here. Default: a temporary folder.", show_default=False),
+]
+
+
+class Format(StrEnum):
+    """How the conversations are written down."""
+
+    LOCOMO = "locomo"
+    BEAM = "beam"
+
+
+LOADERS = {Format.LOCOMO: locomo.load, Format.BEAM: beam.load}
+
+
+@app.command()
+def retrieval(
+    path: Annotated[Path, typer.Argument(help="File (locomo) or folder (beam) of labelled conversations.")],
+    format: Annotated[Format, typer.Option(help="How they are written down.")] = Format.LOCOMO,
+    conversations: Annotated[str | None, typer.Option(help="Only these, by place from 0: 0,1")] = None,
+    embedder: Annotated[str | None, typer.Option(help="wordllama or hash; else as the settings say.")] = None,
+    preset: Annotated[str, typer.Option(help="Scoring preset.")] = "balanced",
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """How often the turns that hold the answer are found, beside keyword and vector search alone."""
+    if preset not in PRESETS:
+        raise InvalidInput(f"--preset: one of {', '.join(PRESETS)}")
+    chosen = _chosen(LOADERS[format](path), conversations)
+    # Labelled conversations are old; all of them must be searched.
+    sections: dict[str, dict[str, object]] = {"index": {"daily_log_days": 36_500}}
+    if embedder is not None:
+        sections["embedding"] = {"provider": embedder}
+    with stage.prepared(data, say=say, **sections) as memory:
+        figures = retrieval_bench.measure(memory, chosen, preset=preset, say=say)
+    figures = {"format": format.value, "machine": stage.machine(), **figures}
+    _write(json_file, figures)
+    _show_retrieval(figures)
+
+
+@app.command()
+def latency(
+    memories: Annotated[int, typer.Option(min=1, help="Rows in the scope that is asked.")] = 10_000,
+    other_users: Annotated[int, typer.Option(min=0, help="Times as many rows of others.")] = 10,
+    calls: Annotated[int, typer.Option(min=1, help="Calls of each kind that are timed.")] = 200,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """Times of accept, recall with each preset, and context."""
+    with stage.prepared(data, say=say) as memory:
+        figures = latency_bench.measure(
+            memory, memories=memories, other_users=other_users, calls=calls, say=say
+        )
+    figures = {"machine": stage.machine(), **figures}
+    _write(json_file, figures)
+    _show_times("milliseconds", figures["times"])
+
+
+@app.command()
+def throughput(
+    turns: Annotated[int, typer.Option(min=1, help="Turns to record.")] = 10_000,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions they are spread over.")] = 100,
+    clients: Annotated[int, typer.Option(min=1, help="Callers at the same time.")] = 4,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """Turns accepted, indexed and extracted per second, with real worker processes."""
+    with temporary_folder(data) as folder:
+        figures = throughput_bench.measure(folder, turns=turns, sessions=sessions, clients=clients, say=say)
+    figures = {"machine": stage.machine(), **figures}
+    _write(json_file, figures)
+    _show_times("milliseconds", figures["times"])
+    rows = [(name, value) for name, value in figures["rates"].items()]
+    write_table("rates", ("what", "value"), rows)
+
+
+def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:
+    if places is None:
+        return found
+    try:
+        return [found[int(place)] for place in places.split(",")]
+    except (ValueError, IndexError) as error:
+        raise InvalidInput(f"--conversations: places from 0 to {len(found) - 1}, as in 0,1") from error
+
+
+def _write(file: Path | None, figures: Mapping[str, Any]) -> None:
+    if file is not None:
+        file.write_text(as_json(figures) + "\n", encoding="utf-8")
+        out.print(f"figures written to {file}", markup=False, highlight=False)
+
+
+def _show_retrieval(figures: Mapping[str, Any]) -> None:
+    columns = ("preset", "questions", "recall@5", "recall@10", "recall@20", "nDCG@10", "MRR")
+    title = f"{figures['turns']} turns, {figures['embedder']}"
+    write_table(
+        title, columns, [(name, *report["overall"].values()) for name, report in figures["presets"].items()]
+    )
+    report = figures["presets"][figures["preset"]]
+    apart = report["apart"]
+    rows = [
+        (f"{name}{' (apart)' if name in apart else ''}", *r.values())
+        for name, r in report["by_category"].items()
+    ]
+    write_table(f"{figures['preset']} by category", ("category", *columns[1:]), rows)
+
+
+def _show_times(title: str, times: Mapping[str, Mapping[str, Any]]) -> None:
+    columns = ("call", "count", "p50", "p95", "p99", "most")
+    write_table(title, columns, [(name, *of.values()) for name, of in times.items()])

@@ -1,0 +1,73 @@
+"""``keys create``, ``list``, ``revoke``: tenants and their API keys, as the database's owner."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from memory_app.cli.connect import Data, find_settings
+from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.http.server import owner_connection
+from memory_app.store import keys
+
+app = typer.Typer(help="API keys.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    tenant: Annotated[str, typer.Option(help="Whose key; the tenant is made when it is new.")] = "default",
+    rights: Annotated[
+        list[str] | None, typer.Option("--right", help="read, write or admin; may be given several times.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="What the key is for.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires; without, never.")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key. It is shown this once: only a digest is stored."""
+    with owner_connection(find_settings(data)) as connection:
+        number, key = keys.create(
+            connection,
+            tenant,
+            rights=tuple(rights or ("read", "write")),
+            label=label,
+            expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
+        )
+    if as_json:
+        write_json({"id": number, "tenant": tenant, "key": key})
+    else:
+        out.print(key, markup=False, highlight=False)
+
+
+@app.command("list")
+def list_keys(
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant's.")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """List keys, never the keys themselves."""
+    with owner_connection(find_settings(data)) as connection:
+        rows = keys.listed(connection, tenant)
+    if as_json:
+        write_json(rows)
+        return
+    columns = ("id", "tenant", "key", "rights", "label", "created", "expires", "revoked", "last used")
+    write_table(
+        "API keys",
+        columns,
+        [
+            (r.id, r.tenant, f"{r.prefix}…", ", ".join(r.rights), r.label, r.created_at, r.expires_at, r.revoked_at,
+             r.last_used_at)
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+@app.command()
+def revoke(key: Annotated[int, typer.Argument(help="Id, as listed.")], data: Data = None) -> None:
+    """End a key at once; processes that know it follow within seconds."""
+    with owner_connection(find_settings(data)) as connection:
+        keys.revoke(connection, key)
+    out.print(f"key {key} opens nothing any more", highlight=False)

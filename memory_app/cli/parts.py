@@ -1,0 +1,93 @@
+"""``serve``, ``worker``, ``beat``, ``finder``, ``flower``: one part each, for whoever runs them under a supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from threading import Event
+from typing import Annotated, NoReturn
+
+import structlog
+import typer
+
+from memory_app import queue, runtime
+from memory_app.errors import InvalidInput, Misconfigured
+from memory_app.http.server import serve as serve_http
+from memory_app.log import configure
+from memory_app.services import finder as finder_service
+from memory_app.settings import Settings
+from memory_app.stack import commands
+
+log = structlog.get_logger(__name__)
+
+app = typer.Typer()
+
+FLOWER_DEFAULTS = {"FLOWER_ADDRESS": "127.0.0.1", "FLOWER_READ_ONLY": "true"}
+
+
+@app.command()
+def serve() -> None:
+    """Serve the HTTP API."""
+    settings = _logging_settings()
+    serve_http(settings)
+
+
+@app.command()
+def worker(
+    queues: Annotated[
+        list[str],
+        typer.Option("--queue", help=f"One of {', '.join(queue.QUEUES)}; may be given several times."),
+    ],
+    concurrency: Annotated[int, typer.Option(min=1, help="Tasks at the same time.")] = 2,
+) -> None:
+    """Run a Celery worker of some queues."""
+    unknown = set(queues) - set(queue.QUEUES)
+    if unknown:
+        raise InvalidInput(f"--queue: unknown queue {sorted(unknown)[0]}; one of {', '.join(queue.QUEUES)}")
+    _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency))
+
+
+@app.command()
+def beat(
+    schedule: Annotated[Path, typer.Option(help="File in which Beat remembers its last runs.")] = Path(
+        "celerybeat-schedule"
+    ),
+) -> None:
+    """Run Celery Beat; any number may run."""
+    _become(commands.beat(schedule))
+
+
+@app.command()
+def finder() -> None:
+    """Look for due work every few seconds and send hints; any number may run."""
+    parts = runtime.build(_logging_settings())
+    told = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    log.info("finder_started", every_seconds=parts.settings.finder.every_seconds)
+    try:
+        finder_service.run(parts, should_stop=told.wait)
+    finally:
+        parts.close()
+
+
+@app.command()
+def flower() -> None:
+    """Run Flower, read-only and on loopback unless FLOWER_… says otherwise. It needs a login."""
+    if not os.environ.get("FLOWER_BASIC_AUTH"):
+        raise Misconfigured(
+            "FLOWER_BASIC_AUTH is not set; give a login as name:password, else everybody sees the work"
+        )
+    _become(commands.flower(), FLOWER_DEFAULTS)
+
+
+def _logging_settings() -> Settings:
+    settings = Settings()
+    configure(level=settings.log.level, form=settings.log.form)
+    return settings
+
+
+def _become(command: tuple[str, ...], defaults: dict[str, str] | None = None) -> NoReturn:
+    """Go on as this command, so that signals reach it directly."""
+    os.execve(command[0], command, {**(defaults or {}), **os.environ})

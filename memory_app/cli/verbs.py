@@ -1,0 +1,156 @@
+"""``record``, ``remember``, ``recall``, ``context``: the verbs, by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.domain.records import Role, Stage, Tier
+from memory_app.domain.scope import Scope
+from memory_app.domain.sections import as_json as window_as_json
+from memory_app.errors import InvalidInput, Permanent
+
+app = typer.Typer()
+
+Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
+User = Annotated[str, typer.Option("--user", help="The person remembered.")]
+Session = Annotated[str | None, typer.Option("--session", help="The conversation.")]
+
+
+@app.command()
+def record(
+    content: Annotated[str, typer.Argument(help="What was said.")],
+    agent: Agent = "assistant",
+    user: User = "me",
+    session: Annotated[str, typer.Option("--session", help="The conversation.")] = "cli",
+    role: Annotated[Role, typer.Option(help="Who said it.")] = Role.USER,
+    name: Annotated[str | None, typer.Option(help="The speaker's name.")] = None,
+    at: Annotated[str | None, typer.Option(help="When it was said, as 2026-01-31T09:00:00+01:00.")] = None,
+    wait: Annotated[float, typer.Option(min=0, max=30, help="Seconds to wait for what comes of it.")] = 0,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record one turn; workers turn it into memory."""
+    with connect(data, tenant) as memory:
+        accepted = memory.record(
+            Scope(agent, user, session), content, role=role, speaker=name, at=_instant(at, "--at")
+        )
+        ticket = memory.ticket(accepted.id, wait_seconds=wait)
+    if as_json:
+        write_json(ticket)
+    else:
+        told = f", {len(ticket.memory_ids)} memories" if ticket.stage is Stage.EXTRACTED else ""
+        why = f" ({ticket.reason})" if ticket.reason else ""
+        out.print(f"turn {ticket.id}: {ticket.stage}{told}{why}", markup=False, highlight=False)
+    if ticket.stage is Stage.FAILED:
+        raise Permanent(f"turn {ticket.id} failed: {ticket.reason}")
+
+
+@app.command()
+def remember(
+    text: Annotated[str, typer.Argument(help="The statement, in words that stand alone.")],
+    kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
+    importance: Annotated[int | None, typer.Option(help="1 to 10.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Never fades.")] = False,
+    deduplicate: Annotated[bool, typer.Option(help="Look for the same statement first.")] = True,
+    agent: Agent = "assistant",
+    user: User = "me",
+    session: Session = None,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store one statement."""
+    with connect(data, tenant) as memory:
+        done = memory.remember(
+            Scope(agent, user, session),
+            text,
+            kind=kind,
+            deduplicate=deduplicate,
+            importance=importance,
+            tags=tuple(tags or ()),
+            pinned=pinned,
+        )
+    if as_json:
+        write_json(done)
+    else:
+        out.print(" ".join([f"memory {done.id}: {done.outcome}", *done.notes]), markup=False, highlight=False)
+
+
+@app.command()
+def recall(
+    query: Annotated[
+        str | None, typer.Argument(help="What to look for; without it the strongest come.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most rows.")] = 10,
+    kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only memories of this kind.")] = None,
+    tiers: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Scoring preset.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="What was true then.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Every signal of every candidate.")] = False,
+    agent: Agent = "assistant",
+    user: User = "me",
+    session: Session = None,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is remembered."""
+    with connect(data, tenant) as memory:
+        found = memory.recall(
+            Scope(agent, user, session),
+            query,
+            limit=limit,
+            kinds=tuple(kinds) if kinds else None,
+            tiers=tuple(tiers) if tiers else None,
+            tags=tuple(tags) if tags else None,
+            preset=preset,
+            as_of=_instant(as_of, "--as-of"),
+            explain=explain or False,
+        )
+    if as_json:
+        write_json(found)
+        return
+    rows = [(f"{hit.score:.3f}", hit.tier, hit.kind, hit.at, hit.speaker, hit.text) for hit in found.memories]
+    write_table("recalled", ("score", "tier", "kind", "at", "speaker", "text"), rows)
+    if found.degraded:
+        out.print(f"left out: {', '.join(found.degraded)}", markup=False, highlight=False)
+
+
+@app.command()
+def context(
+    query: Annotated[str | None, typer.Argument(help="What the user just said.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most tokens.")] = None,
+    agent: Agent = "assistant",
+    user: User = "me",
+    session: Session = None,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """The context window for the next reply."""
+    with connect(data, tenant) as memory:
+        window = memory.context(Scope(agent, user, session), query, budget_tokens=budget)
+    if as_json:
+        write_json(window_as_json(window))
+    else:
+        out.print(window.text, markup=False, highlight=False)
+
+
+def _instant(given: str | None, option: str) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise InvalidInput(f"{option}: {given} is no time; write 2026-01-31T09:00:00+01:00") from error
+    if at.tzinfo is None:
+        raise InvalidInput(f"{option}: a time needs its zone, as in 2026-01-31T09:00:00+01:00")
+    return at

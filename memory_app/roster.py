@@ -1,0 +1,56 @@
+"""Which workers answer, and which queues they take from: asked over the broker, as Celery's remote control does.
+
+An answer says that a worker's main process is there and listens; whether work gets done is told by the age of what is
+due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+from celery import Celery
+from kombu.exceptions import KombuError
+
+from memory_app.errors import Transient
+from memory_app.queue import broker_settings
+
+log = structlog.get_logger(__name__)
+
+
+class RosterUnavailable(Transient):
+    """The broker did not carry the question."""
+
+    kind = "roster_unavailable"
+
+
+def consumers(
+    redis_url: str, *, prefix: str, timeout_seconds: float = 1.0, expected: int | None = None
+) -> Mapping[str, tuple[str, ...]]:
+    """Queues by worker name. Waits the whole time-out, unless ``expected`` workers answered before.
+
+    Raises `RosterUnavailable`.
+    """
+    app = Celery("memory_roster", set_as_current=False)
+    app.conf.update(broker_settings(redis_url, prefix))
+    app.conf.broker_transport_options |= {"socket_timeout": 3, "socket_connect_timeout": 2}
+    try:
+        replies = app.control.broadcast(
+            "active_queues", reply=True, timeout=timeout_seconds, limit=expected, connection=app.connection()
+        )
+    except (KombuError, OSError, TimeoutError) as error:
+        log.warning("roster_not_read", error=type(error).__name__)
+        raise RosterUnavailable(
+            f"Redis did not carry the question to the workers ({type(error).__name__})"
+        ) from error
+    finally:
+        app.close()
+    return {name: _queues(said) for reply in replies or () for name, said in reply.items()}
+
+
+def _queues(said: object) -> tuple[str, ...]:
+    if not isinstance(said, Iterable):
+        return ()
+    return tuple(
+        sorted(str(queue["name"]) for queue in said if isinstance(queue, Mapping) and "name" in queue)
+    )

@@ -1,0 +1,332 @@
+"""Doctor: looks at servers, settings and workers from outside, and says what is wrong and what to do about it.
+
+Each check stands alone, so that one broken part does not hide the others. Nothing is changed and no content is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from memory_app import queue, roster
+from memory_app.errors import MemoryAppError
+from memory_app.hot.client import connect as connect_hot
+from memory_app.models.embedders import make_embedder
+from memory_app.settings import Settings
+from memory_app.store import db, health, inspection, migrate
+from memory_app.store.inspection import Server
+
+POSTGRES_VERSION = 18
+VECTOR_VERSION = (0, 8)
+REDIS_VERSION = (7, 0)
+
+CLOCK_WARN_SECONDS = 1.0
+CLOCK_FAIL_SECONDS = 30.0
+"""Leases and due times follow the database's clock; far apart, logs and times of turns do not fit together."""
+
+DUE_WARN_SECONDS = 60.0
+DUE_FAIL_SECONDS = 300.0
+"""Finders and Beat look every few seconds: work that waits for longer means that they or the workers are gone."""
+
+ROSTER_SECONDS = 2.0
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at and found; ``to_do`` is empty when all is well."""
+
+    name: str
+    state: State
+    found: str
+    to_do: str = ""
+
+
+def diagnose(settings: Settings) -> tuple[Check, ...]:
+    """All checks, in the order of the pipe. Never raises for a part that is away; takes a few seconds."""
+    database = settings.database
+    engine = db.connect(database.url.get_secret_value(), pool_size=1, connect_timeout_seconds=3)
+    owner = (
+        None
+        if database.owner_url is None
+        else db.connect(database.owner_url.get_secret_value(), pool_size=1, connect_timeout_seconds=3)
+    )
+    try:
+        reachable, checks = _database(engine)
+        found = [*checks, *_redis(settings), *_workers(settings)]
+        tenants = _tenants(owner) if reachable else None
+        found.append(_embedder(settings, engine, tenants))
+        if reachable:
+            found += [*_due(engine), *_failed(engine, tenants)]
+        return tuple(found)
+    finally:
+        engine.dispose()
+        if owner is not None:
+            owner.dispose()
+
+
+def is_well(checks: Sequence[Check]) -> bool:
+    """Whether nothing fails; warnings do not count."""
+    return all(check.state is not State.FAIL for check in checks)
+
+
+# --- Postgres -----------------------------------------------------------------------------------------------
+
+
+def _database(engine: Engine) -> tuple[bool, list[Check]]:
+    asked = time.time()
+    try:
+        with db.transaction(engine, None) as connection:
+            server = inspection.server(connection)
+            revision = inspection.revision(connection)
+    except MemoryAppError as error:
+        to_do = "start Postgres, and check MEMORY_DATABASE__URL: address, role and password"
+        return False, [Check("postgres", State.FAIL, error.message, to_do)]
+    offset = server.now.timestamp() - (asked + time.time()) / 2
+    return revision is not None, [
+        _postgres(server),
+        _vector(server),
+        _schema(revision),
+        _role(server),
+        _isolation(server),
+        _durability(server),
+        _clock("postgres", offset),
+    ]
+
+
+def _postgres(server: Server) -> Check:
+    major, minor = divmod(server.version, 10_000)
+    if major < POSTGRES_VERSION:
+        return Check(
+            "postgres", State.FAIL, f"version {major}.{minor}", f"move to PostgreSQL {POSTGRES_VERSION}"
+        )
+    return Check("postgres", State.OK, f"version {major}.{minor}")
+
+
+def _vector(server: Server) -> Check:
+    wanted = ".".join(str(part) for part in VECTOR_VERSION)
+    if server.vector_installed is None:
+        if server.vector_available is None:
+            to_do = f"install pgvector {wanted} or newer on the database server, then run `memory migrate`"
+            return Check("pgvector", State.FAIL, "not available on this server", to_do)
+        return Check("pgvector", State.FAIL, "available, but not in this database", "run `memory migrate`")
+    if _version(server.vector_installed) < VECTOR_VERSION:
+        to_do = f"install pgvector {wanted} or newer, then `ALTER EXTENSION vector UPDATE`"
+        return Check("pgvector", State.FAIL, f"version {server.vector_installed}", to_do)
+    return Check("pgvector", State.OK, f"version {server.vector_installed}")
+
+
+def _schema(revision: str | None) -> Check:
+    newest = migrate.newest()
+    if revision is None:
+        return Check("schema", State.FAIL, "there is none", "run `memory migrate`")
+    if revision != newest:
+        return Check(
+            "schema", State.FAIL, f"revision {revision}; this code needs {newest}", "run `memory migrate`"
+        )
+    return Check("schema", State.OK, f"revision {revision}")
+
+
+def _role(server: Server) -> Check:
+    powers = {"a superuser": server.is_superuser, "bypasses row-level security": server.bypasses_rls}
+    powers |= {"owns tables": server.owned_tables > 0}
+    held = [power for power, has in powers.items() if has]
+    if held:
+        to_do = "let MEMORY_DATABASE__URL name the role memory_app, which `memory migrate` makes"
+        return Check(
+            "role", State.FAIL, f"{server.role}: {', '.join(held)}; tenants are not kept apart", to_do
+        )
+    return Check("role", State.OK, f"{server.role} owns nothing and bypasses nothing")
+
+
+def _isolation(server: Server) -> Check:
+    if server.open_tables:
+        to_do = "ENABLE and FORCE ROW LEVEL SECURITY on them, as the migrations do"
+        return Check("isolation", State.FAIL, f"open: {', '.join(server.open_tables)}", to_do)
+    return Check("isolation", State.OK, "row-level security holds on every table of tenants")
+
+
+def _durability(server: Server) -> Check:
+    if server.fsync != "on":
+        return Check(
+            "durability", State.WARN, "fsync is off: a power cut loses data", "only for trials; turn it on"
+        )
+    if server.synchronous_commit == "off":
+        to_do = "set synchronous_commit to on; an accepted turn must survive a crash"
+        return Check("durability", State.FAIL, "synchronous_commit is off", to_do)
+    return Check("durability", State.OK, f"synchronous_commit is {server.synchronous_commit}")
+
+
+# --- Redis --------------------------------------------------------------------------------------------------
+
+
+def _redis(settings: Settings) -> list[Check]:
+    hot = connect_hot(
+        settings.redis.url.get_secret_value(),
+        prefix=settings.redis.prefix,
+        timeout_seconds=3,
+        stream_turns=settings.hot.stream_turns,
+        stream_life=timedelta(days=settings.hot.stream_days),
+        context_life=timedelta(seconds=settings.context.cache_seconds),
+    )
+    try:
+        with hot.calling() as redis:
+            asked = time.time()
+            seconds, microseconds = redis.time()
+            offset = seconds + microseconds / 1e6 - (asked + time.time()) / 2
+            told: Mapping[str, Any] = redis.info()
+    except MemoryAppError as error:
+        to_do = "start Redis, and check MEMORY_REDIS__URL: address and password. Turns are accepted meanwhile"
+        return [Check("redis", State.FAIL, error.message, to_do)]
+    finally:
+        hot.close()
+    return [_redis_version(told), _eviction(told), _persistence(told), _clock("redis", offset)]
+
+
+def _redis_version(told: Mapping[str, Any]) -> Check:
+    own = told.get("valkey_version")
+    name, version = ("Valkey", str(own)) if own else ("Redis", str(told.get("redis_version", "0")))
+    if _version(version) < REDIS_VERSION:
+        return Check("redis", State.FAIL, f"{name} {version}", "move to Redis 7 or newer, or to Valkey")
+    return Check("redis", State.OK, f"{name} {version}")
+
+
+def _eviction(told: Mapping[str, Any]) -> Check:
+    policy = str(told.get("maxmemory_policy", "unknown"))
+    if policy != "noeviction":
+        to_do = (
+            "CONFIG SET maxmemory-policy noeviction, and in its configuration file; others drop queued hints"
+        )
+        return Check("eviction", State.FAIL, f"maxmemory-policy is {policy}", to_do)
+    return Check("eviction", State.OK, "maxmemory-policy is noeviction")
+
+
+def _persistence(told: Mapping[str, Any]) -> Check:
+    if int(told.get("aof_enabled", 0)):
+        return Check("persistence", State.OK, "append-only file")
+    to_do = "set appendonly yes; without it a restart forgets hints, which finders then send again"
+    return Check("persistence", State.WARN, "no append-only file", to_do)
+
+
+# --- clocks, workers, work ----------------------------------------------------------------------------------
+
+
+def _clock(of: str, offset: float) -> Check:
+    name, found = f"clock of {of}", f"{offset:+.3f} s from this machine's"
+    if abs(offset) < CLOCK_WARN_SECONDS:
+        return Check(name, State.OK, found)
+    state = State.FAIL if abs(offset) >= CLOCK_FAIL_SECONDS else State.WARN
+    return Check(name, state, found, "let every machine follow the same time server (NTP)")
+
+
+def _workers(settings: Settings) -> Iterator[Check]:
+    try:
+        found = roster.consumers(
+            settings.redis.url.get_secret_value(),
+            prefix=settings.redis.prefix,
+            timeout_seconds=ROSTER_SECONDS,
+        )
+    except MemoryAppError as error:
+        yield Check("workers", State.FAIL, error.message, "mend Redis first")
+        return
+    for name in queue.QUEUES:
+        takers = sum(name in queues for queues in found.values())
+        if takers:
+            yield Check(f"queue {name}", State.OK, f"{takers} {'worker' if takers == 1 else 'workers'}")
+        else:
+            to_do = f"start one: `memory worker --queue {name}`, or everything with `memory up`"
+            yield Check(f"queue {name}", State.FAIL, "no worker answers", to_do)
+
+
+def _due(engine: Engine) -> Iterator[Check]:
+    try:
+        with db.transaction(engine, None) as connection:
+            pipe = health.pipeline_state(connection)
+    except MemoryAppError as error:
+        yield Check("due work", State.FAIL, error.message, "mend Postgres first")
+        return
+    oldest = max(pipe.oldest_unindexed_seconds, pipe.oldest_due_seconds)
+    found = f"{pipe.unindexed} turns to index, {pipe.due_sessions} sessions to extract, oldest {oldest:.0f} s"
+    if oldest < DUE_WARN_SECONDS:
+        yield Check("due work", State.OK, found)
+    else:
+        to_do = "see that workers, Beat and `memory finder` run, and read their logs"
+        yield Check("due work", State.FAIL if oldest >= DUE_FAIL_SECONDS else State.WARN, found, to_do)
+
+
+# --- embedder, failed turns ---------------------------------------------------------------------------------
+
+_Tenants = tuple[tuple[int, str], ...]
+_Answer = TypeVar("_Answer")
+
+
+def _tenants(owner: Engine | None) -> _Tenants | None:
+    """All tenants, which only the owner sees; None without its connection."""
+    if owner is None:
+        return None
+    try:
+        with db.transaction(owner, None) as connection:
+            return inspection.tenants(connection)
+    except MemoryAppError:
+        return None
+
+
+def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
+    chosen = settings.embedding
+    try:
+        embedder = make_embedder(chosen.provider, dimensions=chosen.dimensions)
+        stored = () if tenants is None else _each(engine, tenants, inspection.stored_embeddings)
+    except MemoryAppError as error:
+        return Check(
+            "embedder", State.FAIL, error.message, "check MEMORY_EMBEDDING__PROVIDER and its dimensions"
+        )
+    other = sorted({f"{s.model} ({s.rows} rows)" for of in stored for s in of if s.model != embedder.model})
+    wrong = [
+        s for of in stored for s in of if s.model == embedder.model and s.dimensions != chosen.dimensions
+    ]
+    if wrong:
+        found = f"{embedder.model} gives {chosen.dimensions} dimensions, stored are {wrong[0].dimensions}"
+        return Check("embedder", State.FAIL, found, "set MEMORY_EMBEDDING__DIMENSIONS to what is stored")
+    if other:
+        to_do = "search leaves those rows out: set the embedder back, or embed them again"
+        return Check("embedder", State.FAIL, f"{embedder.model}; stored are also {', '.join(other)}", to_do)
+    told = "; stored vectors not compared (needs MEMORY_DATABASE__OWNER_URL)" if tenants is None else ""
+    return Check("embedder", State.OK, f"{embedder.model}, {chosen.dimensions} dimensions{told}")
+
+
+def _failed(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
+    if tenants is None:
+        return
+    try:
+        count = sum(_each(engine, tenants, inspection.failed_turns))
+    except MemoryAppError as error:
+        yield Check("failed turns", State.FAIL, error.message, "mend Postgres first")
+        return
+    if count:
+        to_do = "read why in GET /v1/failed, mend the cause, and replay or discard them"
+        yield Check("failed turns", State.WARN, f"{count} set aside", to_do)
+    else:
+        yield Check("failed turns", State.OK, "none")
+
+
+def _each(engine: Engine, tenants: _Tenants, ask: Callable[[Connection], _Answer]) -> list[_Answer]:
+    answers = []
+    for tenant_id, _ in tenants:
+        with db.transaction(engine, tenant_id) as connection:
+            answers.append(ask(connection))
+    return answers
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())

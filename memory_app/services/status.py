@@ -1,0 +1,65 @@
+"""Status: how much there is and how far the work has come, per tenant, for operators. Counts only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from memory_app import roster
+from memory_app.errors import Transient
+from memory_app.settings import Settings
+from memory_app.store import db, health, inspection, keys
+from memory_app.store.health import PipelineState
+from memory_app.store.inspection import Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """``workers`` maps a worker to its queues; None when Redis did not carry the question."""
+
+    pipeline: PipelineState
+    workers: Mapping[str, tuple[str, ...]] | None
+    tenants: Mapping[str, Amounts]
+
+
+def status(settings: Settings, *, tenant: str | None = None) -> Status:
+    """The whole system, or one tenant of it. Without the owner's connection only a named tenant can be counted.
+
+    Raises `StoreUnavailable` when the database is away.
+    """
+    engine = db.connect(settings.database.url.get_secret_value(), pool_size=1)
+    try:
+        with db.transaction(engine, None) as connection:
+            pipeline = health.pipeline_state(connection)
+        amounts = {}
+        for tenant_id, name in _tenants(settings, engine, tenant):
+            with db.transaction(engine, tenant_id) as connection:
+                amounts[name] = inspection.amounts(connection)
+    finally:
+        engine.dispose()
+    return Status(pipeline, _workers(settings), amounts)
+
+
+def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:
+    if tenant is not None:
+        with db.transaction(engine, None) as connection:
+            found = keys.find_tenant(connection, tenant)
+        return () if found is None else ((found, tenant),)
+    if settings.database.owner_url is None:
+        return ()
+    owner = db.connect(settings.database.owner_url.get_secret_value(), pool_size=1)
+    try:
+        with db.transaction(owner, None) as connection:
+            return inspection.tenants(connection)
+    finally:
+        owner.dispose()
+
+
+def _workers(settings: Settings) -> Mapping[str, tuple[str, ...]] | None:
+    redis = settings.redis
+    try:
+        return roster.consumers(redis.url.get_secret_value(), prefix=redis.prefix)
+    except Transient:
+        return None

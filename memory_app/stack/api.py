@@ -1,0 +1,58 @@
+"""A caller of the HTTP API on loopback: one connection kept open, JSON both ways. Not safe between threads."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from memory_app.errors import MemoryAppError, StoreUnavailable
+
+TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The API as one caller sees it, with the caller's key."""
+
+    connection: http.client.HTTPConnection
+    key: str = field(repr=False)
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The answer's JSON. `StoreUnavailable` when there is none; `MemoryAppError` with what a refusal says."""
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        try:
+            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self.connection.getresponse()
+            said = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.connection.close()
+            raise StoreUnavailable(f"the API does not answer ({type(error).__name__})") from error
+        if answer.status >= 400:
+            raise MemoryAppError(f"{method} {path}: {answer.status} {_reason(said)}")
+        return json.loads(said) if said else None
+
+
+@contextlib.contextmanager
+def calling(address: str, key: str) -> Iterator[Api]:
+    """A connection to the API at ``address``, such as ``http://127.0.0.1:8321``."""
+    where = urlsplit(address)
+    with contextlib.closing(
+        http.client.HTTPConnection(where.hostname or "", where.port, timeout=TIMEOUT_SECONDS)
+    ) as connection:
+        yield Api(connection, key)
+
+
+def user_path(agent: str, user: str) -> str:
+    """The part of an address that names whose memory it is about."""
+    return f"/v1/agents/{quote(agent, safe='')}/users/{quote(user, safe='')}"
+
+
+def _reason(said: bytes) -> str:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(said)["error"]["message"])
+    return said[:200].decode(errors="replace")

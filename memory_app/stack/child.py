@@ -1,0 +1,122 @@
+"""One part as a child process: started in a group of its own, started again when it dies, stopped politely.
+
+A child holds the lock of its part for as long as it or a child of its own lives, so that a part that outlived a killed
+supervisor is found and ended, whatever has become of its process id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from memory_app.embedded import lifetime, place
+from memory_app.errors import Misconfigured
+from memory_app.stack.folder import Folder, rotate
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 0.05
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+SETTLED_SECONDS = 60.0
+"""A child that lived this long died of something new: the back-off begins afresh."""
+KILL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is run. ``stop_signals`` are sent in order, each given so many seconds; then the group is killed."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    is_ready: Callable[[], bool]
+    stop_signals: tuple[tuple[signal.Signals, float], ...] = ((signal.SIGTERM, 10.0),)
+
+
+class Child:
+    """A part at work. Not safe between threads: one loop tends all children."""
+
+    def __init__(self, part: Part, folder: Folder) -> None:
+        self.part = part
+        self.log = folder.logs / f"{part.name}.log"
+        self.restarts = 0
+        self._lock = folder.locks / f"{part.name}.lock"
+        self._pid = folder.locks / f"{part.name}.pid"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._start_at = 0.0
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def start(self) -> None:
+        """Launch it; what an earlier supervisor left running is ended first."""
+        end_orphan(self._lock, self._pid)
+        with lifetime.claimed(self._lock) as descriptor:
+            if descriptor is None:
+                raise Misconfigured(f"{self.part.name} of an earlier start does not end; see {self.log}")
+            self._process = self._launch(descriptor)
+        place.write(self._pid, str(self._process.pid))
+        self._started_at = time.monotonic()
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def tend(self) -> None:
+        """Start it again if it died, after a pause that doubles from death to death."""
+        if self.is_alive():
+            return
+        now = time.monotonic()
+        if self._process is not None:
+            if now - self._started_at > SETTLED_SECONDS:
+                self._pause = FIRST_PAUSE_SECONDS
+            log.warning("part_died", part=self.part.name, status=self._process.returncode, wait=self._pause)
+            self._process = None
+            self._start_at, self._pause = now + self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+        elif now >= self._start_at:
+            self.restarts += 1
+            self.start()
+
+    def stop(self) -> None:
+        """Ask, insist, and leave nothing of its group behind."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for number, seconds in self.part.stop_signals:
+            if process.poll() is None:
+                process.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds)
+        end_orphan(self._lock, self._pid)
+        process.wait()
+
+    def _launch(self, lock: int) -> subprocess.Popen[bytes]:
+        rotate(self.log)
+        output = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            return subprocess.Popen(
+                self.part.command,
+                env=dict(self.part.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+
+def end_orphan(lock: Path, pid_file: Path) -> None:
+    """Kill the group that still holds the lock. While it is held, the group's number is nobody else's."""
+    deadline = time.monotonic() + KILL_SECONDS
+    while not lifetime.is_free(lock) and time.monotonic() < deadline:
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            os.killpg(int(place.read(pid_file) or ""), signal.SIGKILL)
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,44 @@
+"""The command line of each part. The same whether ``memory up`` runs it or a person does by hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+CELERY = (sys.executable, "-m", "celery", "--app", "workers.app", "--quiet")
+MEMORY = (sys.executable, "-m", "memory_app.cli")
+
+
+def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, ...]:
+    """A Celery worker of ``queues``. Without gossip and mingle: workers need not know of each other."""
+    return (
+        *CELERY,
+        "worker",
+        "--queues",
+        ",".join(queues),
+        "--hostname",
+        f"{name}@%h",
+        "--concurrency",
+        str(concurrency),
+        "--without-gossip",
+        "--without-mingle",
+    )
+
+
+def beat(schedule: Path) -> tuple[str, ...]:
+    """Celery Beat. ``schedule`` is the file in which it remembers its last runs."""
+    return (*CELERY, "beat", "--schedule", str(schedule), "--pidfile=")
+
+
+def flower() -> tuple[str, ...]:
+    """Flower; its settings, and above all its login, come from ``FLOWER_…`` in the environment."""
+    return (*CELERY, "flower")
+
+
+def finder() -> tuple[str, ...]:
+    return (*MEMORY, "finder")
+
+
+def serve() -> tuple[str, ...]:
+    return (*MEMORY, "serve")

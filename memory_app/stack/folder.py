@@ -1,0 +1,123 @@
+"""The data folder of a stack: what is in it, who runs it, and the addresses it answers at."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from memory_app import embedded
+from memory_app.embedded import lifetime, place
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the parts of a running stack are reached. ``pid`` is of the ``memory up`` that runs it."""
+
+    pid: int
+    api: str
+    flower: str
+    flower_login: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Paths inside the data folder. Everything with a secret in it is for the owner's eyes only."""
+
+    path: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def locks(self) -> Path:
+        """A lock and a process id for each part."""
+        return self.path / "parts"
+
+    @property
+    def schedule(self) -> Path:
+        """What Beat remembers of its last runs."""
+        return self.path / "beat-schedule"
+
+    @property
+    def key(self) -> Path:
+        """The API key that was made with the stack."""
+        return self.path / "api-key"
+
+    @property
+    def flower_password(self) -> Path:
+        return self.path / "flower-password"
+
+    @property
+    def addresses(self) -> Path:
+        return self.path / "addresses.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "up.lock"
+
+
+def open_folder(path: Path) -> Folder:
+    """The folder with its parts made, private to us (root's Postgres may pass). Raises `Misconfigured`."""
+    folder = Folder(place.prepare(path.expanduser().resolve()))
+    for inner in (folder.logs, folder.locks):
+        inner.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def temporary_folder(data: Path | None) -> Iterator[Path]:
+    """``data`` itself, or a folder that is gone afterwards with all servers in it."""
+    if data is not None:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="memory-", ignore_cleanup_errors=True) as parent:
+        Path(parent).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
+        folder = Path(parent) / "memory"
+        try:
+            yield folder
+        finally:
+            embedded.remove(folder)
+
+
+@contextlib.contextmanager
+def claimed(folder: Folder) -> Iterator[bool]:
+    """Hold the folder for this process; False when a ``memory up`` holds it already."""
+    with lifetime.claimed(folder.lock) as descriptor:
+        try:
+            yield descriptor is not None
+        finally:
+            if descriptor is not None:
+                folder.addresses.unlink(missing_ok=True)
+
+
+def write_addresses(folder: Folder, addresses: Addresses) -> None:
+    place.write(folder.addresses, json.dumps(asdict(addresses)))
+
+
+def read_addresses(path: Path) -> Addresses | None:
+    """Where the stack of this folder answers, if one runs and has come that far."""
+    folder = Folder(path.expanduser().resolve())
+    said = place.read(folder.addresses)
+    if not said or not folder.lock.exists() or lifetime.is_free(folder.lock):
+        return None
+    return Addresses(**json.loads(said))
+
+
+def secret(path: Path, *, make: str) -> str:
+    """The secret kept in the file; ``make`` is written when there is none yet."""
+    kept = place.read(path)
+    if kept:
+        return kept
+    place.write(path, make)
+    return make
+
+
+def rotate(log: Path, *, most_bytes: int = 10_000_000) -> None:
+    """Put a log that has grown aside, in place of the one put aside before."""
+    if log.exists() and log.stat().st_size > most_bytes:
+        log.replace(log.with_suffix(".log.1"))

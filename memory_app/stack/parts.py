@@ -1,0 +1,128 @@
+"""The parts of the product as child processes: command, environment, how to tell that one is ready, how to stop it.
+
+Listed in the order in which they are stopped: nothing new comes in first, workers finish last.
+"""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_app import queue, roster
+from memory_app.errors import Transient
+from memory_app.settings import Settings
+from memory_app.stack import commands, ports
+from memory_app.stack.child import Part
+
+API, BEAT, FINDER, FLOWER, WORKER = PARTS = ("api", "beat", "finder", "flower", "worker")
+
+WORKER_STOP = ((signal.SIGTERM, 25.0), (signal.SIGQUIT, 10.0))
+"""Warm: no new task, the running ones end. Then soft: they are interrupted; their rows stay due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the parts need to know. ``environment`` is what every part is started with."""
+
+    settings: Settings
+    api_port: int
+    flower_port: int
+    flower_login: str = field(repr=False)
+    schedule: Path
+    concurrency: int
+    environment: Mapping[str, str] = field(repr=False)
+
+
+def make_parts(plan: Plan) -> tuple[Part, ...]:
+    """All parts, in the order of stopping."""
+    environment = _environment(plan)
+    redis = plan.settings.redis
+    began = time.time()
+    return (
+        Part(
+            API,
+            commands.serve(),
+            _api_environment(plan, environment),
+            _answers(plan.api_port, "/health/ready"),
+        ),
+        Part(BEAT, commands.beat(plan.schedule), environment, lambda: _written_since(plan.schedule, began)),
+        Part(FINDER, commands.finder(), environment, lambda: True),
+        Part(
+            FLOWER,
+            commands.flower(),
+            _flower_environment(plan, environment),
+            _answers(plan.flower_port, "/healthcheck"),
+        ),
+        Part(
+            WORKER,
+            commands.worker(queue.QUEUES, name="memory", concurrency=plan.concurrency),
+            environment,
+            lambda: _is_consumed(redis.url.get_secret_value(), redis.prefix),
+            WORKER_STOP,
+        ),
+    )
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    """The application's own door to the servers; the owner's is not handed on."""
+    kept = {name: value for name, value in plan.environment.items() if name != "MEMORY_DATABASE__OWNER_URL"}
+    return kept | {
+        "MEMORY_DATABASE__URL": plan.settings.database.url.get_secret_value(),
+        "MEMORY_REDIS__URL": plan.settings.redis.url.get_secret_value(),
+        "MEMORY_DATA_FOLDER": str(plan.settings.data_folder),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _api_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+    """With the port, and with the owner's door where the API must look whether there is a key at all."""
+    http, owner_url = plan.settings.http, plan.settings.database.owner_url
+    own = {"MEMORY_HTTP__PORT": str(plan.api_port)}
+    if owner_url is not None and (http.allow_anonymous_tenant or http.host != ports.HOST):
+        own["MEMORY_DATABASE__OWNER_URL"] = owner_url.get_secret_value()
+    return {**environment, **own}
+
+
+def _flower_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+    """Loopback, with a login, and nothing can be changed through it."""
+    return {
+        **environment,
+        "FLOWER_ADDRESS": ports.HOST,
+        "FLOWER_PORT": str(plan.flower_port),
+        "FLOWER_BASIC_AUTH": plan.flower_login,
+        "FLOWER_READ_ONLY": "true",
+    }
+
+
+def _answers(port: int, path: str) -> Callable[[], bool]:
+    """Whether an HTTP server answers 200."""
+
+    def ask() -> bool:
+        with closing(http.client.HTTPConnection(ports.HOST, port, timeout=5)) as connection:
+            try:
+                connection.request("GET", path)
+                return connection.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                return False
+
+    return ask
+
+
+def _written_since(schedule: Path, began: float) -> bool:
+    """Whether Beat has opened its schedule, whose file may carry a suffix."""
+    written = [path.stat().st_mtime for path in schedule.parent.glob(f"{schedule.name}*")]
+    return any(at >= began - 1 for at in written)
+
+
+def _is_consumed(redis_url: str, prefix: str) -> bool:
+    """Whether a worker answers that takes from every queue."""
+    try:
+        found = roster.consumers(redis_url, prefix=prefix, timeout_seconds=0.5, expected=1)
+    except Transient:
+        return False
+    return any(set(queue.QUEUES) <= set(queues) for queues in found.values())

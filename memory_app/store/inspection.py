@@ -1,0 +1,153 @@
+"""What a database is like and how much is in it: for `doctor` and `status`. Reads only; no content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server and the role that asked. ``version`` is 180004 for 18.4; a vector version of None is not there."""
+
+    version: int
+    vector_installed: str | None
+    vector_available: str | None
+    role: str
+    is_superuser: bool
+    bypasses_rls: bool
+    owned_tables: int
+    open_tables: tuple[str, ...]
+    """Tables with tenants' rows on which row-level security is off, or does not hold for their owner."""
+    synchronous_commit: str
+    fsync: str
+    now: datetime
+
+
+_SERVER = text(
+    """
+    SELECT current_setting('server_version_num')::integer AS version,
+           (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_installed,
+           (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector_available,
+           r.rolname AS role, r.rolsuper AS is_superuser, r.rolbypassrls AS bypasses_rls,
+           (SELECT count(*) FROM pg_class c WHERE c.relowner = r.oid AND c.relnamespace = 'public'::regnamespace
+                AND c.relkind IN ('r', 'p')) AS owned_tables,
+           ARRAY(SELECT c.relname::text FROM pg_class c
+                 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
+                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+                   AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY 1) AS open_tables,
+           current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
+           clock_timestamp() AS now
+    FROM pg_roles r WHERE r.rolname = current_user
+    """
+)
+_HAS_REVISION = text("SELECT to_regclass('public.alembic_version') IS NOT NULL")
+_REVISION = text("SELECT version_num FROM alembic_version")
+_TENANTS = text("SELECT id, name FROM tenants ORDER BY id")
+_EMBEDDINGS = text(
+    """SELECT embedding_model AS model, vector_dims(embedding) AS dimensions, count(*) AS n FROM (
+        SELECT embedding_model, embedding FROM turns WHERE embedding IS NOT NULL
+        UNION ALL SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL AND retired_at IS NULL
+    ) stored GROUP BY 1, 2 ORDER BY 3 DESC"""
+)
+_STAGES = text(
+    """SELECT CASE WHEN failed_at IS NOT NULL THEN 'failed' WHEN indexed_at IS NULL THEN 'accepted'
+                   WHEN extracted_at IS NULL THEN 'indexed' ELSE 'extracted' END AS stage, count(*) AS n
+    FROM turns GROUP BY 1"""
+)
+_KINDS = text(
+    "SELECT kind, count(*) AS n FROM memories WHERE retired_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+)
+_SESSIONS = text("SELECT count(*) FROM sessions")
+_FAILED = text("SELECT count(*) FROM turns WHERE failed_at IS NOT NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEmbeddings:
+    """``rows`` vectors of one model and length."""
+
+    model: str
+    dimensions: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How much a tenant has: turns by stage, current memories by kind."""
+
+    sessions: int
+    turns: Mapping[str, int]
+    memories: Mapping[str, int]
+
+
+def server(connection: Connection) -> Server:
+    row = connection.execute(_SERVER).one()
+    return Server(
+        row.version,
+        row.vector_installed,
+        row.vector_available,
+        row.role,
+        row.is_superuser,
+        row.bypasses_rls,
+        row.owned_tables,
+        tuple(row.open_tables),
+        row.synchronous_commit,
+        row.fsync,
+        row.now,
+    )
+
+
+def revision(connection: Connection) -> str | None:
+    """The schema's revision; None for a database that was never migrated."""
+    if not connection.execute(_HAS_REVISION).scalar_one():
+        return None
+    return connection.execute(_REVISION).scalar_one_or_none()
+
+
+def tenants(connection: Connection) -> tuple[tuple[int, str], ...]:
+    """Ids and names of all tenants. Needs the owner's connection; others see none."""
+    return tuple((row.id, row.name) for row in connection.execute(_TENANTS))
+
+
+def stored_embeddings(connection: Connection) -> tuple[StoredEmbeddings, ...]:
+    """Which vectors there are of the transaction's tenant, most first."""
+    rows = connection.execute(_EMBEDDINGS)
+    return tuple(StoredEmbeddings(row.model, row.dimensions, row.n) for row in rows)
+
+
+def failed_turns(connection: Connection) -> int:
+    return int(connection.execute(_FAILED).scalar_one())
+
+
+def amounts(connection: Connection) -> Amounts:
+    """How much there is of the transaction's tenant."""
+    return Amounts(
+        sessions=int(connection.execute(_SESSIONS).scalar_one()),
+        turns={row.stage: row.n for row in connection.execute(_STAGES)},
+        memories={row.kind: row.n for row in connection.execute(_KINDS)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How long after acceptance a stage was reached, in seconds, over the turns that reached it."""
+
+    p50_seconds: float
+    p95_seconds: float
+    most_seconds: float
+
+
+_LAG = """SELECT coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY late), 0)::float8 AS p50,
+    coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY late), 0)::float8 AS p95,
+    coalesce(max(late), 0)::float8 AS most
+    FROM (SELECT extract(epoch FROM {stage}_at - accepted_at) AS late
+          FROM turns WHERE {stage}_at IS NOT NULL) reached"""
+_LAGS = {stage: text(_LAG.format(stage=stage)) for stage in ("indexed", "extracted")}
+
+
+def lags(connection: Connection) -> Mapping[str, Lag]:
+    """For ``indexed`` and ``extracted``: how long the transaction's tenant waited."""
+    return {stage: Lag(*connection.execute(query).one()) for stage, query in _LAGS.items()}
