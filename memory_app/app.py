@@ -64,7 +64,9 @@ class MemoryApp:
         """How far a turn has come; waits until it is extracted or failed, for ``wait_seconds`` at most."""
         return tickets.ticket(self.runtime, self.tenant_id, turn_id, wait_seconds=wait_seconds)
 
-    def remember(self, scope: Scope, text: str, *, kind: str = "fact", deduplicate: bool = True, **fields: Any) -> Remembered:
+    def remember(
+        self, scope: Scope, text: str, *, kind: str = "fact", deduplicate: bool = True, **fields: Any
+    ) -> Remembered:
         """Store one statement; further fields as in `Statement`."""
         statement = Statement(kind, text, **fields)
         return remember_service.remember(

@@ -25,12 +25,14 @@ RECORD_TURN: Final = "memory.record_turn"
 INDEX_TURNS: Final = "memory.index_turns"
 EXTRACT_SESSION: Final = "memory.extract_session"
 FIND_DUE: Final = "memory.find_due"
+INDEX_SCOPES: Final = "memory.index_scopes"
 
 ROUTES: Final[Mapping[str, str]] = {
     RECORD_TURN: INGEST,
     INDEX_TURNS: INGEST,
     EXTRACT_SESSION: MODEL,
     FIND_DUE: MAINTENANCE,
+    INDEX_SCOPES: MAINTENANCE,
 }
 """Every public task and its queue: a wire format."""
 

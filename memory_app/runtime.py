@@ -34,6 +34,8 @@ class Runtime:
 
     settings: Settings
     engine: Engine
+    owner: Engine | None
+    """The database as the owner of its tables, where the settings name one; opened only by maintenance."""
     hot: Hot
     embedder: Embedder
     sender: Sender
@@ -53,6 +55,8 @@ class Runtime:
         self.sender.close()
         self.hot.close()
         self.engine.dispose()
+        if self.owner is not None:
+            self.owner.dispose()
 
 
 def hint_name(task: str, **ids: Any) -> str:
@@ -75,6 +79,9 @@ def build(settings: Settings) -> Runtime:
             lock_timeout_ms=database.lock_timeout_ms,
             idle_transaction_timeout_ms=database.idle_transaction_timeout_ms,
         ),
+        owner=None
+        if database.owner_url is None
+        else db.connect(database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1),
         hot=connect_hot(
             settings.redis.url.get_secret_value(),
             prefix=settings.redis.prefix,

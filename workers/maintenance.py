@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import finder
+from memory_app.services import finder, scope_index
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -13,3 +13,9 @@ from workers.task import MemoryTask
 def find_due() -> None:
     """Send a hint for every piece of due work that nobody holds."""
     finder.find_due(runtime())
+
+
+@app.task(name=queue.INDEX_SCOPES, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def index_scopes() -> None:
+    """Build the search indexes of scopes that grew too big to scan."""
+    scope_index.index_big_scopes(runtime())

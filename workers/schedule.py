@@ -13,10 +13,11 @@ from typing import Any
 from celery.schedules import ParseException, crontab
 
 from memory_app.errors import Misconfigured
-from memory_app.queue import FIND_DUE, ROUTES
+from memory_app.queue import FIND_DUE, INDEX_SCOPES, ROUTES
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "find-due": {"task": FIND_DUE, "every_seconds": 5.0},
+    "index-scopes": {"task": INDEX_SCOPES, "every_seconds": 300.0},
 }
 """Used when no file is given."""
 

@@ -1,4 +1,4 @@
-"""Dead letters: turns that were set aside with a reason. They are listed, replayed or discarded; never lost silently."""
+"""Dead letters: turns set aside with a reason. They are listed, replayed or discarded; never lost silently."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from memory_app.errors import MemoryAppError, Permanent, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import remember
-from memory_app.store import names, turns
+from memory_app.store import names, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
@@ -119,6 +119,7 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         written = turns.index(connection, indexed, model=runtime.embedder.model)
         fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
         term_store.add(connection, tenant_id, fresh)
+        speakers.add(connection, tenant_id, [(scope_of[turn.id], turn.speaker) for turn in found])
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     for scope_id in new_scopes:
@@ -127,7 +128,7 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
 
 
 def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
-    """One agent's default memories must not hold up the turns of others; the scope is tried again with its next turn."""
+    """One agent's defaults must not hold up the turns of others; the scope is tried again with its next turn."""
     try:
         remember.seed(runtime, tenant_id, scope_id)
     except MemoryAppError as error:

@@ -7,7 +7,7 @@ score, the twins and the cut are pure. What cannot be had (the embedder is away)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -34,7 +34,7 @@ from memory_app.domain.scoring import (
 from memory_app.domain.text import canonical_key, clean, indexed_text, normalise, terms
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.runtime import Runtime
-from memory_app.store import entities, names, search, sessions, turns
+from memory_app.store import entities, names, search, sessions, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.entities import Entity
@@ -45,6 +45,12 @@ log = structlog.get_logger(__name__)
 
 UNINDEXED_TURNS = 50
 """Accepted turns looked through by their words while their index is still being made."""
+
+TWINS_CONSIDERED = 3
+"""Times the limit: candidates looked through for repeats before the cut."""
+
+RARE_SHARE = 0.08
+"""Share of a big scope's rows that its keyword index may hand over: enough for the best, and quick."""
 
 RECALLED_KINDS = tuple(kind.name for kind in KINDS.values() if kind.section is not None)
 """What recall looks through when the caller names no kinds: all that may stand in a context window."""
@@ -105,7 +111,6 @@ class Recalled:
 class _Candidate:
     hit: Hit
     signals: Signals
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,7 @@ class _Question:
     words: Mapping[str, int]
     vector: Sequence[float] | None
     keywords: dict[int, float]
+    rare_terms: tuple[int, ...]
     speakers: tuple[str, ...]
     mentioned: tuple[Entity, ...]
     session: str | None
@@ -205,7 +211,8 @@ def _question(
         words=words,
         vector=vector,
         keywords=query_weights(words, counts, total),
-        speakers=_named(asked.text, search.speakers(connection, row.visible)) if asked.text else (),
+        rare_terms=_rare(counts, total),
+        speakers=_named(asked.text, speakers.listed(connection, row.visible)) if asked.text else (),
         mentioned=_mentioned(asked.text, entities.listed(connection, row.visible, limit=500))
         if asked.text
         else (),
@@ -255,7 +262,21 @@ def _probe(runtime: Runtime, question: _Question) -> Probe:
         tags=asked.tags,
         min_importance=asked.min_importance or 1,
         as_of=asked.as_of,
+        indexed_scope=question.row.id if question.row.search_model == runtime.embedder.model else None,
+        rare_terms=question.rare_terms,
     )
+
+
+def _rare(counts: Mapping[int, int], total: int) -> tuple[int, ...]:
+    """The rarest words of the query, until together they may stand in `RARE_SHARE` of the rows; one at least."""
+    chosen: list[int] = []
+    rows = 0
+    for term, occurrences in sorted(counts.items(), key=lambda item: item[1]):
+        rows += occurrences
+        if chosen and rows > RARE_SHARE * total:
+            break
+        chosen.append(term)
+    return tuple(chosen)
 
 
 def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> _Candidate:
@@ -282,7 +303,7 @@ def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True)
         role=turn.role.value,
         indexed=indexed,
     )
-    return _Candidate(hit, signals, f"{turn.session}:{canonical_key(turn.text)}")
+    return _Candidate(hit, signals)
 
 
 def _of_memory(question: _Question, found: MemoryHit, frequency: float) -> _Candidate:
@@ -299,9 +320,7 @@ def _of_memory(question: _Question, found: MemoryHit, frequency: float) -> _Cand
         importance=memory.importance / 10,
         pinned=float(memory.pinned),
     )
-    return _Candidate(
-        _memory_hit(memory, relevance(signals, question.weights)), signals, found.stored.canonical_key
-    )
+    return _Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals)
 
 
 def _memory_hit(memory: Memory, score: float) -> Hit:
@@ -330,7 +349,7 @@ def _of_entity(question: _Question, entity: Entity) -> _Candidate:
         at=entity.last_seen,
         kind=entity.type,
     )
-    return _Candidate(hit, signals, entity.key)
+    return _Candidate(hit, signals)
 
 
 def _unindexed(connection: Connection, question: _Question) -> list[_Candidate]:
@@ -359,23 +378,36 @@ def _frequencies(connection: Connection, question: _Question, hits: Iterable[Mem
 def _ranked(question: _Question, candidates: Sequence[_Candidate]) -> Recalled:
     """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first."""
     ordered = sorted(candidates, key=_order)
-    repeats = twins([Ranked(place, candidate.key) for place, candidate in enumerate(ordered)])
+    if not question.asked.explain:
+        ordered = ordered[: TWINS_CONSIDERED * question.asked.limit + TWINS_CONSIDERED]
+    repeats = twins([Ranked(place, _sameness(candidate.hit)) for place, candidate in enumerate(ordered)])
     kept: list[Hit] = []
     cut: list[Hit] = []
     for place, candidate in enumerate(ordered):
-        if place in repeats:
-            cut.append(
-                _explained(
-                    question, candidate, f"says the same as {ordered[int(str(repeats[place]))].hit.id}"
-                )
-            )
-        elif len(kept) >= question.asked.limit:
-            cut.append(_explained(question, candidate, "below the limit"))
-        elif candidate.hit.score <= 0 and question.asked.text is not None and not candidate.signals.pinned:
-            cut.append(_explained(question, candidate, "nothing in common with the query"))
-        else:
-            kept.append(_explained(question, candidate, None))
+        reason = _reason_to_cut(question, candidate, ordered, repeats.get(place), len(kept))
+        (kept if reason is None else cut).append(_explained(question, candidate, reason))
     return Recalled(tuple(kept), question.degraded, tuple(cut) if question.asked.explain else ())
+
+
+def _reason_to_cut(
+    question: _Question,
+    candidate: _Candidate,
+    ordered: Sequence[_Candidate],
+    original: Hashable | None,
+    kept: int,
+) -> str | None:
+    if isinstance(original, int):
+        return f"says the same as {ordered[original].hit.id}"
+    if kept >= question.asked.limit:
+        return "below the limit"
+    if candidate.hit.score <= 0 and question.asked.text is not None and not candidate.signals.pinned:
+        return "nothing in common with the query"
+    return None
+
+
+def _sameness(hit: Hit) -> str:
+    """Equal for what need not be shown twice: the same words, of turns only within one session."""
+    return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{canonical_key(hit.text)}"
 
 
 def _order(candidate: _Candidate) -> tuple[float, float]:

@@ -92,7 +92,8 @@ _INSERT = text(
         tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, valid_from, valid_until, created_at, last_seen,
-        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords)
+        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
+        terms)
     VALUES (
         :tenant, :scope, :session_id, :run_id, :kind, :subtype, :text, :canonical_key, :subject, :relation, :object,
         :subject_key, :object_key, :single_valued, :importance, :confidence, :pinned, :origin, :sources,
@@ -100,7 +101,7 @@ _INSERT = text(
         :valid_until, coalesce(CAST(:created_at AS timestamptz), now()),
         coalesce(CAST(:last_seen AS timestamptz), now()), :last_recalled,
         coalesce(CAST(:confirmed_at AS timestamptz), :valid_from), :repeat_count, :recall_count, :feedback_score,
-        CAST(:embedding AS halfvec), :embedding_model, CAST(:keywords AS sparsevec))
+        CAST(:embedding AS halfvec), :embedding_model, CAST(:keywords AS sparsevec), :terms)
     RETURNING id
     """
 )
@@ -174,11 +175,13 @@ _RESUME = text(
         tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, valid_from, valid_until, last_seen, last_recalled, confirmed_at,
-        repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords)
+        repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
+        terms)
     SELECT tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, :valid_from, CAST(:valid_until AS timestamptz), last_seen,
-        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords
+        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
+        terms
     FROM memories WHERE scope_id = :scope AND id = :id
     RETURNING id
     """
@@ -246,7 +249,7 @@ _COUNTS = text(
     f"SELECT m.kind, count(*) AS n FROM memories m WHERE m.scope_id = ANY(:scopes) AND {CURRENT} GROUP BY m.kind"
 )
 _DELETE = text("DELETE FROM memories WHERE scope_id = :scope AND id = :id RETURNING kind")
-_KEYWORDS = text("SELECT keywords FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
+_TERMS = text("SELECT terms FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
 _PIN = text(
     "UPDATE memories SET pinned = :pinned WHERE scope_id = :scope AND id = :id AND retired_at IS NULL"
 )
@@ -470,10 +473,8 @@ def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:
 
 def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> list[set[int]]:
     """The term ids each row is found by."""
-    rows = connection.execute(_KEYWORDS, {"scope": scope_id, "ids": list(ids)}).scalars()
-    return [
-        {int(pair.split(":")[0]) for pair in str(k)[1:].split("}")[0].split(",") if pair} for k in rows if k
-    ]
+    rows = connection.execute(_TERMS, {"scope": scope_id, "ids": list(ids)}).scalars()
+    return [set(terms) for terms in rows if terms]
 
 
 def delete(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
@@ -555,6 +556,7 @@ def _plain(new: NewMemory) -> dict[str, Any]:
         "relational_context": _json(new.relational_context),
         "embedding": vector_text(new.embedding),
         "keywords": sparse_text(new.keywords),
+        "terms": sorted(new.keywords),
     }
 
 

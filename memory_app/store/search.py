@@ -6,12 +6,13 @@ is exact, and faster than a round trip to a model at the sizes one person reache
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, CursorResult, Row, TextClause, text
 
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
@@ -41,6 +42,10 @@ class Probe:
     tags: tuple[str, ...] | None = None
     min_importance: int = 1
     as_of: datetime | None = None
+    indexed_scope: int | None = None
+    """The one scope among ``scope_ids`` that is too big to scan and has search indexes of its own."""
+    rare_terms: tuple[int, ...] = ()
+    """The rarest words of the query: what the keyword index of the big scope is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +76,61 @@ class MemoryHit:
     raw: Raw
 
 
-_TURNS = text(
-    """
-    WITH scored AS MATERIALIZED (
-        SELECT t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker,
-               greatest(coalesce(1 - (t.embedding <=> CAST(:vector AS halfvec)), 0), 0) AS similarity,
-               coalesce(-(t.keywords <#> CAST(:keywords AS sparsevec)), 0) AS keyword
-        FROM turns t
-        WHERE t.scope_id = ANY(:scopes) AND t.indexed_at IS NOT NULL AND t.failed_at IS NULL
-          AND t.embedding_model = :model
+_SEARCHABLE = """t.indexed_at IS NOT NULL AND t.failed_at IS NULL AND t.embedding_model = :model
           AND (CAST(:recorded_after AS timestamptz) IS NULL OR t.accepted_at >= :recorded_after)
           AND (CAST(:as_of AS timestamptz) IS NULL OR t.at <= :as_of)
           AND (CAST(:session AS text) IS NULL OR t.session_id IN (
-               SELECT s.id FROM sessions s WHERE s.scope_id = ANY(:scopes) AND s.name = :session))
-    ), scaled AS (
+               SELECT s.id FROM sessions s WHERE s.scope_id = ANY(:scopes) AND s.name = :session))"""
+
+_SCORES = """t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker,
+               greatest(coalesce(1 - (t.embedding <=> CAST(:vector AS halfvec)), 0), 0) AS similarity,
+               coalesce(-(t.keywords <#> CAST(:keywords AS sparsevec)), 0) AS keyword"""
+
+_SCANNED = f"""
+    scored AS MATERIALIZED (
+        SELECT {_SCORES} FROM turns t WHERE t.scope_id = ANY(:scopes) AND {_SEARCHABLE}
+    ), hits AS (
+        (SELECT session_id, seq FROM scored ORDER BY similarity DESC LIMIT :limit)
+        UNION (SELECT session_id, seq FROM scored ORDER BY keyword DESC LIMIT :limit)
+    ), near AS (
+        SELECT * FROM scored WHERE (session_id, seq) IN (
+            SELECT session_id, seq + step FROM hits, generate_series(-1, 1) AS step)
+    )"""
+"""The whole scope is looked at once: exact, and quick up to some ten thousand rows."""
+
+_INDEXED = f"""
+    hits AS (
+        (SELECT t.id, t.session_id, t.seq FROM turns t
+         WHERE t.scope_id = {{scope}} AND t.embedding_model = {{model}} AND {_SEARCHABLE}
+         ORDER BY CAST(t.embedding AS halfvec({{dimensions}})) <=> CAST(:vector AS halfvec({{dimensions}}))
+         LIMIT :limit)
+        UNION
+        SELECT t.id, t.session_id, t.seq
+        FROM keyword_hits('turns', {{scope}}, CAST(:rare_terms AS integer[]), :keywords, :limit) h
+        JOIN turns t ON t.scope_id = {{scope}} AND t.id = h.id
+    ), wanted AS (
+        SELECT DISTINCT session_id, seq + step AS seq FROM hits, generate_series(-1, 1) AS step
+    ), near AS MATERIALIZED (
+        SELECT {_SCORES} FROM wanted w
+        JOIN turns t ON t.scope_id = {{scope}} AND t.session_id = w.session_id AND t.seq = w.seq
+        WHERE {_SEARCHABLE}
+    )"""
+"""Two indexes of the scope's own name the hits; only these and the turns beside them are scored."""
+
+_TURNS = """
+    WITH {near}, scaled AS (
         SELECT scope_id, id, session_id, seq, role, speaker, similarity,
                keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword
-        FROM scored
+        FROM near
     ), placed AS (
-        SELECT scope_id, id, similarity, keyword, role, speaker,
-               greatest(lag(similarity) OVER w, lead(similarity) OVER w, 0) AS neighbour_similarity,
-               greatest(lag(keyword) OVER w, lead(keyword) OVER w, 0) AS neighbour_keyword,
-               {session_keyword} AS session_keyword
+        SELECT scope_id, id, role, speaker, similarity, keyword,
+               greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(similarity) OVER w END,
+                        CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(similarity) OVER w END, 0)
+                   AS neighbour_similarity,
+               greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(keyword) OVER w END,
+                        CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(keyword) OVER w END, 0)
+                   AS neighbour_keyword,
+               max(keyword) OVER (PARTITION BY session_id) AS session_keyword
         FROM scaled
         WINDOW w AS (PARTITION BY session_id ORDER BY seq)
     ), best AS (
@@ -110,25 +148,37 @@ _TURNS = text(
     FROM best b
     JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
-    """.replace("{session_keyword}", "max(keyword) OVER (PARTITION BY session_id)")
-)
+    """
 
-_MEMORIES = text(
-    f"""
-    WITH scored AS MATERIALIZED (
-        SELECT m.scope_id, m.id, m.importance, m.feedback_score, m.pinned, m.subject,
-               greatest(coalesce(1 - (m.embedding <=> CAST(:vector AS halfvec)), 0), 0) AS similarity,
-               coalesce(-(m.keywords <#> CAST(:keywords AS sparsevec)), 0) AS keyword
-        FROM memories m
-        WHERE m.scope_id = ANY(:scopes) AND m.kind = ANY(:kinds) AND m.importance >= :min_importance
-          AND m.embedding_model = :model
+_SCANNED_TURNS = text(_TURNS.format(near=_SCANNED))
+
+_CURRENT = """m.kind = ANY(:kinds) AND m.importance >= :min_importance AND m.embedding_model = :model
           AND (CAST(:tags AS text[]) IS NULL OR m.tags && :tags)
           AND CASE WHEN CAST(:as_of AS timestamptz) IS NULL
                    THEN m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())
                    ELSE m.valid_from <= :as_of AND (m.valid_until IS NULL OR m.valid_until > :as_of)
                         AND (m.retired_at IS NULL OR m.retired_reason IN ('superseded', 'invalidated')) END
           AND (m.session_id IS NULL OR CAST(:session AS text) IS NULL OR m.session_id IN (
-               SELECT s.id FROM sessions s WHERE s.scope_id = ANY(:scopes) AND s.name = :session))
+               SELECT s.id FROM sessions s WHERE s.scope_id = ANY(:scopes) AND s.name = :session))"""
+
+_INDEXED_MEMORIES = f"""
+    m.scope_id = ANY(:scopes) AND (m.scope_id <> {{scope}} OR m.id IN (
+        (SELECT m.id FROM memories m
+         WHERE m.scope_id = {{scope}} AND m.embedding_model = {{model}} AND {_CURRENT}
+         ORDER BY CAST(m.embedding AS halfvec({{dimensions}})) <=> CAST(:vector AS halfvec({{dimensions}}))
+         LIMIT :limit)
+        UNION
+        SELECT h.id FROM keyword_hits('memories', {{scope}}, CAST(:rare_terms AS integer[]), :keywords, :limit) h
+        UNION
+        SELECT m.id FROM memories m WHERE m.scope_id = {{scope}} AND m.pinned))"""
+
+_MEMORIES = f"""
+    WITH scored AS MATERIALIZED (
+        SELECT m.scope_id, m.id, m.importance, m.feedback_score, m.pinned, m.subject,
+               greatest(coalesce(1 - (m.embedding <=> CAST(:vector AS halfvec)), 0), 0) AS similarity,
+               coalesce(-(m.keywords <#> CAST(:keywords AS sparsevec)), 0) AS keyword
+        FROM memories m
+        WHERE {{where}} AND {_CURRENT}
     ), scaled AS (
         SELECT scope_id, id, similarity, pinned, subject, keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword,
                importance, feedback_score
@@ -144,36 +194,59 @@ _MEMORIES = text(
     SELECT {COLUMNS}, b.similarity, b.keyword
     FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
     """
-)
+
+_SCANNED_MEMORIES = text(_MEMORIES.format(where="m.scope_id = ANY(:scopes)"))
 
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
     """The ``probe.limit`` turns that the weights like best, with their signals, in no order."""
-    return tuple(_turn_hit(row) for row in connection.execute(_TURNS, _values(probe)))
+    rows = _asked(connection, probe, scanned=_SCANNED_TURNS, indexed=_indexed_turns)
+    return tuple(_turn_hit(row) for row in rows)
 
 
 def memory_hits(connection: Connection, probe: Probe) -> tuple[MemoryHit, ...]:
     """The ``probe.limit`` memories that the weights like best, pinned ones first, with their signals."""
-    rows = connection.execute(_MEMORIES, _values(probe))
+    rows = _asked(connection, probe, scanned=_SCANNED_MEMORIES, indexed=_indexed_memories)
     return tuple(MemoryHit(stored(row), Raw(float(row.similarity), float(row.keyword))) for row in rows)
 
 
-def speakers(connection: Connection, scope_ids: Sequence[int]) -> tuple[str, ...]:
-    """Everybody who spoke in the scopes. A loose index scan: the cost grows with the speakers, not with the turns."""
-    return tuple(connection.execute(_SPEAKERS, {"scopes": list(scope_ids)}).scalars())
+def _asked(
+    connection: Connection,
+    probe: Probe,
+    *,
+    scanned: TextClause,
+    indexed: Callable[[int, str, int], TextClause],
+) -> CursorResult[Any]:
+    if probe.indexed_scope is None or probe.vector is None:
+        return connection.execute(scanned, _values(probe))
+    connection.execute(_ITERATE, {"candidates": str(min(max(probe.limit, 40), 1000))})
+    return connection.execute(indexed(probe.indexed_scope, probe.model, len(probe.vector)), _values(probe))
 
 
-_SPEAKERS = text(
-    """
-    WITH RECURSIVE names AS (
-        SELECT (SELECT min(t.speaker) FROM turns t WHERE t.scope_id = ANY(:scopes)) AS speaker
-        UNION ALL
-        SELECT (SELECT min(t.speaker) FROM turns t WHERE t.scope_id = ANY(:scopes) AND t.speaker > n.speaker)
-        FROM names n WHERE n.speaker IS NOT NULL
-    )
-    SELECT speaker FROM names WHERE speaker IS NOT NULL LIMIT 50
-    """
+_ITERATE = text(
+    """SELECT set_config('hnsw.ef_search', :candidates, true),
+              set_config('hnsw.iterative_scan', 'relaxed_order', true)"""
 )
+"""Without the iterative scan a filtered index gives too few rows."""
+
+
+@lru_cache(maxsize=1024)
+def _indexed_turns(scope_id: int, model: str, dimensions: int) -> TextClause:
+    """A statement of the scope's own: its number and model are literals, or the partial index would not fit."""
+    return text(
+        _TURNS.format(near=_INDEXED.format(scope=int(scope_id), model=_quoted(model), dimensions=dimensions))
+    )
+
+
+@lru_cache(maxsize=1024)
+def _indexed_memories(scope_id: int, model: str, dimensions: int) -> TextClause:
+    where = _INDEXED_MEMORIES.format(scope=int(scope_id), model=_quoted(model), dimensions=dimensions)
+    return text(_MEMORIES.format(where=where))
+
+
+def _quoted(model: str) -> str:
+    """A model's name as an SQL literal; it comes from the operator's settings, never from a caller."""
+    return "'" + model.replace("'", "''").replace(":", "\\:") + "'"
 
 
 def _values(probe: Probe) -> dict[str, Any]:
@@ -192,6 +265,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "tags": list(probe.tags) if probe.tags else None,
         "min_importance": probe.min_importance,
         "limit": probe.limit,
+        "rare_terms": list(probe.rare_terms),
     }
 
 

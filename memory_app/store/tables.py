@@ -147,6 +147,7 @@ scopes = Table(
     Column("user_id", BigInteger),
     _instant("created_at", now=True),
     _instant("seeded_at"),
+    Column("search_model", Text),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "id"),
     UniqueConstraint("agent_id", "user_id", postgresql_nulls_not_distinct=True),
@@ -222,6 +223,7 @@ turns = Table(
     Column("embedding", HALFVEC()),
     Column("embedding_model", Text),
     Column("keywords", SPARSEVEC()),
+    Column("terms", ARRAY(Integer)),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     _of_scope(),
@@ -378,6 +380,7 @@ memories = Table(
     Column("embedding", HALFVEC()),
     Column("embedding_model", Text),
     Column("keywords", SPARSEVEC()),
+    Column("terms", ARRAY(Integer)),
     PrimaryKeyConstraint("scope_id", "id"),
     _of_scope(),
     ForeignKeyConstraint(
@@ -517,6 +520,16 @@ terms = Table(
     PrimaryKeyConstraint("scope_id", "term"),
     _of_scope(),
     postgresql_with={"fillfactor": "70"},
+)
+
+speakers = Table(
+    "speakers",
+    metadata,
+    _tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    PrimaryKeyConstraint("scope_id", "name"),
+    _of_scope(),
 )
 
 feedback = Table(

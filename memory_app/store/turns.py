@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.records import NewTurn, Role, Stage, Ticket, Turn
 from memory_app.store.sessions import Debounce, LockedSession
-from memory_app.store.vectors import sparse_text, vector_text
+from memory_app.store.vectors import sparse_text, terms_text, vector_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,10 @@ _INDEX = text(
     """
     UPDATE turns t
     SET indexed_at = now(), lease_until = NULL, failures = 0, embedding_model = :model,
-        embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec)
+        embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
+        terms = CAST(v.terms AS integer[])
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
-                CAST(:keywords AS text[])) AS v(scope_id, id, embedding, keywords)
+                CAST(:keywords AS text[]), CAST(:terms AS text[])) AS v(scope_id, id, embedding, keywords, terms)
     WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
     RETURNING t.scope_id, t.id
     """
@@ -281,6 +282,7 @@ def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str)
         "ids": [turn.id for turn in indexed],
         "embeddings": [vector_text(turn.embedding) for turn in indexed],
         "keywords": [sparse_text(turn.keywords) for turn in indexed],
+        "terms": [terms_text(turn.keywords) for turn in indexed],
     }
     return {row.id for row in connection.execute(_INDEX, values)}
 

@@ -19,3 +19,8 @@ def sparse_text(weights: dict[int, float]) -> str:
     """``{term:weight,…}/dimensions``, the form of ``sparsevec``; ids count from 1."""
     inside = ",".join(f"{term}:{weight:.5g}" for term, weight in sorted(weights.items()))
     return f"{{{inside}}}/{TERM_SPACE}"
+
+
+def terms_text(weights: dict[int, float]) -> str:
+    """``{term,…}``, the form of an array: what the keyword index of a big scope is asked for."""
+    return "{" + ",".join(str(term) for term in sorted(weights)) + "}"

@@ -61,10 +61,17 @@ GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
+GRANT SELECT (keywords, terms) ON turns TO memory_finder;
+GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_finder;
+GRANT SELECT (id, tenant_id, search_model) ON scopes TO memory_finder;
+GRANT SELECT ON terms TO memory_finder;
 CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON sessions TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON api_keys TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON tenants TO memory_finder USING (true);
+CREATE POLICY finder ON memories TO memory_finder USING (true);
+CREATE POLICY finder ON scopes TO memory_finder USING (true);
+CREATE POLICY finder ON terms TO memory_finder USING (true);
 
 SET ROLE memory_finder;
 
@@ -159,8 +166,33 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
          FROM public.sessions WHERE due_at <= now()) s
 $$;
 
+-- Rows of one big scope that hold any of some rare terms, best keyword score first. A function of its own because an
+-- index on an operator that is not leakproof is not used under row-level security; it applies tenant and scope itself.
+-- The scope stands in the statement as a number, so that its own partial index fits.
+CREATE FUNCTION keyword_hits(source text, wanted_scope bigint, rare integer[], query public.sparsevec, most integer)
+RETURNS TABLE (id uuid)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT r.id FROM public.%I r WHERE r.scope_id = %s AND r.terms && $1 AND r.tenant_id = $4
+         ORDER BY r.keywords OPERATOR(public.<#>) $2 LIMIT $3',
+        CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope)
+    USING rare, query, most, nullif(current_setting('memory.tenant', true), '')::bigint;
+END
+$$;
+
+-- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
+CREATE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
+    WHERE t.term = 0 AND t.row_count >= least_rows AND s.search_model IS DISTINCT FROM model
+    ORDER BY t.row_count DESC LIMIT most
+$$;
+
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions, pipeline_state TO memory_app;
+REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
+    pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
+    pipeline_state, keyword_hits, big_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder;

@@ -86,6 +86,7 @@ CREATE TABLE scopes (
 	user_id BIGINT,
 	created_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	seeded_at TIMESTAMP WITH TIME ZONE,
+	search_model TEXT,
 	CONSTRAINT scopes_pkey PRIMARY KEY (id),
 	CONSTRAINT scopes_tenant_id_key UNIQUE (tenant_id, id),
 	CONSTRAINT scopes_agent_id_key UNIQUE NULLS NOT DISTINCT (agent_id, user_id),
@@ -163,6 +164,14 @@ CREATE INDEX sessions_due_idx ON sessions (due_at) WHERE due_at IS NOT NULL;
 
 CREATE INDEX sessions_id_idx ON sessions (id);
 
+CREATE TABLE speakers (
+	tenant_id BIGINT NOT NULL,
+	scope_id BIGINT NOT NULL,
+	name TEXT NOT NULL,
+	CONSTRAINT speakers_pkey PRIMARY KEY (scope_id, name),
+	CONSTRAINT speakers_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE
+);
+
 CREATE TABLE terms (
 	tenant_id BIGINT NOT NULL,
 	scope_id BIGINT NOT NULL,
@@ -236,6 +245,7 @@ CREATE TABLE turns (
 	embedding HALFVEC,
 	embedding_model TEXT,
 	keywords SPARSEVEC,
+	terms INTEGER[],
 	CONSTRAINT turns_pkey PRIMARY KEY (scope_id, id),
 	CONSTRAINT turns_scope_id_key UNIQUE (scope_id, session_id, seq),
 	CONSTRAINT turns_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE,
@@ -294,6 +304,7 @@ CREATE TABLE memories (
 	embedding HALFVEC,
 	embedding_model TEXT,
 	keywords SPARSEVEC,
+	terms INTEGER[],
 	CONSTRAINT memories_pkey PRIMARY KEY (scope_id, id),
 	CONSTRAINT memories_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE,
 	CONSTRAINT memories_session_id_fkey FOREIGN KEY(scope_id, session_id) REFERENCES sessions (scope_id, id) ON DELETE CASCADE,

@@ -1,0 +1,43 @@
+"""Search indexes for scopes that grew big: found by size, built in the background, used once they are whole."""
+
+from __future__ import annotations
+
+import structlog
+
+from memory_app.errors import Misconfigured
+from memory_app.runtime import Runtime
+from memory_app.store import scope_index
+from memory_app.store.db import transaction
+
+log = structlog.get_logger(__name__)
+
+MOST_SCOPES = 20
+"""Scopes done in one call; the next look finds the rest."""
+
+
+def index_big_scopes(runtime: Runtime) -> int:
+    """Build the indexes of every scope above the size that has none for the current model; how many were done.
+
+    Building needs the owner of the tables: raises `Misconfigured` when ``database.owner_url`` is not set.
+    """
+    model = runtime.embedder.model
+    with transaction(runtime.engine, None) as connection:
+        found = scope_index.big_scopes(
+            connection, least_rows=runtime.settings.recall.scan_rows, model=model, most=MOST_SCOPES
+        )
+    if not found:
+        return 0
+    if runtime.owner is None:
+        raise Misconfigured(
+            f"{len(found)} scopes are too big to scan and building their indexes needs the owner: "
+            "set MEMORY_DATABASE__OWNER_URL for the maintenance worker",
+            field="database.owner_url",
+        )
+    for scope in found:
+        names = scope_index.build(
+            runtime.owner, scope.scope_id, model=model, dimensions=runtime.embedder.dimensions
+        )
+        with transaction(runtime.engine, scope.tenant_id) as connection:
+            scope_index.mark(connection, scope.scope_id, model)
+        log.info("scope_indexed", scope=scope.scope_id, indexes=len(names))
+    return len(found)

@@ -1,0 +1,94 @@
+"""Search indexes of a big scope: a partial HNSW and a partial GIN on its turns and on its memories.
+
+A global vector index would make every write slow and, filtered by scope, find too few rows. A partial one costs
+only its own scope. They are built concurrently, as the owner of the tables, outside any transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, text
+
+from memory_app.store.db import translated
+
+TABLES = ("turns", "memories")
+
+_BIG = text("SELECT tenant_id, scope_id FROM big_scopes(:least_rows, :model, :most)")
+_VALID = text(
+    """SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE c.relname = :name AND c.relnamespace = 'public'::regnamespace"""
+)
+_OF_SCOPE = text(
+    """SELECT c.relname FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
+      AND c.relname ~ :pattern"""
+)
+_MARK = text("UPDATE scopes SET search_model = :model WHERE id = :scope")
+
+
+@dataclass(frozen=True, slots=True)
+class BigScope:
+    """A scope that is worth indexes of its own."""
+
+    tenant_id: int
+    scope_id: int
+
+
+def big_scopes(connection: Connection, *, least_rows: int, model: str, most: int) -> tuple[BigScope, ...]:
+    """Scopes of any tenant with at least ``least_rows`` rows and no indexes for ``model``, biggest first."""
+    rows = connection.execute(_BIG, {"least_rows": least_rows, "model": model, "most": most})
+    return tuple(BigScope(*row) for row in rows)
+
+
+def build(owner: Engine, scope_id: int, *, model: str, dimensions: int) -> tuple[str, ...]:
+    """Build what is missing, and drop what a broken build or another model left; the names of all four indexes.
+
+    Takes seconds to minutes and blocks no writer. Raises `StoreUnavailable`.
+    """
+    wanted = _definitions(scope_id, model, dimensions)
+    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("SET statement_timeout = 0"))
+        connection.execute(text("SET maintenance_work_mem = '512MB'"))
+        for name in _existing(connection, scope_id):
+            if name not in wanted or not connection.execute(_VALID, {"name": name}).scalar_one_or_none():
+                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+        for definition in wanted.values():
+            connection.execute(text(definition))
+    return tuple(wanted)
+
+
+def drop(owner: Engine, scope_id: int) -> None:
+    """Drop the indexes of a scope that is gone or small again."""
+    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for name in _existing(connection, scope_id):
+            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+
+
+def mark(connection: Connection, scope_id: int, model: str | None) -> None:
+    """Say that recall may use the indexes of the scope (or not any more)."""
+    connection.execute(_MARK, {"scope": scope_id, "model": model})
+
+
+def _existing(connection: Connection, scope_id: int) -> list[str]:
+    pattern = f"^({'|'.join(TABLES)})_(hnsw|words)_{int(scope_id)}(_[0-9a-f]+)?$"
+    return list(connection.execute(_OF_SCOPE, {"pattern": pattern}).scalars())
+
+
+def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
+    """Statement by index name. The names carry a digest of the model, since another model needs other indexes."""
+    scope, size = int(scope_id), int(dimensions)
+    tag = hashlib.sha256(f"{model}:{size}".encode()).hexdigest()[:8]
+    literal = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
+    found = {}
+    for table in TABLES:
+        vectors, words = f"{table}_hnsw_{scope}_{tag}", f"{table}_words_{scope}"
+        found[vectors] = (
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {vectors} ON {table} "
+            f"USING hnsw ((CAST(embedding AS halfvec({size}))) halfvec_cosine_ops) "
+            f"WHERE scope_id = {scope} AND embedding_model = {literal}"
+        )
+        found[words] = (
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {words} ON {table} USING gin (terms) WHERE scope_id = {scope}"
+        )
+    return found

@@ -1,0 +1,38 @@
+"""Who spoke in a scope: names that a question can mean. A small table, so that recall need not go through the turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, text
+
+SPEAKERS_LIMIT = 200
+"""Names looked at per question; the rest of a crowd is not singled out."""
+
+_ADD = text(
+    """
+    INSERT INTO speakers (tenant_id, scope_id, name)
+    SELECT DISTINCT CAST(:tenant AS bigint), v.scope_id, v.name
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:names AS text[])) AS v(scope_id, name)
+    ORDER BY v.scope_id, v.name
+    ON CONFLICT DO NOTHING
+    """
+)
+_LIST = text("SELECT DISTINCT name FROM speakers WHERE scope_id = ANY(:scopes) ORDER BY name LIMIT :limit")
+
+
+def add(connection: Connection, tenant_id: int, spoke: Iterable[tuple[int, str]]) -> None:
+    """Note that somebody spoke in a scope: pairs of scope id and name."""
+    pairs = sorted(set(spoke))
+    if pairs:
+        values = {
+            "tenant": tenant_id,
+            "scopes": [scope_id for scope_id, _ in pairs],
+            "names": [name for _, name in pairs],
+        }
+        connection.execute(_ADD, values)
+
+
+def listed(connection: Connection, scope_ids: Sequence[int]) -> tuple[str, ...]:
+    """Names of those who spoke in the scopes."""
+    return tuple(connection.execute(_LIST, {"scopes": list(scope_ids), "limit": SPEAKERS_LIMIT}).scalars())
