@@ -9,6 +9,7 @@ same subject with the same or an opposing relation, and the nearest by cosine.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from memory_app.domain.decisions import (
@@ -82,7 +83,7 @@ def decide(
     if decision is None and not is_open_at(candidate.valid_until, candidate.now):
         decision = InsertClosed((claimed_by(candidate),))
     if decision is None and deduplicate:
-        current = [n for n in live if is_open_at(n.memory.valid_until, candidate.now)]
+        current = [n for n in live if _is_current(n, candidate.now)]
         decision = _same_meaning(candidate, current, thresholds) or _merged(
             candidate, current, thresholds=thresholds, pairs=pairs
         )
@@ -116,9 +117,18 @@ def cohesive(
 # --- who counts ---------------------------------------------------------------------------------------------
 
 
+_HISTORY = ("superseded", "invalidated")
+"""Reasons of retirement after which a row still says what was true in its interval."""
+
+
 def _is_visible(neighbour: Neighbour, candidate: Candidate) -> bool:
     memory = neighbour.memory
-    return memory.retired_at is None and memory.session == candidate.session
+    is_history = memory.retired_reason in _HISTORY and memory.valid_until is not None
+    return memory.session == candidate.session and (memory.retired_at is None or is_history)
+
+
+def _is_current(neighbour: Neighbour, now: datetime) -> bool:
+    return neighbour.memory.retired_at is None and is_open_at(neighbour.memory.valid_until, now)
 
 
 def _nearest_first(neighbour: Neighbour) -> tuple[float, float, UUID]:
@@ -241,6 +251,6 @@ def _linked(
     links = tuple(
         (n.memory.id, n.similarity)
         for n in visible
-        if n.similarity >= thresholds.link and is_open_at(n.memory.valid_until, candidate.now)
+        if n.similarity >= thresholds.link and _is_current(n, candidate.now)
     )
     return InsertLinked(links) if links else None

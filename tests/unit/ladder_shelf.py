@@ -176,7 +176,8 @@ class Shelf:
 
     def _cut(self, cut: Cut) -> None:
         row = self.rows[cut.target]
-        self.rows[cut.target] = replace(row, memory=replace(row.memory, valid_until=cut.at))
+        ended = replace(row.memory, valid_until=cut.at, retired_at=NOW, retired_reason="superseded")
+        self.rows[cut.target] = replace(row, memory=ended)
         for interval in cut.resumes:
             id = UUID(int=len(self.rows) + 1)
             memory = replace(row.memory, id=id, valid_from=interval.start, valid_until=interval.until)
@@ -228,7 +229,8 @@ class Shelf:
 
     @property
     def live(self) -> list[Neighbour]:
-        return [row for row in self.rows.values() if row.memory.retired_at is None]
+        """Rows that say something: what is true, and what was in its time."""
+        return [row for row in self.rows.values() if row.memory.retired_reason in (None, "superseded")]
 
     @property
     def current(self) -> list[str | None]:

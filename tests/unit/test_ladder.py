@@ -59,6 +59,14 @@ def test_the_same_text_elsewhere_or_no_longer_current_is_inserted_anew(other: Ne
     assert judged(said("Anna likes tea", at=5), other) == Insert()
 
 
+def test_history_is_neither_merged_nor_linked() -> None:
+    row = stored(said("Anna likes olives", at=0, until=200), 1, similarity=0.97)
+    superseded = replace(row, memory=replace(row.memory, retired_at=NOW, retired_reason="superseded"))
+    closed = stored(said("Anna likes olives", at=0, until=2), 2, similarity=0.97)
+
+    assert judged(said("Anna really likes olives", at=5), superseded, closed, alike=1.0) == Insert()
+
+
 def test_a_text_that_says_which_fact_it_is_takes_the_place_of_one_that_does_not() -> None:
     plain = stored(said("Anna lives in Rome"), 1)
 

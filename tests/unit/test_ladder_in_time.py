@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ladder_shelf import Shelf, day, judged, lives_in, said, stored
+from ladder_shelf import NOW, Shelf, day, judged, lives_in, said, stored
 
 from memory_app.domain.intervals import Cut, Interval
 from memory_app.domain.ladder import (
@@ -35,6 +35,17 @@ def test_an_older_fact_that_arrives_late_gets_a_closed_interval() -> None:
     rome, oslo = stored(lives_in("Rome", at=10, until=20), 1), stored(lives_in("Oslo", at=20), 2)
 
     assert judged(lives_in("Kyiv", at=4), rome, oslo) == InsertClosed((Interval(day(4), day(10)),))
+
+
+@pytest.mark.parametrize("reason", ["superseded", "invalidated"])
+def test_what_was_retired_with_its_time_still_counts_as_history(reason: str) -> None:
+    rome, oslo = stored(lives_in("Rome", at=1, until=20), 1), stored(lives_in("Oslo", at=20), 2)
+    rome = replace(rome, memory=replace(rome.memory, retired_at=NOW, retired_reason=reason))
+
+    between = judged(lives_in("Kyiv", at=10), rome, oslo)
+
+    assert between == InsertClosed((Interval(day(10), day(20)),), (Cut(rome.memory.id, day(10)),))
+    assert judged(lives_in("Rome", at=5), rome, oslo) == Reinforce(rome.memory.id, confirmed_at=day(5))
 
 
 def test_an_update_closes_only_the_same_subject_and_relation() -> None:
