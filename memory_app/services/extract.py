@@ -8,14 +8,14 @@ alone, and parked after three unexplained starts; the session goes on behind a v
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import structlog
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
@@ -35,6 +35,10 @@ log = structlog.get_logger(__name__)
 
 EARLIER_TURNS = 3
 """Turns before the new ones that the extractor sees as context."""
+
+TAKEN_APART = "its worker died twice; each of its turns is tried alone"
+
+NOT_CURATED = "fact curation is off for this agent"
 
 EXTRACTOR = "rules-1"
 """Name and version of the extractor, kept with each run."""
@@ -126,7 +130,7 @@ def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
         return ExtractReport()
     except Transient as error:
         return _postpone(runtime, batch, error)
-    except Permanent as error:
+    except (Permanent, InvalidInput) as error:
         return _retry_or_park(runtime, batch, error)
 
 
@@ -143,11 +147,8 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
         if high < low or not extracting:
             sessions.release(connection, claimed, extracting=extracting)
             return None
-        run = runs.begin_extract(
-            connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
-        )
+        run = _open_run(connection, claimed, low, high)
         high = run.to_seq or high
-        answer = None if run.answer is None else _ANSWER.validate_python(run.answer, strict=False)
         return _Batch(
             claim=claimed,
             from_seq=low,
@@ -162,11 +163,36 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
             time_zone=_zone(place.time_zone),
             known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
             run_id=run.id,
-            answer=answer,
+            answer=_kept(run),
             is_replay=low <= session.extracted_seq,
             failures=session.failures,
             failing_for=session.now - (session.failing_since or session.now),
         )
+
+
+def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> runs.Run:
+    """The run on these turns. A kept answer for several that was applied twice in vain is given up: one of them may
+    kill its worker, and only alone can it be told from its neighbours."""
+    run = runs.begin_extract(
+        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
+    )
+    if claimed.starts <= 2 or run.to_seq in (None, low):
+        return run
+    runs.fail(connection, run.id, TAKEN_APART)
+    return runs.begin_extract(
+        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=low
+    )
+
+
+def _kept(run: runs.Run) -> Extraction | None:
+    """The answer of a worker that died, or None; one kept by a version that wrote answers otherwise is asked anew."""
+    if run.answer is None:
+        return None
+    try:
+        return _ANSWER.validate_python(run.answer, strict=False)
+    except ValidationError:
+        log.warning("answer_not_readable", run=str(run.id))
+        return None
 
 
 def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, int]:
@@ -204,7 +230,7 @@ def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
     )
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
         answer = _ANSWER.dump_python(extraction, mode="json")
-        runs.keep_answer(connection, batch.run_id, answer, model=EXTRACTOR)
+        runs.keep_answer(connection, batch.run_id, answer, to_seq=batch.to_seq, model=EXTRACTOR)
     failpoint.reach("extract.after_answer")
     return extraction
 
@@ -225,7 +251,7 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
         written = [remember.write(connection, runtime, place, item) for item in prepared]
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction)
-        turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction))
+        turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
         runs.finish(connection, batch.run_id, report)
         failpoint.reach("extract.before_commit")
@@ -255,14 +281,13 @@ def _note_entities(connection: Connection, batch: _Batch, extraction: Extraction
     entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, seen)
 
 
-def _reasons(batch: _Batch, extraction: Extraction) -> dict[UUID, str | None]:
+def _reasons(batch: _Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:
     """For every turn why nothing came of it, or None where something did: "done" is never unexplained."""
-    told: dict[UUID, bool] = defaultdict(bool)
-    for statement in extraction.statements:
-        for turn_id in statement.evidence:
-            told[turn_id] = True
+    told = {turn_id for statement in written for turn_id in statement.evidence}
+    unused = {turn_id for statement in extraction.statements for turn_id in statement.evidence} - told
+    reasons = extraction.reasons | dict.fromkeys(unused, NOT_CURATED)
     return {
-        turn.id: None if told[turn.id] else extraction.reasons.get(turn.id, "nothing noteworthy")
+        turn.id: None if turn.id in told else reasons.get(turn.id, "nothing noteworthy")
         for turn in batch.turns
     }
 
@@ -288,15 +313,15 @@ def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
     return min(doubled, most_seconds) * random.uniform(0.7, 1.3)
 
 
-def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent) -> ExtractReport:
+def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent | InvalidInput) -> ExtractReport:
     """Ask anew a few times, then park; a batch is first taken apart, so that only the guilty turn is parked."""
     settings = runtime.settings.extract
     if len(batch.turns) <= 1 and batch.failures + 1 >= settings.permanent_limit:
         return _park(runtime, batch, error.message)
     wait = backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        runs.fail(connection, batch.run_id, error.message)
-        sessions.postpone(connection, batch.claim, timedelta(seconds=wait))
+        if sessions.postpone(connection, batch.claim, timedelta(seconds=wait)):
+            runs.fail(connection, batch.run_id, error.message)
     log.warning("extraction_refused", session=batch.claim.session_id, seconds=wait, error=error.kind)
     return ExtractReport()
 
@@ -306,11 +331,13 @@ def _park(runtime: Runtime, batch: _Batch, reason: str) -> ExtractReport:
     claimed = batch.claim
     first = [turn.id for turn in batch.turns if turn.seq == batch.from_seq]
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        runs.fail(connection, batch.run_id, reason)
         if batch.policy.strict and not batch.is_replay:
-            sessions.stop(connection, claimed, reason)
-        elif not _progress(connection, batch, to_seq=batch.from_seq):
+            is_ours = sessions.stop(connection, claimed, reason)
+        else:
+            is_ours = _progress(connection, batch, to_seq=batch.from_seq)
+        if not is_ours:
             return ExtractReport()
+        runs.fail(connection, batch.run_id, reason)
         turns.fail(connection, claimed.scope_id, first, reason)
     log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
     return ExtractReport(failed=1)

@@ -46,7 +46,8 @@ _BEGIN_EXTRACT = text(
     """
 )
 _KEEP_ANSWER = text(
-    """UPDATE runs SET answer = CAST(:answer AS jsonb), model = :model, prompt_version = :prompt_version
+    """UPDATE runs SET answer = CAST(:answer AS jsonb), to_seq = :to_seq, model = :model,
+        prompt_version = :prompt_version
     WHERE id = :id AND state = 'running' AND answer IS NULL"""
 )
 _FINISH = text(
@@ -75,12 +76,20 @@ def begin_extract(
 
 
 def keep_answer(
-    connection: Connection, run_id: UUID, answer: Any, *, model: str, prompt_version: str | None = None
+    connection: Connection,
+    run_id: UUID,
+    answer: Any,
+    *,
+    to_seq: int,
+    model: str,
+    prompt_version: str | None = None,
 ) -> None:
-    """Keep what the extractor said, so that a retry applies the same answer instead of asking again."""
+    """Keep what the extractor said about the turns up to ``to_seq``, so that a retry applies the same answer to the
+    same turns instead of asking again; another worker may have begun a shorter piece meanwhile."""
     values = {
         "id": run_id,
         "answer": json.dumps(answer, ensure_ascii=False),
+        "to_seq": to_seq,
         "model": model,
         "prompt_version": prompt_version,
     }

@@ -221,14 +221,17 @@ def release(connection: Connection, claimed: Claim, *, extracting: bool) -> None
     connection.execute(_RELEASE, {**_keys(claimed), "extracting": extracting})
 
 
-def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> None:
-    """Free the session and leave it alone until ``wait`` has passed; its start is explained."""
-    connection.execute(_POSTPONE, {**_keys(claimed), "wait": wait})
+def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> bool:
+    """Free the session and leave it alone until ``wait`` has passed; its start is explained. False as in `advance`."""
+    return connection.execute(_POSTPONE, {**_keys(claimed), "wait": wait}).rowcount == 1
 
 
-def stop(connection: Connection, claimed: Claim, reason: str) -> None:
-    """Free the session and do not extract from it again until its failed turn is replayed or discarded."""
-    connection.execute(_STOP, {**_keys(claimed), "reason": reason})
+def stop(connection: Connection, claimed: Claim, reason: str) -> bool:
+    """Free the session and do not extract from it again until its failed turn is replayed or discarded.
+
+    False as in `advance`.
+    """
+    return connection.execute(_STOP, {**_keys(claimed), "reason": reason}).rowcount == 1
 
 
 def _keys(claimed: Claim) -> dict[str, int]:
