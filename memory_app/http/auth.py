@@ -171,7 +171,9 @@ def may(right: str) -> Callable[[Request], Awaitable[Call]]:
     """A dependency: the call of a caller who has ``right``, or `Forbidden`."""
 
     async def call(request: Request) -> Call:
-        caller: Caller = request.state.caller
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if caller is None:  # Served below another path, where the check at the edge did not see it.
+            raise Unauthorized(_NEEDED)
         if right not in caller.rights:
             raise Forbidden(
                 f"this key lacks the right {right!r}; make one that has it with `memory keys create`"

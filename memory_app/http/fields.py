@@ -26,6 +26,11 @@ from memory_app.errors import InvalidInput
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
+NAME_SCHEMA: dict[str, Any] = {
+    "minLength": 1,
+    "maxLength": NAME_LIMIT,
+    "pattern": r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$",
+}
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
 
 
@@ -98,7 +103,7 @@ def _text_schema(**more: Any) -> WithJsonSchema:
 
 Words = Annotated[str, PlainValidator(words_of), _text_schema()]
 CleanWords = Annotated[str, PlainValidator(clean_words_of), _text_schema()]
-Name = Annotated[str, PlainValidator(name_of), _text_schema(minLength=1, maxLength=NAME_LIMIT)]
+Name = Annotated[str, PlainValidator(name_of), _text_schema(**NAME_SCHEMA)]
 Instant = Annotated[datetime, PlainValidator(instant_of), _text_schema(format="date-time")]
 Id = Annotated[UUID, BeforeValidator(id_of), Field(strict=False), _text_schema(format="uuid")]
 KindName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(KINDS))]

@@ -10,18 +10,24 @@ from memory_app.domain.scope import Scope
 from memory_app.http.answers import ErrorAnswer
 from memory_app.http.auth import Call, may
 from memory_app.http.edge import SLASH
-from memory_app.http.fields import Id
+from memory_app.http.fields import NAME_SCHEMA, Id
 
 IN_SCOPE = "/v1/agents/{agent}/users/{user}"
 IN_SESSION = IN_SCOPE + "/sessions/{session}"
+
+
+def _named(said: str, example: str) -> Any:
+    """A name in the address. `Scope` checks it; here its rules are only described."""
+    return Path(description=said, examples=[example], json_schema_extra=NAME_SCHEMA)
+
 
 Reader = Annotated[Call, Depends(may("read"))]
 Writer = Annotated[Call, Depends(may("write"))]
 Admin = Annotated[Call, Depends(may("admin"))]
 
-AgentName = Annotated[str, Path(description="Name of the agent inside the tenant.", examples=["ada"])]
-UserName = Annotated[str, Path(description="Name of the person inside the tenant.", examples=["mira"])]
-SessionName = Annotated[str, Path(description="Name of the conversation.", examples=["chat-1"])]
+AgentName = Annotated[str, _named("Name of the agent inside the tenant.", "ada")]
+UserName = Annotated[str, _named("Name of the person inside the tenant.", "mira")]
+SessionName = Annotated[str, _named("Name of the conversation.", "chat-1")]
 
 
 async def _agent(agent: AgentName) -> Scope:
