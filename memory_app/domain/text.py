@@ -137,7 +137,7 @@ FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself"])
 _SPOKEN_PERSONS = FIRST_PERSON | {"you", "your", "yours", "yourself"}
 _UNINDEXED = STOP_WORDS - _SPOKEN_PERSONS
 """Who asks "what did I tell you" looks for what was said in the first person: these words are searched for.
-(Leaving them out cost 3 points of recall at ten on long chats with an assistant, and won nothing on others.)"""
+(Leaving them out cost 2 points of recall at ten on long chats with an assistant, and won nothing on others.)"""
 
 ENDING = 200
 """Characters at the end of a text in which a question mark makes it a question."""
