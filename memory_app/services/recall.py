@@ -31,7 +31,7 @@ from memory_app.domain.scoring import (
     relevance,
     twins,
 )
-from memory_app.domain.text import canonical_key, clean, indexed_text, normalise, terms
+from memory_app.domain.text import asks, canonical_key, clean, indexed_text, is_first_person, normalise, terms
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.runtime import Runtime
 from memory_app.store import entities, names, search, sessions, speakers, turns
@@ -203,16 +203,21 @@ def _question(
     tiers = asked.tiers or tuple(Tier)
     if asked.kinds is not None or asked.tags is not None or asked.min_importance is not None:
         tiers = tuple(tier for tier in tiers if tier is Tier.FACTS)
+    named = _named(asked.text, speakers.listed(connection, row.visible)) if asked.text else ()
+    weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
+    if named and not is_first_person(asked.text or ""):
+        # The question is about somebody by name, who may be on either side: being the user is no sign then.
+        weights = replace(weights, user_role=0.0)
     return _Question(
         asked=asked,
         row=row,
         now=connection.execute(text("SELECT now()")).scalar_one(),
-        weights=weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy),
+        weights=weights,
         words=words,
         vector=vector,
         keywords=query_weights(words, counts, total),
         rare_terms=_rare(counts, total),
-        speakers=_named(asked.text, speakers.listed(connection, row.visible)) if asked.text else (),
+        speakers=named,
         mentioned=_mentioned(asked.text, entities.listed(connection, row.visible, limit=500))
         if asked.text
         else (),
@@ -290,6 +295,7 @@ def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True)
         user_role=float(turn.role is Role.USER),
         recency=recency(turn.at, question.now),
         same_session=float(turn.session == question.session),
+        asks=float(asks(turn.text)),
     )
     hit = Hit(
         id=turn.id,
@@ -311,6 +317,10 @@ def _of_memory(question: _Question, found: MemoryHit, frequency: float) -> _Cand
     signals = Signals(
         similarity=found.raw.similarity,
         keyword=found.raw.keyword,
+        # A memory stands alone, so its own scores take the place of those of the turns around it.
+        neighbour_similarity=found.raw.similarity,
+        neighbour_keyword=found.raw.keyword,
+        session_keyword=found.raw.keyword,
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
         recency=recency(memory.last_seen or memory.created_at, question.now),

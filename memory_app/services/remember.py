@@ -222,9 +222,10 @@ class _Writer:
         ids = [self._insert(interval) for interval in holds]
         for cut in cuts:
             for interval in cut.resumes:
-                memories.resume(
+                copy = memories.resume(
                     self.connection, self.place.scope_id, cut.target, interval.start, interval.until
                 )
+                self._count_terms(copy)
         memories.succeed(self.connection, self.place.scope_id, [cut.target for cut in cuts], ids[-1])
         return ids[-1]
 
@@ -233,10 +234,7 @@ class _Writer:
         # The merged row may carry the very text of a parent, so the parents leave the unique index first; all of it
         # is one transaction.
         memories.retire(self.connection, self.place.scope_id, decision.targets, reason="merged")
-        vector, keywords = self.prepared.vector, self.prepared.keywords
-        if fields.text != self.prepared.statement.text:
-            vector = self.runtime.embedder.embed([fields.text])[0].tolist()
-            keywords = keyword_weights(terms(fields.text))
+        vector, keywords = self._vectors_of(fields.text, decision.targets)
         new = replace(
             self._new(self._interval()),
             text=fields.text,
@@ -262,6 +260,7 @@ class _Writer:
             created_at=fields.created_at,
             last_seen=fields.last_seen,
             last_recalled=fields.last_recalled,
+            confirmed_at=fields.confirmed_at,
             repeat_count=fields.repeat_count,
             recall_count=fields.recall_count,
             feedback_score=fields.feedback_score,
@@ -274,6 +273,22 @@ class _Writer:
         parents = [(parent, 1.0) for parent in fields.parents]
         self._link(merged, parents, type="derived_from")
         return merged
+
+    def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
+        """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
+        inside the transaction (but for a parent that still waits to be embedded again)."""
+        if said == self.prepared.statement.text:
+            return self.prepared.vector, self.prepared.keywords
+        kept = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == said)
+        if kept.embedding_model == self.runtime.embedder.model:
+            vector: Vector = memories.vector(self.connection, self.place.scope_id, kept.id)
+        else:
+            vector = self.runtime.embedder.embed([said])[0].tolist()
+        return vector, keyword_weights(terms(said))
+
+    def _count_terms(self, memory_id: UUID) -> None:
+        present = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
+        term_store.add(self.connection, self.place.tenant_id, [(self.place.scope_id, one) for one in present])
 
     def _insert(self, interval: Interval, *, single_valued: bool = True) -> UUID:
         new = self._new(interval)

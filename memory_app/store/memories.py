@@ -128,7 +128,8 @@ _NEIGHBOURS = text(
         UNION
         (SELECT n.id FROM memories n
          WHERE n.scope_id = :scope AND n.session_id IS NOT DISTINCT FROM :session AND n.kind = :kind
-           AND n.canonical_key = :canonical_key AND n.retired_at IS NULL AND n.valid_until IS NULL)
+           AND n.canonical_key = :canonical_key
+           AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
         UNION
         (SELECT n.id FROM memories n
          WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = :subject_key
@@ -165,7 +166,8 @@ _REINFORCE = text(
 _CUT = text(
     """
     UPDATE memories SET valid_until = greatest(CAST(:at AS timestamptz), valid_from),
-        retired_at = coalesce(retired_at, now()), retired_reason = coalesce(retired_reason, 'superseded')
+        retired_at = CASE WHEN :at <= now() THEN coalesce(retired_at, now()) ELSE retired_at END,
+        retired_reason = CASE WHEN :at <= now() THEN coalesce(retired_reason, 'superseded') ELSE retired_reason END
     WHERE scope_id = :scope AND id = :id
     """
 )
@@ -469,6 +471,13 @@ def strongest(
 def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:
     """Current memories by kind."""
     return {row.kind: int(row.n) for row in connection.execute(_COUNTS, {"scopes": list(scope_ids)})}
+
+
+def vector(connection: Connection, scope_id: int, memory_id: UUID) -> list[float]:
+    """The stored vector of a row."""
+    statement = text("SELECT embedding::text FROM memories WHERE scope_id = :scope AND id = :id")
+    found = connection.execute(statement, {"scope": scope_id, "id": memory_id}).scalar_one()
+    return [float(part) for part in json.loads(found)]
 
 
 def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> list[set[int]]:

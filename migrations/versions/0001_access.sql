@@ -1,6 +1,7 @@
--- Who may do what. Two roles, no superuser needed afterwards:
+-- Who may do what. Three roles, no superuser needed afterwards:
 --   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
+--   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.
 -- Roles belong to the cluster, so both may exist already.
 
 DO $$
@@ -11,14 +12,17 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_finder') THEN
         CREATE ROLE memory_finder NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_search') THEN
+        CREATE ROLE memory_search NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+    END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL;  -- another database of this cluster is being migrated at the same moment
 END
 $$;
 
-GRANT memory_finder TO CURRENT_USER;
+GRANT memory_finder, memory_search TO CURRENT_USER;
 GRANT USAGE ON SCHEMA public TO memory_app;
-GRANT USAGE, CREATE ON SCHEMA public TO memory_finder;
+GRANT USAGE, CREATE ON SCHEMA public TO memory_finder, memory_search;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO memory_app;
 REVOKE INSERT, UPDATE, DELETE ON tenants FROM memory_app;
 REVOKE INSERT, UPDATE, DELETE ON api_keys FROM memory_app;
@@ -61,15 +65,16 @@ GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
-GRANT SELECT (keywords, terms) ON turns TO memory_finder;
-GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_finder;
 GRANT SELECT (id, tenant_id, search_model) ON scopes TO memory_finder;
-GRANT SELECT ON terms TO memory_finder;
+GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
+GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
+GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
 CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON sessions TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON api_keys TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON tenants TO memory_finder USING (true);
-CREATE POLICY finder ON memories TO memory_finder USING (true);
+CREATE POLICY search ON turns TO memory_search USING (true);
+CREATE POLICY search ON memories TO memory_search USING (true);
 CREATE POLICY finder ON scopes TO memory_finder USING (true);
 CREATE POLICY finder ON terms TO memory_finder USING (true);
 
@@ -166,6 +171,16 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
          FROM public.sessions WHERE due_at <= now()) s
 $$;
 
+-- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
+CREATE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
+    WHERE t.term = 0 AND t.row_count >= least_rows AND s.search_model IS DISTINCT FROM model
+    ORDER BY t.row_count DESC LIMIT most
+$$;
+
+SET ROLE memory_search;
+
 -- Rows of one big scope that hold any of some rare terms, best keyword score first. A function of its own because an
 -- index on an operator that is not leakproof is not used under row-level security; it applies tenant and scope itself.
 -- The scope stands in the statement as a number, so that its own partial index fits.
@@ -181,18 +196,10 @@ BEGIN
 END
 $$;
 
--- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
-CREATE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
-    WHERE t.term = 0 AND t.row_count >= least_rows AND s.search_model IS DISTINCT FROM model
-    ORDER BY t.row_count DESC LIMIT most
-$$;
-
 RESET ROLE;
 
 REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
     pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
     pipeline_state, keyword_hits, big_scopes TO memory_app;
-REVOKE CREATE ON SCHEMA public FROM memory_finder;
+REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;

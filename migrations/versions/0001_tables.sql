@@ -321,6 +321,8 @@ CREATE TABLE memories (
 	CONSTRAINT memories_single_valued_check CHECK (NOT single_valued OR (subject_key IS NOT NULL AND relation IS NOT NULL))
 );
 
+CREATE INDEX memories_canonical_idx ON memories (scope_id, canonical_key);
+
 CREATE UNIQUE INDEX memories_current_key ON memories (scope_id, session_id, kind, canonical_key) NULLS NOT DISTINCT WHERE valid_until IS NULL AND retired_at IS NULL;
 
 CREATE INDEX memories_id_idx ON memories (id);
@@ -329,7 +331,7 @@ CREATE INDEX memories_run_idx ON memories (run_id) WHERE run_id IS NOT NULL;
 
 CREATE INDEX memories_session_idx ON memories (scope_id, session_id) WHERE session_id IS NOT NULL;
 
-CREATE UNIQUE INDEX memories_single_valued_key ON memories (scope_id, kind, subject_key, relation) WHERE single_valued AND valid_until IS NULL AND retired_at IS NULL;
+CREATE UNIQUE INDEX memories_single_valued_key ON memories (scope_id, session_id, kind, subject_key, relation) NULLS NOT DISTINCT WHERE single_valued AND valid_until IS NULL AND retired_at IS NULL;
 
 CREATE INDEX memories_subject_idx ON memories (scope_id, subject_key, relation, valid_from) WHERE subject_key IS NOT NULL;
 

@@ -17,7 +17,7 @@ from memory_app.store.db import transaction
 from memory_app.store.tables import metadata
 
 TABLES = sorted(table.name for table in metadata.tables.values())
-ROLES = ("memory_app", "memory_finder")
+ROLES = ("memory_app", "memory_finder", "memory_search")
 DEFINERS = {
     "authenticate": ["key_id", "tenant_id", "tenant_name", "rights"],
     "tenant_named": [],
@@ -32,6 +32,8 @@ DEFINERS = {
         "due_sessions",
         "oldest_due_seconds",
     ],
+    "big_scopes": ["tenant_id", "scope_id"],
+    "keyword_hits": ["id"],
 }
 """The only functions that look across tenants, with the columns they answer: ids and counts."""
 
@@ -62,6 +64,7 @@ FILL = """
     d AS (INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
           SELECT m.tenant_id, m.scope_id, m.id, n.scope_id, n.id FROM m, n LIMIT 1),
     w AS (INSERT INTO terms (tenant_id, scope_id, term, row_count) SELECT tenant_id, id, 1, 1 FROM c),
+    v AS (INSERT INTO speakers (tenant_id, scope_id, name) SELECT tenant_id, id, 'bob' FROM c),
     f AS (INSERT INTO feedback (tenant_id, scope_id, turn_id, label)
           SELECT tenant_id, scope_id, id, 'up' FROM n),
     p AS (INSERT INTO checkpoints (tenant_id, scope_id, content) SELECT tenant_id, id, '{}' FROM c),
@@ -251,7 +254,9 @@ def test_the_functions_across_tenants_are_these_and_answer_only_ids_and_counts(o
         for f in functions
     }
     assert answers == DEFINERS
-    assert {f["owner"] for f in functions} == {"memory_finder"}
+    owners = {f["name"]: f["owner"] for f in functions}
+    assert owners.pop("keyword_hits") == "memory_search"
+    assert set(owners.values()) == {"memory_finder"}
     assert {f["path"] for f in functions} == {'{"search_path=pg_catalog, public"}'}
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
@@ -267,7 +272,7 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
           AND has_column_privilege('memory_finder', c.oid, a.attnum, 'SELECT') GROUP BY 1""",
     )
     columns = {row["name"]: set(row["columns"]) for row in readable}
-    assert set(columns) == {"turns", "sessions", "api_keys", "tenants"}
+    assert set(columns) == {"turns", "sessions", "api_keys", "tenants", "scopes", "terms"}
     assert not columns["turns"] & {"text", "speaker", "metadata", "embedding", "keywords", "reason"}
     assert not columns["sessions"] & {"name", "summary"}
 

@@ -159,7 +159,7 @@ def _hand_over(connection: Connection, database: str, role: str) -> None:
     connection.execute(text("CREATE EXTENSION vector"))
     connection.execute(text(f"CREATE ROLE {role} LOGIN CREATEROLE"))
     # What the owner would hold had it made the roles itself.
-    connection.execute(text(f"GRANT memory_app, memory_finder TO {role} WITH ADMIN OPTION"))
+    connection.execute(text(f"GRANT memory_app, memory_finder, memory_search TO {role} WITH ADMIN OPTION"))
     connection.execute(text(f"ALTER DATABASE {database} OWNER TO {role}"))
 
 
