@@ -256,6 +256,8 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
         runs.finish(connection, batch.run_id, report)
         failpoint.reach("extract.before_commit")
     failpoint.reach("extract.after_commit")
+    if written:
+        remember.drop_context(runtime, claimed.scope_id)
     log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
     return ExtractReport(turns=len(batch.turns), memories=len(written))
 

@@ -121,6 +121,7 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         for item in prepared:
             write(connection, runtime, Place(tenant_id, scope_id), item)
         names.mark_seeded(connection, scope_id)
+    drop_context(runtime, scope_id)
 
 
 def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy) -> tuple[Prepared, ...]:

@@ -16,6 +16,8 @@ from sqlalchemy import Engine, text
 from memory_app.domain.records import NewTurn, Role, Stage
 from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, ProviderUnavailable
+from memory_app.hot import cache
+from memory_app.hot.cache import CachedContext
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.runtime import Runtime
@@ -209,6 +211,19 @@ def test_the_answer_is_gone_once_it_took_effect_and_ids_stay(
         row.id for row in rows(owner, "SELECT id FROM memories")
     ]
     assert {row.run_id for row in rows(owner, "SELECT run_id FROM memories")} == {run.id}
+
+
+def test_new_memories_drop_the_cached_context_of_their_scope(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    spoken(runtime, tenant, PARIS)
+    (scope_id,) = (row.scope_id for row in rows(owner, "SELECT scope_id FROM sessions"))
+    index_turns(runtime)
+    kept = CachedContext("asked", {})
+    cache.put(runtime.hot, [scope_id], kept, token=cache.get(runtime.hot, [scope_id]).token)
+    assert cache.get(runtime.hot, [scope_id]).context == kept
+    extract_session(runtime, only_session(owner))
+    assert cache.get(runtime.hot, [scope_id]).context is None
 
 
 def test_a_repeated_fact_gains_evidence_instead_of_a_second_row(
