@@ -25,7 +25,7 @@ TOOLS_LIMIT = 64
 class Limits:
     """Largest turn, in characters of text and bytes of metadata as JSON; most turns in one call."""
 
-    text_chars: int = 100_000
+    text_chars: int = 500_000
     metadata_bytes: int = 8_192
     batch: int = 500
 
