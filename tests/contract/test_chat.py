@@ -41,7 +41,7 @@ from memory_app.models.chat import (
     dollars,
     schema_shape,
 )
-from memory_app.models.provider import Connection, Gate, Rates, Timeouts
+from memory_app.models.provider import Gate, Rates, Timeouts, Wire, connect
 from memory_app.testing import Mode, Rule, ScriptedModel, StubProvider
 
 QUICK = Timeouts(connect=2, read=0.5, total=1)
@@ -77,13 +77,13 @@ def stub() -> Iterator[StubProvider]:
 def chat_with(stub: StubProvider, **settings: object) -> Chat:
     given = {"timeouts": QUICK, "provider": "the language model"}
     given |= {name: settings.pop(name) for name in ("timeouts", "response_limit_bytes") if name in settings}
-    return opened(Connection(stub.base_url, SecretStr("sk-secret"), **given), **settings)  # type: ignore[arg-type]
+    return opened(connect(stub.base_url, SecretStr("sk-secret"), **given), **settings)  # type: ignore[arg-type]
 
 
 OPENED: list[Chat] = []
 
 
-def opened(connection: Connection, model: str = "stub-small", **settings: object) -> Chat:
+def opened(connection: Wire, model: str = "stub-small", **settings: object) -> Chat:
     """Closed after the test."""
     OPENED.append(Chat(connection, model, **settings))  # type: ignore[arg-type]
     return OPENED[-1]
@@ -118,7 +118,7 @@ def any_model(request: pytest.FixtureRequest) -> LanguageModel:
     if request.param == "stub":
         return request.getfixturevalue("chat")
     key = os.environ.get("MEMORY_TEST_CHAT_KEY")
-    connection = Connection(os.environ[REAL], SecretStr(key) if key else None)
+    connection = connect(os.environ[REAL], SecretStr(key) if key else None)
     return opened(connection, os.environ["MEMORY_TEST_CHAT_MODEL"])
 
 
@@ -340,7 +340,7 @@ def test_nobody_listening_is_named() -> None:
     with StubProvider() as gone:
         address = gone.base_url
     with pytest.raises(ProviderUnavailable):
-        opened(Connection(address, timeouts=QUICK)).complete(ASKED, Cities)
+        opened(connect(address, timeouts=QUICK)).complete(ASKED, Cities)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_nobody_listening_is_named() -> None:
 )
 def test_an_address_that_cannot_be_meant_is_refused(url: str) -> None:
     with pytest.raises(Misconfigured) as raised:
-        Connection(url)
+        connect(url)
     assert "pw" not in str(raised.value)
 
 
@@ -381,7 +381,7 @@ def test_without_a_key_none_is_taken_from_the_environment(
     stub: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-for-somebody-else")
-    opened(Connection(stub.base_url)).complete(ASKED, Cities)
+    opened(connect(stub.base_url)).complete(ASKED, Cities)
     assert "sk-for" not in str(stub.requests[-1].headers)
 
 
@@ -514,7 +514,7 @@ def control(address: str, told: object) -> dict[str, object]:
 
 def test_a_stub_in_a_process_of_its_own_is_told_over_http_what_to_do() -> None:
     with stub_process() as address:
-        chat = opened(Connection(f"{address}/v1", timeouts=QUICK))
+        chat = opened(connect(f"{address}/v1", timeouts=QUICK))
         control(address, {"rules": [{"mode": "server_error", "times": 1}, {"answer": GOOD}]})
         with pytest.raises(ProviderUnavailable):
             chat.complete(ASKED, Cities)

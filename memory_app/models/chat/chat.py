@@ -21,8 +21,7 @@ from memory_app.models.chat.reading import Unreadable, read_answer
 from memory_app.models.chat.reply import Reply, estimated_tokens, reply_of
 from memory_app.models.chat.shape import Shape, shape_of
 from memory_app.models.chat.usage import OnUsage, Usage
-from memory_app.models.provider import Connection, Passage, open_gate
-from memory_app.models.provider.connection import Refused
+from memory_app.models.provider import Passage, Refused, Wire, open_gate
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -87,7 +86,7 @@ class Chat:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Wire,
         model: str,
         *,
         gate: Passage = open_gate,

@@ -10,11 +10,14 @@ from memory_app.models.embedders.embedder import (
     Embedder,
     Thresholds,
     checked,
+    embed_queries,
     thresholds_of,
     verified,
 )
 from memory_app.models.embedders.factory import EMBEDDERS, make_embedder
 from memory_app.models.embedders.hashing import HashEmbedder
+from memory_app.models.embedders.options import Options, Pooling
+from memory_app.models.embedders.prefixed import Prefixed
 from memory_app.models.embedders.word_llama import WordLlamaEmbedder
 
 __all__ = [
@@ -23,9 +26,13 @@ __all__ = [
     "Cached",
     "Embedder",
     "HashEmbedder",
+    "Options",
+    "Pooling",
+    "Prefixed",
     "Thresholds",
     "WordLlamaEmbedder",
     "checked",
+    "embed_queries",
     "make_embedder",
     "thresholds_of",
     "verified",

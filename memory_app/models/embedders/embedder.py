@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,19 @@ class Embedder(Protocol):
         `BadModelOutput`, `DimensionMismatch` and, for providers behind a network, `ProviderUnavailable` and
         `RateLimited`.
         """
+
+
+@runtime_checkable
+class QueryEmbedder(Protocol):
+    """An embedder that takes questions apart from what is stored, as e5 and nomic do."""
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As `Embedder.embed`, for texts that are asked about."""
+
+
+def embed_queries(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """The rows of questions; with most models those of any text."""
+    return embedder.embed_queries(texts) if isinstance(embedder, QueryEmbedder) else embedder.embed(texts)
 
 
 def verified(vectors: Vectors, n: int, dimensions: int) -> Vectors:

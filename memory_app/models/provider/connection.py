@@ -11,8 +11,8 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import ip_address
 from typing import cast
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from pydantic import SecretStr
 
 from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
 from memory_app.models.provider.failure import failure_of
+from memory_app.models.provider.wire import USUAL, Refused, Timeouts
 
 # At DEBUG the SDK writes whole requests, which hold what people said.
 logging.getLogger("openai").setLevel(logging.WARNING)
@@ -38,15 +39,6 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """In seconds. ``read`` is the longest silence, ``total`` the longest body after its head has arrived."""
-
-    connect: float = 5.0
-    read: float = 30.0
-    total: float = 30.0
-
-
 class Connection:
     """A provider that can be asked. ``provider`` is what errors call it, such as "the language model".
 
@@ -59,7 +51,7 @@ class Connection:
         key: SecretStr | None = None,
         *,
         provider: str = "the provider",
-        timeouts: Timeouts = Timeouts(),
+        timeouts: Timeouts = USUAL,
         response_limit_bytes: int = 8_000_000,
         connections: int = 64,
     ) -> None:
@@ -67,7 +59,6 @@ class Connection:
         self.base_url = base_url.rstrip("/")
         self.provider = provider
         self.timeouts = timeouts
-        self._limit = response_limit_bytes
         self._client = openai.OpenAI(
             api_key=key.get_secret_value() if key else NO_KEY,
             base_url=self.base_url,
@@ -79,7 +70,7 @@ class Connection:
                 limits=httpx2.Limits(
                     max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
                 ),
-                event_hooks={"response": [self._bound]},
+                event_hooks={"response": [partial(_bound, provider, response_limit_bytes, timeouts.total)]},
             ),
         )
 
@@ -94,13 +85,19 @@ class Connection:
         try:
             response = self._client.post(path, body=body, cast_to=httpx2.Response)
         except openai.BadRequestError as error:
-            raise Refused(self.provider, error) from None
+            hint = f"{error.param or ''} {error.message}".lower()
+            raise Refused(f"{self.provider} does not take this request (400)", hint) from None
         except openai.OpenAIError as error:
             raise failure_of(error, provider=self.provider, now=datetime.now(UTC)) from None
         return self._object(response.content)
 
     def close(self) -> None:
         self._client.close()
+
+    def __del__(self) -> None:
+        """Idle connections go with the last user; nobody else knows when that is."""
+        if hasattr(self, "_client"):
+            self.close()
 
     def _object(self, content: bytes) -> dict[str, object]:
         try:
@@ -112,17 +109,11 @@ class Connection:
             raise ProviderUnavailable(f"{self.provider} answered something that is not a JSON object")
         return answer
 
-    def _bound(self, response: httpx2.Response) -> None:
-        if isinstance(response.stream, httpx2.SyncByteStream):
-            response.stream = _Bounded(response.stream, self.provider, self._limit, self.timeouts.total)
 
-
-class Refused(BadModelOutput):
-    """The provider does not take the request (400). ``hint`` is its own text: to decide by, never to be shown."""
-
-    def __init__(self, provider: str, error: openai.BadRequestError) -> None:
-        super().__init__(f"{provider} does not take this request (400)")
-        self.hint = f"{error.param or ''} {error.message}".lower()
+def _bound(provider: str, limit: int, seconds: float, response: httpx2.Response) -> None:
+    """Not a method: the client would hold its owner, and neither would ever go."""
+    if isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = _Bounded(response.stream, provider, limit, seconds)
 
 
 class _Bounded(httpx2.SyncByteStream):

@@ -1,0 +1,188 @@
+"""Sentence models in a folder, run on this machine: MiniLM, e5, bge and their kin as ``model.onnx``.
+
+Needs the extra ``memory-app[onnx]``. A long text is cut into pieces of as many tokens as the model was trained on, and
+its vector is their mean. Each piece runs alone: in a batch its padding would change the last digits of its row, and
+so would the others. One thread, no pools: workers share few cores, and pools do not survive a fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from memory_app.errors import DimensionMismatch, Misconfigured
+from memory_app.models.embedders.embedder import (
+    Embedder,
+    Thresholds,
+    Vectors,
+    thresholds_of,
+    unit_rows,
+    verified,
+)
+from memory_app.models.embedders.options import Options, Pooling
+
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+
+PIECES_AT_MOST = 16
+"""Pieces of one text that are run, evenly spread over it: at 256 tokens each, some 40 ms apiece on one core."""
+
+
+class OnnxEmbedder:
+    """The model in ``folder``; ``name`` is stored beside its vectors and names its thresholds.
+
+    Raises `Misconfigured` when the extra or a file is missing, or the model is not of this kind.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        dimensions: int = 384,
+        *,
+        name: str | None = None,
+        pooling: Pooling = Pooling.MEAN,
+        tokens_limit: int = 256,
+    ) -> None:
+        self.dimensions = dimensions
+        self.model = f"{name or folder.name}-{dimensions}"
+        self._pooling = pooling
+        self._session = _session(folder / MODEL_FILE)
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._tokenizer = _tokenizer(folder / TOKENIZER_FILE)
+        self._before, self._after = _marks(self._tokenizer)
+        self._piece_tokens = tokens_limit - len(self._before) - len(self._after)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return thresholds_of(self.model)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder.embed`."""
+        sums = np.zeros((len(texts), self.dimensions))
+        for row, text in zip(sums, texts, strict=True):
+            for ids in self._pieces(text):
+                row += self._run(ids) * len(ids)
+        return verified(unit_rows(sums, texts), len(texts), self.dimensions)
+
+    def _pieces(self, text: str) -> list[list[int]]:
+        """Token ids without marks; none for a text without tokens."""
+        said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        ids = self._tokenizer.encode(said, add_special_tokens=False).ids
+        size = self._piece_tokens
+        pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
+        if len(pieces) <= PIECES_AT_MOST:
+            return pieces
+        places = np.linspace(0, len(pieces) - 1, PIECES_AT_MOST).round().astype(int)
+        return [pieces[place] for place in places]
+
+    def _run(self, ids: Sequence[int]) -> NDArray[np.float64]:
+        tokens = np.array([[*self._before, *ids, *self._after]], dtype=np.int64)
+        given = {
+            "input_ids": tokens,
+            "attention_mask": np.ones_like(tokens),
+            "token_type_ids": np.zeros_like(tokens),
+        }
+        outputs = self._session.run(None, {name: given[name] for name in self._inputs})
+        row = _pooled(np.asarray(outputs[0][0], dtype=np.float64), self._pooling)
+        if row.shape != (self.dimensions,):
+            raise DimensionMismatch(
+                f"the model in the folder gives {row.shape[-1]} dimensions, the settings say {self.dimensions}",
+                field="dimensions",
+            )
+        length = np.linalg.norm(row)
+        return row / length if length else row
+
+
+def onnx_embedder(dimensions: int, options: Options) -> Embedder:
+    """As the settings say; needs a folder."""
+    if options.folder is None:
+        raise Misconfigured(
+            "embedding.folder: name the folder with model.onnx and tokenizer.json", field="folder"
+        )
+    return OnnxEmbedder(
+        options.folder,
+        dimensions,
+        name=options.model,
+        pooling=options.pooling,
+        tokens_limit=options.tokens_limit,
+    )
+
+
+def _pooled(output: NDArray[np.float64], pooling: Pooling) -> NDArray[np.float64]:
+    """The vector of a text from those of its tokens, shape (tokens, d); an output already pooled is taken as it is."""
+    if output.ndim != 2:
+        return output
+    first: NDArray[np.float64] = output[0]
+    return first if pooling is Pooling.CLS else np.asarray(output.mean(axis=0))
+
+
+def _session(path: Path) -> Any:
+    runtime = _runtime()
+    settings = runtime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+    _check_file(path)
+    try:
+        session = runtime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
+    except _load_errors() as error:
+        raise Misconfigured(f"{path.name} could not be loaded as an ONNX model", field="folder") from error
+    unknown = {given.name for given in session.get_inputs()} - {
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+    }
+    if unknown:
+        raise Misconfigured(
+            f"{path.name} wants {', '.join(sorted(unknown))}: no sentence model", field="folder"
+        )
+    return session
+
+
+def _runtime() -> ModuleType:
+    try:
+        return import_module("onnxruntime")
+    except ImportError as error:
+        raise Misconfigured("onnxruntime is missing; install memory-app[onnx]", field="provider") from error
+
+
+def _load_errors() -> tuple[type[Exception], ...]:
+    """Onnxruntime has no common error; these are the ones of a file that is no model, or one it cannot run."""
+    raised = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    names = (
+        "Fail",
+        "InvalidArgument",
+        "InvalidGraph",
+        "InvalidProtobuf",
+        "NotImplemented",
+        "RuntimeException",
+    )
+    return (RuntimeError, *(getattr(raised, name) for name in names))
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    _check_file(path)
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise Misconfigured(f"the folder of the embedder lacks {path.name}", field="folder")
+
+
+def _marks(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Ids the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
+    bare = tokenizer.encode("a", add_special_tokens=False).ids
+    marked = tokenizer.encode("a").ids
+    places = (place for place in range(len(marked)) if marked[place : place + len(bare)] == bare)
+    start = next(places, 0)
+    return marked[:start], marked[start + len(bare) :]
