@@ -39,7 +39,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     errors.install(app)
     # The last one added stands outermost.
     app.add_middleware(Bodies, limit_bytes=runtime.settings.http.body_limit_bytes)
-    app.add_middleware(KeyCheck, callers=Callers(runtime.engine), anonymous=anonymous)
+    app.add_middleware(KeyCheck, callers=Callers(runtime), anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
     app.add_middleware(Addresses)
     return app

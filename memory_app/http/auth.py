@@ -13,9 +13,7 @@ from ipaddress import ip_address
 from threading import Lock
 from urllib.parse import urlsplit
 
-import structlog
 from fastapi import Request
-from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,11 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memory_app.errors import Forbidden, MemoryAppError, Unauthorized
 from memory_app.http.errors import error_answer
 from memory_app.runtime import Runtime
+from memory_app.services import access
 from memory_app.store import keys
-from memory_app.store.db import transaction
 from memory_app.store.keys import Caller
-
-log = structlog.get_logger(__name__)
 
 REMEMBERED_SECONDS = 5.0
 """How long a key is taken for good without asking again."""
@@ -47,7 +43,7 @@ _REFUSED = "the key is unknown, revoked or expired"
 class Callers:
     """The keys seen lately, and who holds them. Safe between threads."""
 
-    engine: Engine
+    runtime: Runtime
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
     _noted: dict[int, float] = field(default_factory=dict)
@@ -61,10 +57,7 @@ class Callers:
 
     def look_up(self, key: str) -> Caller:
         """The holder according to the database. Raises `Unauthorized` or `StoreUnavailable`."""
-        with transaction(self.engine, None) as connection:
-            caller = keys.authenticate(connection, key)
-        if caller is None:
-            raise Unauthorized(_REFUSED)
+        caller = access.look_up(self.runtime, key)
         with self._lock:
             if len(self._known) >= REMEMBERED_KEYS:
                 self._known.clear()
@@ -81,14 +74,6 @@ class Callers:
                 self._noted.clear()
             self._noted[caller.key_id] = now + NOTED_SECONDS
             return True
-
-    def note_use(self, caller: Caller) -> None:
-        """Write down that the key was used; a database that is away costs only the note."""
-        try:
-            with transaction(self.engine, None) as connection:
-                keys.note_use(connection, caller.key_id)
-        except MemoryAppError as error:
-            log.warning("key_use_not_noted", key_id=caller.key_id, error=error.kind)
 
 
 class KeyCheck:
@@ -112,7 +97,7 @@ class KeyCheck:
         scope.setdefault("state", {})["caller"] = caller
         await self.app(scope, receive, send)
         if caller is not self.anonymous and self.callers.is_due_for_note(caller):
-            await run_in_threadpool(self.callers.note_use, caller)
+            await run_in_threadpool(access.note_use, self.callers.runtime, caller)
 
     async def _caller(self, headers: Headers) -> Caller:
         given = headers.getlist("authorization")

@@ -6,18 +6,18 @@ tenant; an address that others reach is refused as long as there is no key at al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import uvicorn
 from sqlalchemy import Connection
 
+from memory_app import log
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.http.app import create_app
 from memory_app.http.auth import is_loopback
+from memory_app.services import access
 from memory_app.settings import Settings
-from memory_app.store import clock, db, keys
 from memory_app.store.keys import Caller
 
 KEEP_ALIVE_SECONDS = 30
@@ -27,6 +27,7 @@ SHUTDOWN_SECONDS = 25
 
 def serve(settings: Settings) -> None:
     """Serve until stopped. Raises `Misconfigured` for an address that would stand open, before anything listens."""
+    log.configure(level=settings.log.level, form=settings.log.form)
     anonymous = check_door(settings)
     runtime = wiring.build(settings)
     try:
@@ -54,44 +55,26 @@ def check_door(settings: Settings) -> Caller | None:
                 f"http.allow_anonymous_tenant needs a loopback http.host, not {http.host}; use keys instead",
                 field="http.allow_anonymous_tenant",
             )
-        return anonymous_caller(settings, http.allow_anonymous_tenant)
-    if not is_loopback(http.host):
-        with owner_connection(settings) as connection:
-            if not has_live_key(connection):
-                raise Misconfigured(
-                    f"http.host {http.host} can be reached by others and there is no API key yet; "
-                    "make one with `memory keys create`",
-                    field="http.host",
-                )
+        return access.anonymous_caller(_owner_url(settings), http.allow_anonymous_tenant)
+    if not is_loopback(http.host) and not access.has_live_key(_owner_url(settings)):
+        raise Misconfigured(
+            f"http.host {http.host} can be reached by others and there is no API key yet; "
+            "make one with `memory keys create`",
+            field="http.host",
+        )
     return None
 
 
-def anonymous_caller(settings: Settings, tenant: str) -> Caller:
-    """All rights on the named tenant, which is made when it is new."""
-    with owner_connection(settings) as connection:
-        return Caller(0, keys.ensure_tenant(connection, tenant), tenant, frozenset(keys.RIGHTS))
+def owner_connection(settings: Settings) -> AbstractContextManager[Connection]:
+    """A transaction as the database's owner. Raises `Misconfigured` when the settings do not name one."""
+    return access.owner_connection(_owner_url(settings))
 
 
-def has_live_key(connection: Connection) -> bool:
-    """Whether any tenant has a key that opens the door now. Needs the owner's connection."""
-    now = clock.now(connection)
-    return any(
-        row.revoked_at is None and (row.expires_at is None or row.expires_at > now)
-        for row in keys.listed(connection, None)
-    )
-
-
-@contextmanager
-def owner_connection(settings: Settings) -> Iterator[Connection]:
-    """A transaction as the database's owner, who alone sees keys and makes tenants."""
+def _owner_url(settings: Settings) -> str:
     url = settings.database.owner_url
     if url is None:
         raise Misconfigured(
-            "database.owner_url is needed to look at keys and tenants", field="database.owner_url"
+            "database.owner_url is needed to look at keys and tenants before serving",
+            field="database.owner_url",
         )
-    engine = db.connect(url.get_secret_value(), pool_size=1, pool_overflow=0)
-    try:
-        with db.transaction(engine, None) as connection:
-            yield connection
-    finally:
-        engine.dispose()
+    return url.get_secret_value()

@@ -105,7 +105,7 @@ def test_an_expired_key_is_refused(app: FastAPI, owner: Engine) -> None:
 
 def test_a_revoked_key_stops_working_within_seconds(runtime: Runtime, owner: Engine) -> None:
     now = 1_000.0
-    callers = Callers(runtime.engine, clock=lambda: now)
+    callers = Callers(runtime, clock=lambda: now)
     with owner.begin() as connection:
         key_id, key = keys.create(connection, "acme")
     assert callers.look_up(key).tenant == "acme"
@@ -131,7 +131,7 @@ def test_the_last_use_of_a_key_is_noted(client_of: MakeClient, owner: Engine) ->
 
 def test_the_use_of_a_key_is_noted_once_a_minute(runtime: Runtime) -> None:
     now = 1_000.0
-    callers = Callers(runtime.engine, clock=lambda: now)
+    callers = Callers(runtime, clock=lambda: now)
     caller = Caller(1, 1, "acme", frozenset(keys.RIGHTS))
 
     assert [callers.is_due_for_note(caller) for _ in range(3)] == [True, False, False]

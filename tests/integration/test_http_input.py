@@ -24,6 +24,7 @@ from memory_app.store import keys
 BODY_LIMIT_BYTES = 300_000
 SCOPE = "/v1/agents/ada/users/mira"
 TURNS = f"{SCOPE}/sessions/chat/turns"
+UNKNOWN = "019af0c2-7d1e-7cc3-98c4-dc0c0c07398f"
 SECRET = "a word that nobody may repeat"
 
 
@@ -253,8 +254,8 @@ def test_a_body_that_does_not_announce_its_size_is_cut_off_at_the_limit(client: 
         (f"{SCOPE}/stats?kind=fact", "kind"),
         (f"{SCOPE}/entities?limit=-1", "limit"),
         ("/v1/turns/7", "id"),
-        (f"/v1/turns/{uuid4()}?wait_seconds=31", "wait_seconds"),
-        (f"/v1/turns/{uuid4()}?wait_seconds=nan", "wait_seconds"),
+        (f"/v1/turns/{UNKNOWN}?wait_seconds=31", "wait_seconds"),
+        (f"/v1/turns/{UNKNOWN}?wait_seconds=nan", "wait_seconds"),
         ("/v1/memories/%7B7%7D", "id"),
         ("/v1/memories/none/why", "id"),
         ("/v1/failed?limit=1000", "limit"),
@@ -284,9 +285,9 @@ def test_a_wrong_parameter_is_refused(client: TestClient, path: str, field: str)
         ("/v1/agents/ada/users/nobody/entities", "agent"),
         ("/v1/agents/ada/users/nobody/stats", "agent"),
         ("/v1/agents/nobody", "agent"),
-        (f"/v1/turns/{uuid4()}", "id"),
-        (f"/v1/memories/{uuid4()}", "id"),
-        (f"/v1/memories/{uuid4()}/why", "id"),
+        (f"/v1/turns/{UNKNOWN}", "id"),
+        (f"/v1/memories/{UNKNOWN}", "id"),
+        (f"/v1/memories/{UNKNOWN}/why", "id"),
     ],
 )
 def test_what_is_unknown_is_not_found(client: TestClient, path: str, field: str) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from threading import Thread
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.http.app import create_app
-from memory_app.runtime import Runtime
+from memory_app.runtime import Runtime, build
 from memory_app.services import finder, tickets
+from memory_app.settings import Database, Redis, Settings
 
 SCOPE = "/v1/agents/ada/users/mira"
 TURNS = f"{SCOPE}/sessions/chat/turns"
@@ -558,3 +561,54 @@ def test_the_description_is_complete_and_takes_keys(client: TestClient) -> None:
         for operation in methods.values():
             assert operation["description"], path
             assert (operation.get("security") is not None) == path.startswith("/v1"), path
+
+
+# --- when something is away ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without(settings: Settings, api_key: str) -> Iterator[Callable[[str], TestClient]]:
+    """Makes a client of an API for which ``redis`` or ``database`` does not answer."""
+    runtimes = []
+
+    def make(part: str) -> TestClient:
+        away = {
+            "redis": Redis(url=SecretStr("redis://127.0.0.1:1/0"), prefix="away:"),
+            "database": Database(url=SecretStr("postgresql+psycopg://memory_app@127.0.0.1:1/away")),
+        }
+        runtimes.append(build(settings.model_copy(update={part: away[part]})))
+        return TestClient(create_app(runtimes[-1]), headers={"Authorization": f"Bearer {api_key}"})
+
+    yield make
+    for runtime in runtimes:
+        runtime.close()
+
+
+def test_without_redis_turns_are_taken_and_the_window_is_given(without: Callable[[str], TestClient]) -> None:
+    client = without("redis")
+
+    record(client, LISBON)
+
+    window = client.post(f"{SCOPE}/context", json={"query": "Lisbon", "session": "chat"})
+    assert LISBON in window.json()["text"]
+    assert client.delete(f"{SCOPE}/sessions/chat/hot").status_code == 204
+    ready = client.get("/health/ready")
+    assert ready.status_code == 503
+    assert {name: part["ok"] for name, part in ready.json()["parts"].items()} == {
+        "database": True,
+        "broker": False,
+        "work": True,
+    }
+
+
+def test_without_the_database_callers_are_told_to_come_back(without: Callable[[str], TestClient]) -> None:
+    client = without("database")
+
+    answer = client.post(TURNS, json=said(LISBON))
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["error"]["type"] == "store_unavailable"
+    assert answer.json()["error"]["retry_after"] == 1
+    assert client.get("/health/live").status_code == 200
+    assert client.get("/health/ready").json()["parts"]["database"]["ok"] is False
+    assert "memory_database_up 0.0" in client.get("/metrics").text

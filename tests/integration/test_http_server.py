@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -32,30 +33,33 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def address(environment: dict[str, str]) -> Iterator[str]:
+def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
     """A served API; its log must hold no names and no words."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE],
-        env={**environment, "MEMORY_HTTP__PORT": str(port), "MEMORY_HTTP__BODY_LIMIT_BYTES": "100000"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        wait_until_live(process, f"http://127.0.0.1:{port}")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        output, _ = process.communicate(timeout=30)
-    assert "Traceback" not in output
-    assert "mira" not in output
+    port, log = free_port(), tmp_path / "server.log"
+    variables = {
+        **environment,
+        "MEMORY_HTTP__PORT": str(port),
+        "MEMORY_HTTP__BODY_LIMIT_BYTES": "100000",
+        "MEMORY_LOG__LEVEL": "DEBUG",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-c", SERVE], env=variables, stdout=output, stderr=output)
+        try:
+            wait_until_live(process, f"http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+    written = log.read_text()
+    assert "route=/v1/agents/{agent}" in written
+    assert "Traceback" not in written
+    assert "mira" not in written
 
 
-def wait_until_live(process: subprocess.Popen[str], address: str) -> None:
+def wait_until_live(process: subprocess.Popen[bytes], address: str) -> None:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
-        assert process.poll() is None, process.communicate()[0]
+        assert process.poll() is None, "the server ended"
         try:
             if httpx.get(f"{address}/health/live", timeout=5).status_code == 200:
                 return
