@@ -372,6 +372,8 @@ def _unindexed(connection: Connection, question: _Question) -> list[_Candidate]:
     for turn in fresh:
         if question.asked.session is not None and turn.session != question.asked.session:
             continue
+        if question.asked.as_of is not None and turn.at > question.asked.as_of:
+            continue
         said = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
         share = len(wanted & said) / len(wanted) if wanted else 0.0
         found.append(_of_turn(question, turn, Raw(0.0, share), indexed=False))
