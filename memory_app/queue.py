@@ -26,6 +26,13 @@ INDEX_TURNS: Final = "memory.index_turns"
 EXTRACT_SESSION: Final = "memory.extract_session"
 FIND_DUE: Final = "memory.find_due"
 INDEX_SCOPES: Final = "memory.index_scopes"
+SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
+SYNTHESIZE_DEEP: Final = "memory.synthesize_deep"
+DEDUPLICATE: Final = "memory.deduplicate"
+SLEEP: Final = "memory.sleep"
+DECAY: Final = "memory.decay"
+FORGET: Final = "memory.forget"
+REEMBED: Final = "memory.reembed"
 
 ROUTES: Final[Mapping[str, str]] = {
     RECORD_TURN: INGEST,
@@ -33,6 +40,13 @@ ROUTES: Final[Mapping[str, str]] = {
     EXTRACT_SESSION: MODEL,
     FIND_DUE: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
+    SYNTHESIZE_SESSION: MODEL,
+    SYNTHESIZE_DEEP: MODEL,
+    DEDUPLICATE: MODEL,
+    SLEEP: MAINTENANCE,
+    DECAY: MAINTENANCE,
+    FORGET: MAINTENANCE,
+    REEMBED: MAINTENANCE,
 }
 """Every public task and its queue: a wire format."""
 

@@ -15,11 +15,12 @@ settings = Settings()
 
 app = Celery(
     "memory",
-    include=["workers.ingest", "workers.model", "workers.maintenance", "workers.signals"],
+    include=["workers.ingest", "workers.model", "workers.maintenance", "workers.job", "workers.signals"],
 )
 app.conf.update(broker_settings(settings.redis.url.get_secret_value(), settings.redis.prefix))
 app.conf.update(
     result_backend=None,
+    worker_consumer="workers.consumer:TolerantConsumer",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2},

@@ -8,13 +8,14 @@ from celery.signals import setup_logging, worker_process_init, worker_process_sh
 
 from memory_app.log import configure
 from memory_app.settings import Settings
-from workers import parts
+from workers import discretion, parts
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _set_up_logging(**_: Any) -> None:
     log = Settings().log
     configure(level=log.level, form=log.form)
+    discretion.install()
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

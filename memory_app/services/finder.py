@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 
@@ -15,8 +16,9 @@ from memory_app import queue
 from memory_app.errors import MemoryAppError, Transient
 from memory_app.hot.client import HotUnavailable
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index
-from memory_app.store import health, sessions
+from memory_app.services import extract, index, jobs
+from memory_app.services.job_table import JOBS
+from memory_app.store import health, runs, sessions
 from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
@@ -24,10 +26,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Work that waits: claimable unindexed turns, and due sessions by id."""
+    """Work that waits: claimable unindexed turns, due sessions by id, due runs by id and name."""
 
     turns: int
     sessions: tuple[int, ...]
+    runs: tuple[tuple[UUID, str], ...] = ()
 
 
 def look(runtime: Runtime) -> Due:
@@ -35,7 +38,8 @@ def look(runtime: Runtime) -> Due:
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
         found = sessions.due(connection, most=runtime.settings.finder.batch)
-    return Due(state.claimable, found)
+        waiting = runs.due(connection, most=runtime.settings.finder.batch)
+    return Due(state.claimable, found, waiting)
 
 
 def find_due(runtime: Runtime) -> Due:
@@ -45,6 +49,9 @@ def find_due(runtime: Runtime) -> Due:
         runtime.hint(queue.INDEX_TURNS)
     for session_id in due.sessions:
         runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
+    for run_id, name in due.runs:
+        if name in JOBS:
+            runtime.hint(JOBS[name].task, run_id=str(run_id))
     return due
 
 
@@ -55,6 +62,8 @@ def drain(runtime: Runtime) -> Due:
         index.index_turns(runtime)
     for session_id in due.sessions:
         extract.extract_session(runtime, session_id)
+    for run_id, _ in due.runs:
+        jobs.perform(runtime, run_id, JOBS)
     return due
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -28,12 +28,26 @@ class Run:
     report: Any
     reason: str | None
     attempts: int
+    options: dict[str, Any]
     created_at: datetime
     finished_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunClaim:
+    """A run lent to this worker. ``starts`` counts this start; more than the limit means: fail it, do not run it."""
+
+    run_id: UUID
+    tenant_id: int
+    scope_id: int | None
+    session_id: int | None
+    name: str
+    fence: int
+    starts: int
+
+
 _COLUMNS = """r.id, r.name, r.state, r.scope_id, r.session_id, r.from_seq, r.to_seq, r.answer, r.report, r.reason,
-    r.attempts, r.created_at, r.finished_at"""
+    r.attempts, r.options, r.created_at, r.finished_at"""
 
 _BEGIN_EXTRACT = text(
     f"""
@@ -57,6 +71,42 @@ _FINISH = text(
 _FAIL = text(
     """UPDATE runs SET state = 'failed', finished_at = now(), answer = NULL, reason = :reason
     WHERE id = :id AND state IN ('queued', 'running')"""
+)
+_ENQUEUE = text(
+    f"""
+    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
+    VALUES (:tenant, :scope, :session, :name, :period, 'queued', CAST(:options AS jsonb), now())
+    ON CONFLICT (tenant_id, name, scope_id, period) WHERE period IS NOT NULL
+    DO UPDATE SET period = r.period
+    RETURNING {_COLUMNS}
+    """
+)
+_CLAIM = text("SELECT tenant_id, scope_id, session_id, name, fence, starts FROM claim_run(:run, :lease)")
+_DUE = text("SELECT run_id, name FROM due_runs(:most)")
+_COMPLETE = text(
+    """
+    UPDATE runs SET state = 'done', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb),
+        lease_until = NULL, due_at = NULL
+    WHERE id = :id AND state = 'running' AND fence = :fence
+    """
+)
+_ABANDON = text(
+    """
+    UPDATE runs SET state = 'failed', finished_at = now(), answer = NULL, reason = :reason, lease_until = NULL,
+        due_at = NULL
+    WHERE id = :id AND state = 'running' AND fence = :fence
+    """
+)
+_POSTPONE = text(
+    """
+    UPDATE runs SET attempts = attempts + 1, starts = 0, lease_until = NULL, due_at = now() + :wait,
+        failing_since = coalesce(failing_since, now())
+    WHERE id = :id AND state = 'running' AND fence = :fence
+    RETURNING attempts, now() - failing_since AS failing_for
+    """
+)
+_EXTEND = text(
+    "UPDATE runs SET lease_until = now() + :lease WHERE id = :id AND state = 'running' AND fence = :fence"
 )
 _READ = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id")
 
@@ -103,6 +153,63 @@ def finish(connection: Connection, run_id: UUID, report: Any) -> None:
 
 def fail(connection: Connection, run_id: UUID, reason: str) -> None:
     connection.execute(_FAIL, {"id": run_id, "reason": reason})
+
+
+def enqueue(
+    connection: Connection,
+    tenant_id: int,
+    name: str,
+    *,
+    scope_id: int | None,
+    session_id: int | None = None,
+    options: dict[str, Any] | None = None,
+    period: str | None = None,
+) -> Run:
+    """Write down that a job is to be done; with ``period`` once per (name, scope, period), however often asked."""
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "session": session_id,
+        "name": name,
+        "period": period,
+        "options": json.dumps(options or {}),
+    }
+    return _run(connection.execute(_ENQUEUE, values).one())
+
+
+def claim(connection: Connection, run_id: UUID, lease: timedelta) -> RunClaim | None:
+    """Take a run if it is due and free; counts the start. Needs no tenant."""
+    row = connection.execute(_CLAIM, {"run": run_id, "lease": lease}).one_or_none()
+    return None if row is None else RunClaim(run_id=run_id, **row._mapping)
+
+
+def due(connection: Connection, *, most: int) -> tuple[tuple[UUID, str], ...]:
+    """Ids and names of due, free runs over all tenants, fair across them."""
+    return tuple((row.run_id, row.name) for row in connection.execute(_DUE, {"most": most}))
+
+
+def complete(connection: Connection, claimed: RunClaim, report: Any) -> bool:
+    """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
+    values = {"id": claimed.run_id, "fence": claimed.fence, "report": json.dumps(report)}
+    return connection.execute(_COMPLETE, values).rowcount == 1
+
+
+def abandon(connection: Connection, claimed: RunClaim, reason: str) -> None:
+    """Failed for good, and why."""
+    connection.execute(_ABANDON, {"id": claimed.run_id, "fence": claimed.fence, "reason": reason})
+
+
+def postpone(connection: Connection, claimed: RunClaim, wait: timedelta) -> tuple[int, timedelta] | None:
+    """Give the run back until ``wait`` has passed; how often and for how long it has been failing."""
+    values = {"id": claimed.run_id, "fence": claimed.fence, "wait": wait}
+    row = connection.execute(_POSTPONE, values).one_or_none()
+    return None if row is None else (row.attempts, row.failing_for)
+
+
+def extend(connection: Connection, claimed: RunClaim, lease: timedelta) -> bool:
+    """Hold on to a long run; False when it was taken over."""
+    values = {"id": claimed.run_id, "fence": claimed.fence, "lease": lease}
+    return connection.execute(_EXTEND, values).rowcount == 1
 
 
 def read(connection: Connection, run_id: UUID) -> Run | None:

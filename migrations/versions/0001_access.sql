@@ -62,6 +62,9 @@ GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq)
     ON sessions TO memory_finder;
 GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
+GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts) ON runs
+    TO memory_finder;
+GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
@@ -71,6 +74,7 @@ GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_searc
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
 CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON sessions TO memory_finder USING (true) WITH CHECK (true);
+CREATE POLICY finder ON runs TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON api_keys TO memory_finder USING (true) WITH CHECK (true);
 CREATE POLICY finder ON tenants TO memory_finder USING (true);
 CREATE POLICY search ON turns TO memory_search USING (true);
@@ -158,6 +162,29 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     ORDER BY due.place, due.due_at LIMIT most
 $$;
 
+-- Lend one queued run if it is due and free; the fence as for sessions.
+CREATE FUNCTION claim_run(wanted uuid, lease interval)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, name text, fence bigint, starts integer)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    UPDATE public.runs r
+    SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now()
+    WHERE r.id = wanted AND r.state IN ('queued', 'running') AND r.due_at <= now()
+      AND (r.lease_until IS NULL OR r.lease_until <= now())
+    RETURNING r.tenant_id, r.scope_id, r.session_id, r.name, r.fence, r.starts
+$$;
+
+-- Ids and names of runs that are due and free, in turn across tenants.
+CREATE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT due.id, due.name FROM (
+        SELECT r.id, r.name, r.due_at, row_number() OVER (PARTITION BY r.tenant_id ORDER BY r.due_at) AS place
+        FROM public.runs r
+        WHERE r.due_at <= now() AND r.state IN ('queued', 'running')
+          AND (r.lease_until IS NULL OR r.lease_until <= now())
+    ) due
+    ORDER BY due.place, due.due_at LIMIT most
+$$;
+
 -- How far behind the pipe is, over all tenants and without naming any.
 CREATE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
@@ -198,8 +225,8 @@ $$;
 
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
-    pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, due_sessions,
-    pipeline_state, keyword_hits, big_scopes TO memory_app;
+REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
+    due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
+    due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;

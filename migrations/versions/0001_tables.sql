@@ -199,6 +199,11 @@ CREATE TABLE runs (
 	model TEXT,
 	prompt_version TEXT,
 	attempts INTEGER DEFAULT 0 NOT NULL,
+	fence BIGINT DEFAULT 0 NOT NULL,
+	lease_until TIMESTAMP WITH TIME ZONE,
+	due_at TIMESTAMP WITH TIME ZONE,
+	starts INTEGER DEFAULT 0 NOT NULL,
+	failing_since TIMESTAMP WITH TIME ZONE,
 	created_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	started_at TIMESTAMP WITH TIME ZONE,
 	finished_at TIMESTAMP WITH TIME ZONE,
@@ -209,6 +214,8 @@ CREATE TABLE runs (
 	CONSTRAINT runs_reason_check CHECK (state <> 'failed' OR reason IS NOT NULL),
 	CONSTRAINT runs_tenant_id_fkey FOREIGN KEY(tenant_id) REFERENCES tenants (id) ON DELETE CASCADE
 );
+
+CREATE INDEX runs_due_idx ON runs (due_at) WHERE due_at IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_extract_key ON runs (session_id, from_seq) WHERE name = 'extract' AND state = 'running';
 

@@ -32,6 +32,8 @@ DEFINERS = {
         "due_sessions",
         "oldest_due_seconds",
     ],
+    "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
+    "due_runs": ["run_id", "name"],
     "big_scopes": ["tenant_id", "scope_id"],
     "keyword_hits": ["id"],
 }
@@ -272,7 +274,7 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
           AND has_column_privilege('memory_finder', c.oid, a.attnum, 'SELECT') GROUP BY 1""",
     )
     columns = {row["name"]: set(row["columns"]) for row in readable}
-    assert set(columns) == {"turns", "sessions", "api_keys", "tenants", "scopes", "terms"}
+    assert set(columns) == {"turns", "sessions", "api_keys", "tenants", "scopes", "terms", "runs"}
     assert not columns["turns"] & {"text", "speaker", "metadata", "embedding", "keywords", "reason"}
     assert not columns["sessions"] & {"name", "summary"}
 

@@ -1,0 +1,9 @@
+"""The table of jobs by the name of their run: what a worker, and a finder that works by itself, can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memory_app.services.jobs import Job
+
+JOBS: Mapping[str, Job] = {}

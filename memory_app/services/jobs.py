@@ -1,0 +1,141 @@
+"""Jobs: background work on a scope, each recorded as a run. One way to ask for it, to do it, and to fail.
+
+A run is claimed with a lease and a fence like a session. The job reads, calls models with no transaction open, and
+commits its effects together with `runs.complete`; if that says False, another worker was faster and all rolls back.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app.errors import NotFound, Permanent, Transient
+from memory_app.runtime import Runtime
+from memory_app.store import runs
+from memory_app.store.db import transaction
+from memory_app.store.runs import Run, RunClaim
+
+log = structlog.get_logger(__name__)
+
+LEASE = timedelta(minutes=11)
+"""Longer than the hard time limit of a maintenance task, so that a living worker is never overtaken."""
+
+STARTS_LIMIT = 3
+RETRY_BASE_SECONDS = 5.0
+RETRY_MOST_SECONDS = 900.0
+RETRY_AGE = timedelta(hours=24)
+POLL_SECONDS = 0.1
+
+
+class Fenced(Exception):
+    """Another worker holds the run now; nothing of ours may be committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a run of some name does. ``task`` is the message that says "look"; ``call`` does the work and completes
+    the run itself, in the transaction of its effects."""
+
+    task: str
+    call: Callable[[Runtime, RunClaim], None]
+
+
+def ask(
+    runtime: Runtime,
+    tenant_id: int,
+    job: str,
+    *,
+    task: str,
+    scope_id: int | None,
+    session_id: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    period: str | None = None,
+) -> Run:
+    """Write the run down and say "look"; once per period where one is given."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        run = runs.enqueue(
+            connection,
+            tenant_id,
+            job,
+            scope_id=scope_id,
+            session_id=session_id,
+            options=dict(options or {}),
+            period=period,
+        )
+    runtime.hint(task, run_id=str(run.id))
+    return run
+
+
+def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job]) -> None:
+    """Do one run, if it is due and free. Errors that pass are tried again with back-off; others fail it, with why."""
+    with transaction(runtime.engine, None) as connection:
+        claimed = runs.claim(connection, run_id, LEASE)
+    if claimed is None:
+        return
+    job = jobs.get(claimed.name)
+    if job is None:
+        _fail(runtime, claimed, f"this version knows no job called {claimed.name}")
+    elif claimed.starts > STARTS_LIMIT:
+        _fail(runtime, claimed, f"its worker died {STARTS_LIMIT} times")
+    else:
+        _call(runtime, claimed, job)
+
+
+def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
+    started = time.monotonic()
+    try:
+        job.call(runtime, claimed)
+    except Fenced:
+        log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
+    except Transient as error:
+        _postpone(runtime, claimed, error)
+    except (Permanent, NotFound) as error:
+        _fail(runtime, claimed, error.message)
+    else:
+        seconds = round(time.monotonic() - started, 3)
+        log.info("run_done", job=claimed.name, run=str(claimed.run_id), seconds=seconds)
+
+
+def complete(connection: Connection, claimed: RunClaim, report: Any) -> None:
+    """The run is done with this report; raises `Fenced`, which rolls the effects back, if it was taken over."""
+    if not runs.complete(connection, claimed, report):
+        raise Fenced
+
+
+def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float = 0) -> Run:
+    """The run, after waiting until it is done or failed for ``wait_seconds`` at most. `NotFound` for an unknown one."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        with transaction(runtime.engine, tenant_id) as connection:
+            run = runs.read(connection, run_id)
+        if run is None:
+            raise NotFound(f"run {run_id}: no such run")
+        if run.state in ("done", "failed") or time.monotonic() >= deadline:
+            return run
+        time.sleep(POLL_SECONDS)
+
+
+def _postpone(runtime: Runtime, claimed: RunClaim, error: Transient) -> None:
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        run = runs.read(connection, claimed.run_id)
+        attempts = 0 if run is None else run.attempts
+        doubled = min(RETRY_BASE_SECONDS * 2 ** min(attempts, 16), RETRY_MOST_SECONDS)
+        wait = max(doubled * random.uniform(0.7, 1.3), error.retry_after or 0)
+        failing = runs.postpone(connection, claimed, timedelta(seconds=wait))
+    if failing is not None and failing[1] > RETRY_AGE:
+        log.error("run_failing_too_long", run=str(claimed.run_id), error=error.kind)
+    log.warning("run_postponed", run=str(claimed.run_id), job=claimed.name, seconds=wait, error=error.kind)
+
+
+def _fail(runtime: Runtime, claimed: RunClaim, reason: str) -> None:
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        runs.abandon(connection, claimed, reason)
+    log.error("run_failed", run=str(claimed.run_id), job=claimed.name, reason=reason)

@@ -1,0 +1,23 @@
+"""Tasks that do a run of the table of jobs: one per public name, all the same call."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from memory_app.services import jobs
+from memory_app.services.job_table import JOBS
+from workers.app import app
+from workers.parts import runtime
+from workers.task import MemoryTask
+
+LIMITS = {"soft_time_limit": 600, "time_limit": 660}
+"""Seconds; a run may read and write a whole scope."""
+
+
+def perform(run_id: str) -> None:
+    """Do one run, if it is due and free."""
+    jobs.perform(runtime(), UUID(run_id), JOBS)
+
+
+for task in sorted({job.task for job in JOBS.values()}):
+    app.task(perform, name=task, base=MemoryTask, **LIMITS)
