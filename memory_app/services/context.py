@@ -155,9 +155,11 @@ def _with_rows(
 ) -> ContextParts:
     """Sections 5, 7 and 8: what bears on the query, without what the session section shows anyway."""
     shown = {turn.id for turn in parts.session.turns} if parts.session else set()
+    limits = runtime.settings.recall
     asked = RecallQuery(
-        text=request.query,
-        limit=TOPIC_MEMORIES + len(shown),
+        # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
+        text=(request.query or "")[: limits.query_limit_chars],
+        limit=min(TOPIC_MEMORIES + len(shown), limits.limit_max),
         preset=request.preset,
         tiers=(Tier.FACTS, Tier.ENTITIES, Tier.DAILY_LOGS),
     )
