@@ -123,7 +123,9 @@ class Recall(_Section):
     preset: str = Field("balanced", description="Scoring preset used when the caller names none.")
     limit_max: int = Field(100, ge=1, description="Most memories one recall may ask for.")
     scan_rows: int = Field(
-        15_000, ge=100, description="Rows up to which a scope is scanned; a bigger one gets search indexes of its own."
+        15_000,
+        ge=100,
+        description="Rows up to which a scope is scanned; a bigger one gets search indexes of its own.",
     )
     candidates: int = Field(200, ge=10, description="Candidates each arm hands to the scoring.")
     query_limit_chars: int = Field(8_000, ge=1, description="Longest query.")

@@ -39,11 +39,14 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
         raise InvalidInput(f"{field}.role: one of {', '.join(Role)}", field=f"{field}.role")
     if len(turn.text) > limits.text_chars:
         raise TooLarge(
-            f"{field}.content: {len(turn.text)} characters; at most {limits.text_chars}", field=f"{field}.content"
+            f"{field}.content: {len(turn.text)} characters; at most {limits.text_chars}",
+            field=f"{field}.content",
         )
     said, changed = clean(turn.text)
     if not said.strip():
-        raise InvalidInput(f"{field}.content: nothing is left after cleaning; send some text", field=f"{field}.content")
+        raise InvalidInput(
+            f"{field}.content: nothing is left after cleaning; send some text", field=f"{field}.content"
+        )
     if turn.at is not None:
         _check_instant(turn.at, field=f"{field}.at")
     if turn.speaker is not None:
@@ -57,7 +60,9 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
         check_name(tool, field=f"{field}.tools_used")
     metadata = checked_metadata(turn.metadata, limits.metadata_bytes, field=f"{field}.metadata")
     return (
-        NewTurn(turn.role, said, turn.speaker, turn.at, turn.idempotency_key, tone, turn.tools_used, metadata),
+        NewTurn(
+            turn.role, said, turn.speaker, turn.at, turn.idempotency_key, tone, turn.tools_used, metadata
+        ),
         changed,
     )
 
@@ -70,7 +75,8 @@ def checked_batch(turns: Sequence[NewTurn], limits: Limits) -> tuple[tuple[NewTu
         raise TooLarge(f"turns: {len(turns)} in one call; at most {limits.batch}", field="turns")
     alone = len(turns) == 1
     return tuple(
-        checked_turn(turn, limits, field="turn" if alone else f"turns[{place}]") for place, turn in enumerate(turns)
+        checked_turn(turn, limits, field="turn" if alone else f"turns[{place}]")
+        for place, turn in enumerate(turns)
     )
 
 
@@ -93,10 +99,10 @@ def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:
 
 def checked_metadata(metadata: Mapping[str, Any], limit_bytes: int, *, field: str) -> dict[str, Any]:
     """Metadata as plain JSON with cleaned strings; `InvalidInput` for what JSON cannot hold, `TooLarge` for size."""
-    cleaned = {str(key): _plain(value, field=field, depth=1) for key, value in metadata.items()}
+    cleaned = {clean(str(key))[0]: _plain(value, field=field, depth=1) for key, value in metadata.items()}
     if len(json.dumps(cleaned, ensure_ascii=False).encode()) > limit_bytes:
         raise TooLarge(f"{field}: at most {limit_bytes} bytes as JSON", field=field)
-    return {clean(key)[0]: value for key, value in cleaned.items()}
+    return cleaned
 
 
 def _plain(value: Any, *, field: str, depth: int) -> Any:
@@ -111,7 +117,9 @@ def _plain(value: Any, *, field: str, depth: int) -> Any:
             raise InvalidInput(f"{field}: numbers must be finite", field=field)
         return value
     if isinstance(value, Mapping):
-        return {clean(str(key))[0]: _plain(inner, field=field, depth=depth + 1) for key, inner in value.items()}
+        return {
+            clean(str(key))[0]: _plain(inner, field=field, depth=depth + 1) for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_plain(inner, field=field, depth=depth + 1) for inner in value]
     raise InvalidInput(f"{field}: {type(value).__name__} is not JSON", field=field)

@@ -45,10 +45,14 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     relational_context, more = _checked_relational(statement.relational_context)
     notes += more
     _check_interval(statement.valid_from, statement.valid_until)
-    subject, relation, obj = (_part(getattr(statement, name), name) for name in ("subject", "relation", "object"))
+    subject, relation, obj = (
+        _part(getattr(statement, name), name) for name in ("subject", "relation", "object")
+    )
     if (relation is None) != (subject is None) or (obj is not None and relation is None):
         missing = "relation" if relation is None else "subject"
-        raise InvalidInput(f"{missing}: subject and relation go together, and an object needs both", field=missing)
+        raise InvalidInput(
+            f"{missing}: subject and relation go together, and an object needs both", field=missing
+        )
     checked = replace(
         statement,
         text=said,
@@ -87,7 +91,9 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
 def _check_interval(start: datetime | None, until: datetime | None) -> None:
     for field, at in (("valid_from", start), ("valid_until", until)):
         if at is not None and at.utcoffset() is None:
-            raise InvalidInput(f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field)
+            raise InvalidInput(
+                f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field
+            )
     if start is not None and until is not None and until <= start:
         raise InvalidInput("valid_until: must be later than valid_from", field="valid_until")
 
@@ -114,7 +120,9 @@ def _checked_relational(context: RelationalContext | None) -> tuple[RelationalCo
         notes = [note] if note else []
     lists = ("communication_style", "shared_references", "user_values", "user_struggles")
     cleaned = {
-        name: tuple(_part(item, f"relational_context.{name}") or "" for item in getattr(context, name)[:TAGS_LIMIT])
+        name: tuple(
+            _part(item, f"relational_context.{name}") or "" for item in getattr(context, name)[:TAGS_LIMIT]
+        )
         for name in lists
     }
     return RelationalContext(bond_strength=bond, **cleaned), notes

@@ -289,6 +289,7 @@ class PipelineAnswer(Answer):
     oldest_unindexed_seconds: float
     due_sessions: int
     oldest_due_seconds: float
+    failed: int
 
 
 class ReadyAnswer(Answer):

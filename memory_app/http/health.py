@@ -22,6 +22,7 @@ _GAUGES = {
     "oldest_unindexed_seconds": "Age of the oldest of them.",
     "due_sessions": "Sessions that are due for extraction.",
     "oldest_due_seconds": "How long the first of them has been due.",
+    "failed": "Turns that were set aside and wait for a replay or a discard.",
 }
 
 

@@ -6,16 +6,14 @@ tenant; an address that others reach is refused as long as there is no key at al
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 import uvicorn
-from sqlalchemy import Connection
 
 from memory_app import log
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.http.app import create_app
 from memory_app.http.auth import is_loopback
+from memory_app.runtime import Runtime
 from memory_app.services import access
 from memory_app.settings import Settings
 from memory_app.store.keys import Caller
@@ -28,9 +26,9 @@ SHUTDOWN_SECONDS = 25
 def serve(settings: Settings) -> None:
     """Serve until stopped. Raises `Misconfigured` for an address that would stand open, before anything listens."""
     log.configure(level=settings.log.level, form=settings.log.form)
-    anonymous = check_door(settings)
     runtime = wiring.build(settings)
     try:
+        anonymous = check_door(runtime)
         uvicorn.run(
             create_app(runtime, anonymous=anonymous),
             host=settings.http.host,
@@ -46,17 +44,17 @@ def serve(settings: Settings) -> None:
         runtime.close()
 
 
-def check_door(settings: Settings) -> Caller | None:
+def check_door(runtime: Runtime) -> Caller | None:
     """Who may ask without a key, or None. Raises `Misconfigured` where the door would stand open or lead nowhere."""
-    http = settings.http
+    http = runtime.settings.http
     if http.allow_anonymous_tenant is not None:
         if not is_loopback(http.host):
             raise Misconfigured(
                 f"http.allow_anonymous_tenant needs a loopback http.host, not {http.host}; use keys instead",
                 field="http.allow_anonymous_tenant",
             )
-        return access.anonymous_caller(_owner_url(settings), http.allow_anonymous_tenant)
-    if not is_loopback(http.host) and not access.has_live_key(_owner_url(settings)):
+        return access.anonymous_caller(_owner_url(runtime.settings), http.allow_anonymous_tenant)
+    if not is_loopback(http.host) and not access.has_live_key(runtime):
         raise Misconfigured(
             f"http.host {http.host} can be reached by others and there is no API key yet; "
             "make one with `memory keys create`",
@@ -65,16 +63,11 @@ def check_door(settings: Settings) -> Caller | None:
     return None
 
 
-def owner_connection(settings: Settings) -> AbstractContextManager[Connection]:
-    """A transaction as the database's owner. Raises `Misconfigured` when the settings do not name one."""
-    return access.owner_connection(_owner_url(settings))
-
-
 def _owner_url(settings: Settings) -> str:
     url = settings.database.owner_url
     if url is None:
         raise Misconfigured(
-            "database.owner_url is needed to look at keys and tenants before serving",
+            "database.owner_url is needed to make the tenant of those who ask without a key",
             field="database.owner_url",
         )
     return url.get_secret_value()

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from memory_app.errors import MemoryAppError, Unauthorized
 from memory_app.runtime import Runtime
-from memory_app.store import clock, db, keys
+from memory_app.store import db, keys
 from memory_app.store.db import transaction
 from memory_app.store.keys import Caller
 
@@ -41,14 +41,10 @@ def anonymous_caller(owner_url: str, tenant: str) -> Caller:
         return Caller(0, keys.ensure_tenant(connection, tenant), tenant, frozenset(keys.RIGHTS))
 
 
-def has_live_key(owner_url: str) -> bool:
-    """Whether any tenant has a key that opens the door now. Only the database's owner sees that."""
-    with owner_connection(owner_url) as connection:
-        now = clock.now(connection)
-        return any(
-            row.revoked_at is None and (row.expires_at is None or row.expires_at > now)
-            for row in keys.listed(connection, None)
-        )
+def has_live_key(runtime: Runtime) -> bool:
+    """Whether any tenant has a key that opens the door now."""
+    with transaction(runtime.engine, None) as connection:
+        return keys.has_live_key(connection)
 
 
 @contextmanager

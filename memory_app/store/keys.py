@@ -80,6 +80,11 @@ def authenticate(connection: Connection, key: str) -> Caller | None:
     return None if row is None else Caller(row.key_id, row.tenant_id, row.tenant_name, frozenset(row.rights))
 
 
+def has_live_key(connection: Connection) -> bool:
+    """Whether any tenant has a key that opens the door now."""
+    return bool(connection.execute(text("SELECT has_live_key()")).scalar_one())
+
+
 def note_use(connection: Connection, key_id: int) -> None:
     connection.execute(_NOTE_USE, {"key": key_id})
 

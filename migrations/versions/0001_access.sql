@@ -56,7 +56,7 @@ CREATE POLICY operator ON tenants TO CURRENT_USER USING (true) WITH CHECK (true)
 CREATE POLICY operator ON api_keys TO CURRENT_USER USING (true) WITH CHECK (true);
 
 -- The finder sees what it needs to say "look there", and moves leases and counters only.
-GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, failed_at, lease_until, starts, accepted_at)
+GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, extracted_at, failed_at, lease_until, starts, accepted_at)
     ON turns TO memory_finder;
 GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq)
@@ -93,6 +93,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     WHERE k.digest = key_digest
       AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > now())
+$$;
+
+-- Whether anybody holds a key that opens the door now.
+CREATE FUNCTION has_live_key() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT EXISTS (SELECT FROM public.api_keys
+                   WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))
 $$;
 
 -- The id behind a tenant's name, for producers that run in the operator's own process and hold no key.
@@ -188,14 +195,15 @@ $$;
 -- How far behind the pipe is, over all tenants and without naming any.
 CREATE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
-               due_sessions bigint, oldest_due_seconds double precision)
+               due_sessions bigint, oldest_due_seconds double precision, failed bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT t.*, s.* FROM
+    SELECT t.*, s.*, f.* FROM
         (SELECT count(*), count(*) FILTER (WHERE lease_until IS NULL OR lease_until <= now()),
                 coalesce(extract(epoch FROM now() - min(accepted_at)), 0)::double precision
          FROM public.turns WHERE indexed_at IS NULL AND failed_at IS NULL) t,
         (SELECT count(*), coalesce(extract(epoch FROM now() - min(due_at)), 0)::double precision
-         FROM public.sessions WHERE due_at <= now()) s
+         FROM public.sessions WHERE due_at <= now()) s,
+        (SELECT count(*) FROM public.turns WHERE failed_at IS NOT NULL AND extracted_at IS NULL) f
 $$;
 
 -- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
@@ -225,8 +233,8 @@ $$;
 
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
+REVOKE ALL ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
     due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
+GRANT EXECUTE ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
     due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;

@@ -31,7 +31,9 @@ DEFINERS = {
         "oldest_unindexed_seconds",
         "due_sessions",
         "oldest_due_seconds",
+        "failed",
     ],
+    "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name"],
     "big_scopes": ["tenant_id", "scope_id"],
@@ -262,7 +264,7 @@ def test_the_functions_across_tenants_are_these_and_answer_only_ids_and_counts(o
     assert {f["path"] for f in functions} == {'{"search_path=pg_catalog, public"}'}
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
-    assert scalars == {"tenant_named": "bigint", "note_key_use": "void"}
+    assert scalars == {"tenant_named": "bigint", "note_key_use": "void", "has_live_key": "boolean"}
 
 
 def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,8 @@ from sqlalchemy import Engine
 
 from memory_app.errors import Misconfigured
 from memory_app.http.server import check_door
-from memory_app.settings import Http, Settings
+from memory_app.runtime import Runtime
+from memory_app.settings import Http
 from memory_app.store import keys
 
 SERVE = (
@@ -97,8 +99,13 @@ def test_a_served_api_refuses_strangers_large_bodies_and_bad_addresses(address: 
         assert "server" not in client.get("/health/live").headers
 
 
-def test_an_address_that_others_reach_is_not_served_without_a_key(settings: Settings, owner: Engine) -> None:
-    public = settings.model_copy(update={"http": Http(host="0.0.0.0")})
+def at(runtime: Runtime, http: Http) -> Runtime:
+    """The same live parts behind another address."""
+    return replace(runtime, settings=runtime.settings.model_copy(update={"http": http}))
+
+
+def test_an_address_that_others_reach_is_not_served_without_a_key(runtime: Runtime, owner: Engine) -> None:
+    public = at(runtime, Http(host="0.0.0.0"))
     with pytest.raises(Misconfigured, match="keys create"):
         check_door(public)
     with owner.begin() as connection:
@@ -114,20 +121,20 @@ def test_an_address_that_others_reach_is_not_served_without_a_key(settings: Sett
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
 def test_callers_without_a_key_are_not_served_where_others_reach_the_address(
-    settings: Settings, host: str
+    runtime: Runtime, host: str
 ) -> None:
-    public = settings.model_copy(update={"http": Http(host=host, allow_anonymous_tenant="acme")})
+    public = at(runtime, Http(host=host, allow_anonymous_tenant="acme"))
 
     with pytest.raises(Misconfigured, match="loopback"):
         check_door(public)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_callers_without_a_key_may_be_served_on_a_loopback_address(settings: Settings, host: str) -> None:
-    local = settings.model_copy(update={"http": Http(host=host, allow_anonymous_tenant="acme")})
+def test_callers_without_a_key_may_be_served_on_a_loopback_address(runtime: Runtime, host: str) -> None:
+    local = at(runtime, Http(host=host, allow_anonymous_tenant="acme"))
 
     caller = check_door(local)
 
     assert caller is not None
     assert caller.tenant == "acme"
-    assert check_door(settings) is None
+    assert check_door(runtime) is None
