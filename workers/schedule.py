@@ -5,6 +5,7 @@ Beat asks only "what is due?"; rows decide. Two Beats at once are harmless.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
 }
 """Used when no file is given."""
 
+CRONTAB_EXPIRES_SECONDS = 300.0
+
 FIELDS = frozenset({"task", "every_seconds", "crontab"})
 
 
@@ -32,7 +35,7 @@ def beat_schedule(file: Path | None) -> dict[str, dict[str, Any]]:
         given = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise Misconfigured(f"schedule file {file}: cannot be read; check MEMORY_SCHEDULE_FILE") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"schedule file {file}: {error}") from error
     return _entries(given)
 
@@ -52,12 +55,12 @@ def _entry(name: str, job: Any) -> dict[str, Any]:
     task = job.get("task")
     if not isinstance(task, str) or task not in ROUTES:
         raise Misconfigured(f"schedule: {name}: unknown task {task!r}; one of {', '.join(ROUTES)}")
-    expires = 300.0
-    if "every_seconds" in job:
-        expires = float(job["every_seconds"])
+    when = _when(name, job)
+    # A message that a worker gets only after the next one was sent has nothing left to say.
+    expires = when if isinstance(when, float) else CRONTAB_EXPIRES_SECONDS
     return {
         "task": task,
-        "schedule": _when(name, job),
+        "schedule": when,
         "options": {"queue": ROUTES[task], "expires": expires, "argsrepr": "()", "kwargsrepr": "{…}"},
     }
 
@@ -67,7 +70,7 @@ def _when(name: str, job: Mapping[str, Any]) -> float | crontab:
         raise Misconfigured(f"schedule: {name}: give either every_seconds or crontab")
     if "every_seconds" in job:
         every = job["every_seconds"]
-        if isinstance(every, bool) or not isinstance(every, int | float) or every <= 0:
+        if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf:
             raise Misconfigured(f"schedule: {name}: every_seconds is a number above 0")
         return float(every)
     parts = str(job["crontab"]).split()
