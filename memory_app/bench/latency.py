@@ -15,12 +15,13 @@ from typing import Any
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
-from memory_app.bench.stage import Say, owner_engine
+from memory_app.bench.stage import Say
 from memory_app.domain.policy import Policy
 from memory_app.domain.records import Origin
 from memory_app.domain.scoring import PRESETS
 from memory_app.services import index
 from memory_app.services.remember import Prepared, prepare
+from memory_app.stack.owner import owner_connection
 from memory_app.store import bulk, db, memories, names
 from memory_app.store import terms as term_store
 from memory_app.store.memories import NewMemory
@@ -93,7 +94,7 @@ def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
             other = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, f"other-{place}"))
             written += bulk.copy_memories(connection, scope_id, [other.id])
-    with owner_engine(memory.runtime.settings) as owner, db.transaction(owner, None) as connection:
+    with owner_connection(memory.runtime.settings) as connection:
         bulk.analyze(connection)
     return written
 

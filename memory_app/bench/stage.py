@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
-
 from memory_app import MemoryApp, embedded
-from memory_app.settings import Settings
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.run import embedded_settings
 from memory_app.stack.tenant import ensure_key
-from memory_app.store import db, migrate
+from memory_app.store import migrate
 
 TENANT = "default"
 
@@ -37,14 +34,3 @@ def prepared(data: Path | None, *, say: Say, **sections: dict[str, object]) -> I
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     return {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}
-
-
-@contextlib.contextmanager
-def owner_engine(settings: Settings) -> Iterator[Engine]:
-    """The database as its owner, for what is measured beside the product."""
-    assert settings.database.owner_url is not None
-    engine = db.connect(settings.database.owner_url.get_secret_value(), pool_size=1, pool_overflow=0)
-    try:
-        yield engine
-    finally:
-        engine.dispose()

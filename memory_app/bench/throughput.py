@@ -17,10 +17,11 @@ from typing import Any
 from memory_app import MemoryApp, Scope
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages
-from memory_app.bench.stage import TENANT, Say, owner_engine
+from memory_app.bench.stage import TENANT, Say
 from memory_app.errors import Misconfigured
 from memory_app.stack import Options, Stack, running
 from memory_app.stack.api import calling, user_path
+from memory_app.stack.owner import owner_connection
 from memory_app.stack.parts import API, BEAT, FINDER, WORKER
 from memory_app.store import bulk, db, inspection
 from memory_app.store.inspection import Amounts
@@ -85,7 +86,7 @@ def measure(
 
 def _alone(memory: MemoryApp) -> tuple[list[float], list[float]]:
     """Seconds of accepting, and of one committed row in a table without anything, by turns."""
-    with owner_engine(memory.runtime.settings) as owner, db.transaction(owner, None) as connection:
+    with owner_connection(memory.runtime.settings) as connection:
         bulk.make_bare_table(connection)
     accepting, bare = [], []
     scope = Scope(AGENT, "alone", "chat")

@@ -16,7 +16,6 @@ from memory_app.bench import throughput as throughput_bench
 from memory_app.bench.conversation import Conversation
 from memory_app.cli.output import as_json, out, say, write_table
 from memory_app.domain.scoring import PRESETS
-from memory_app.errors import InvalidInput
 from memory_app.stack.folder import temporary_folder
 
 app = typer.Typer(help="Measure retrieval, latency and throughput.", no_args_is_help=True)
@@ -50,7 +49,7 @@ def retrieval(
 ) -> None:
     """How often the turns that hold the answer are found, beside keyword and vector search alone."""
     if preset not in PRESETS:
-        raise InvalidInput(f"--preset: one of {', '.join(PRESETS)}")
+        raise typer.BadParameter(f"one of {', '.join(PRESETS)}", param_hint="--preset")
     chosen = _chosen(LOADERS[format](path), conversations)
     # Labelled conversations are old; all of them must be searched.
     sections: dict[str, dict[str, object]] = {"index": {"daily_log_days": 36_500}}
@@ -105,7 +104,9 @@ def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conve
     try:
         return [found[int(place)] for place in places.split(",")]
     except (ValueError, IndexError) as error:
-        raise InvalidInput(f"--conversations: places from 0 to {len(found) - 1}, as in 0,1") from error
+        raise typer.BadParameter(
+            f"places from 0 to {len(found) - 1}, as in 0,1", param_hint="--conversations"
+        ) from error
 
 
 def _write(file: Path | None, figures: Mapping[str, Any]) -> None:

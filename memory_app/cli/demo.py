@@ -53,7 +53,9 @@ def _write(played: Played, started: float) -> None:
         for m in played.memories
     ]
     write_table("what is remembered", ("kind", "text", "valid from", "valid until", "evidence"), rows)
-    wrapped.print(Panel(Text(played.window), title=Text(f"context for: {played.question}"), title_align="left"))
+    wrapped.print(
+        Panel(Text(played.window), title=Text(f"context for: {played.question}"), title_align="left")
+    )
     accept = time_figures(played.accept_seconds)
     context_ms = round(played.context_seconds * 1000)
     out.print(

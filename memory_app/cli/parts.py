@@ -12,7 +12,7 @@ import structlog
 import typer
 
 from memory_app import queue, runtime
-from memory_app.errors import InvalidInput, Misconfigured
+from memory_app.errors import Misconfigured
 from memory_app.http.server import serve as serve_http
 from memory_app.log import configure
 from memory_app.services import finder as finder_service
@@ -44,7 +44,9 @@ def worker(
     """Run a Celery worker of some queues."""
     unknown = set(queues) - set(queue.QUEUES)
     if unknown:
-        raise InvalidInput(f"--queue: unknown queue {sorted(unknown)[0]}; one of {', '.join(queue.QUEUES)}")
+        raise typer.BadParameter(
+            f"unknown queue {sorted(unknown)[0]}; one of {', '.join(queue.QUEUES)}", param_hint="--queue"
+        )
     _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency))
 
 

@@ -22,6 +22,8 @@ from memory_app.errors import Misconfigured
 from memory_app.log import configure
 from memory_app.settings import Settings
 from memory_app.stack import folder as stack_folder
+from memory_app.stack.child import end_orphans
+from memory_app.stack.owner import owner_url
 from memory_app.store import migrate as migrations
 
 TEND_SECONDS = 0.25
@@ -85,6 +87,8 @@ def stop(data: Data = None) -> None:
             if time.monotonic() > deadline:
                 raise Misconfigured(f"process {found.pid} does not stop; see {where / 'logs'}")
             time.sleep(TEND_SECONDS)
+    folder = stack_folder.Folder(where.expanduser().resolve())
+    end_orphans(folder)
     embedded.stop(where)
     out.print(f"nothing runs in {where} any more", highlight=False)
 
@@ -93,13 +97,7 @@ def stop(data: Data = None) -> None:
 def migrate(data: Data = None) -> None:
     """Bring the database to the newest schema, as its owner."""
     settings = find_settings(data)
-    if settings.database.owner_url is None:
-        raise Misconfigured(
-            "MEMORY_DATABASE__OWNER_URL is needed: the application's role cannot change the schema"
-        )
-    revision = migrations.upgrade(
-        settings.database.owner_url.get_secret_value(), settings.database.url.get_secret_value()
-    )
+    revision = migrations.upgrade(owner_url(settings), settings.database.url.get_secret_value())
     out.print(f"the schema is at revision {revision}", highlight=False)
 
 

@@ -12,7 +12,7 @@ from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.domain.records import Role, Stage, Tier
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import as_json as window_as_json
-from memory_app.errors import InvalidInput, Permanent
+from memory_app.errors import Permanent
 
 app = typer.Typer()
 
@@ -36,10 +36,9 @@ def record(
     as_json: AsJson = False,
 ) -> None:
     """Record one turn; workers turn it into memory."""
+    said_at = _instant(at, "--at")
     with connect(data, tenant) as memory:
-        accepted = memory.record(
-            Scope(agent, user, session), content, role=role, speaker=name, at=_instant(at, "--at")
-        )
+        accepted = memory.record(Scope(agent, user, session), content, role=role, speaker=name, at=said_at)
         ticket = memory.ticket(accepted.id, wait_seconds=wait)
     if as_json:
         write_json(ticket)
@@ -103,6 +102,7 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Find what is remembered."""
+    held_at = _instant(as_of, "--as-of")
     with connect(data, tenant) as memory:
         found = memory.recall(
             Scope(agent, user, session),
@@ -112,8 +112,8 @@ def recall(
             tiers=tuple(tiers) if tiers else None,
             tags=tuple(tags) if tags else None,
             preset=preset,
-            as_of=_instant(as_of, "--as-of"),
-            explain=explain or False,
+            as_of=held_at,
+            explain=explain,
         )
     if as_json:
         write_json(found)
@@ -150,7 +150,9 @@ def _instant(given: str | None, option: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(given)
     except ValueError as error:
-        raise InvalidInput(f"{option}: {given} is no time; write 2026-01-31T09:00:00+01:00") from error
+        raise typer.BadParameter(
+            f"{given} is no time; write 2026-01-31T09:00:00+01:00", param_hint=option
+        ) from error
     if at.tzinfo is None:
-        raise InvalidInput(f"{option}: a time needs its zone, as in 2026-01-31T09:00:00+01:00")
+        raise typer.BadParameter("a time needs its zone, as in 2026-01-31T09:00:00+01:00", param_hint=option)
     return at

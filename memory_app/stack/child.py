@@ -113,6 +113,12 @@ class Child:
             os.close(output)
 
 
+def end_orphans(folder: Folder) -> None:
+    """End every part that outlived its supervisor, so that ports and queues are free again."""
+    for lock in folder.locks.glob("*.lock"):
+        end_orphan(lock, lock.with_suffix(".pid"))
+
+
 def end_orphan(lock: Path, pid_file: Path) -> None:
     """Kill the group that still holds the lock. While it is held, the group's number is nobody else's."""
     deadline = time.monotonic() + KILL_SECONDS

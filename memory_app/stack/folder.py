@@ -88,11 +88,14 @@ def temporary_folder(data: Path | None) -> Iterator[Path]:
 def claimed(folder: Folder) -> Iterator[bool]:
     """Hold the folder for this process; False when a ``memory up`` holds it already."""
     with lifetime.claimed(folder.lock) as descriptor:
+        if descriptor is None:
+            yield False
+            return
+        folder.addresses.unlink(missing_ok=True)  # of a holder that was killed
         try:
-            yield descriptor is not None
+            yield True
         finally:
-            if descriptor is not None:
-                folder.addresses.unlink(missing_ok=True)
+            folder.addresses.unlink(missing_ok=True)
 
 
 def write_addresses(folder: Folder, addresses: Addresses) -> None:

@@ -61,7 +61,7 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
         Part(
             WORKER,
             commands.worker(queue.QUEUES, name="memory", concurrency=plan.concurrency),
-            environment,
+            _worker_environment(plan, environment),
             lambda: _is_consumed(redis.url.get_secret_value(), redis.prefix),
             WORKER_STOP,
         ),
@@ -69,7 +69,7 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
 
 
 def _environment(plan: Plan) -> dict[str, str]:
-    """The application's own door to the servers; the owner's is not handed on."""
+    """The application's own door to the servers; the owner's is handed on only to who needs it."""
     kept = {name: value for name, value in plan.environment.items() if name != "MEMORY_DATABASE__OWNER_URL"}
     return kept | {
         "MEMORY_DATABASE__URL": plan.settings.database.url.get_secret_value(),
@@ -86,6 +86,14 @@ def _api_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, st
     if owner_url is not None and (http.allow_anonymous_tenant or http.host != ports.HOST):
         own["MEMORY_DATABASE__OWNER_URL"] = owner_url.get_secret_value()
     return {**environment, **own}
+
+
+def _worker_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+    """With the owner's door: search indexes of a big scope are built by who owns the table."""
+    owner_url = plan.settings.database.owner_url
+    return {**environment} | (
+        {"MEMORY_DATABASE__OWNER_URL": owner_url.get_secret_value()} if owner_url is not None else {}
+    )
 
 
 def _flower_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:

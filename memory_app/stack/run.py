@@ -15,10 +15,12 @@ from memory_app.embedded import place
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.settings import Settings
 from memory_app.stack import ports
-from memory_app.stack.child import POLL_SECONDS, Child
+from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
 from memory_app.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
+from memory_app.stack.owner import owner_url
 from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
 from memory_app.stack.tenant import ensure_key
+from memory_app.stack.watch import Watch
 from memory_app.store import migrate
 
 READY_SECONDS = 90.0
@@ -58,9 +60,12 @@ class Stack:
     addresses: Addresses
     key: str = field(repr=False)
     children: tuple[Child, ...]
+    watch: Watch | None
 
     def tend(self) -> None:
         """Start again what died. To be called every moment or so."""
+        if self.watch is not None:
+            self.watch.tend()
         for child in self.children:
             child.tend()
 
@@ -75,6 +80,7 @@ def running(options: Options, *, say: Say) -> Iterator[Stack]:
     with claimed(folder) as mine:
         if not mine:
             raise Conflict(f"{folder.path} is in use by another `memory up`")
+        end_orphans(folder)
         with _servers(options, folder, say) as settings, _started(options, folder, settings, say) as stack:
             yield stack
 
@@ -107,10 +113,8 @@ def embedded_settings(servers: embedded.Servers, **sections: dict[str, object]) 
 
 
 def _migrate(settings: Settings, say: Say) -> None:
-    if settings.database.owner_url is None:
-        raise Misconfigured("MEMORY_DATABASE__OWNER_URL is needed to bring the database to the newest schema")
     say("bringing the database to the newest schema")
-    migrate.upgrade(settings.database.owner_url.get_secret_value(), settings.database.url.get_secret_value())
+    migrate.upgrade(owner_url(settings), settings.database.url.get_secret_value())
 
 
 @contextlib.contextmanager
@@ -157,6 +161,7 @@ def _stack(options: Options, folder: Folder, settings: Settings, say: Say) -> St
         ),
         key=ensure_key(settings, folder.key, tenant=TENANT),
         children=tuple(Child(part, folder) for part in make_parts(plan) if part.name in options.parts),
+        watch=Watch(folder.path, durable=options.durable) if options.embedded else None,
     )
 
 

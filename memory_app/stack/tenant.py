@@ -5,27 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from memory_app.embedded import place
-from memory_app.errors import Misconfigured
 from memory_app.settings import Settings
-from memory_app.store import db, keys
+from memory_app.stack.owner import owner_connection
+from memory_app.store import keys
 
 LABEL = "memory up"
 
 
 def ensure_key(settings: Settings, file: Path, *, tenant: str) -> str:
     """The key in ``file`` if it still opens the door of this database, else a new one, kept there (0600)."""
-    url = settings.database.owner_url
-    if url is None:
-        raise Misconfigured("MEMORY_DATABASE__OWNER_URL is needed to make a key")
-    engine = db.connect(url.get_secret_value(), pool_size=1, pool_overflow=0)
-    try:
-        with db.transaction(engine, None) as connection:
-            kept = place.read(file)
-            caller = keys.authenticate(connection, kept) if kept else None
-            if kept and caller is not None and caller.tenant == tenant:
-                return kept
-            _, made = keys.create(connection, tenant, rights=keys.RIGHTS, label=LABEL)
-    finally:
-        engine.dispose()
+    with owner_connection(settings) as connection:
+        kept = place.read(file)
+        caller = keys.authenticate(connection, kept) if kept else None
+        if kept and caller is not None and caller.tenant == tenant:
+            return kept
+        _, made = keys.create(connection, tenant, rights=keys.RIGHTS, label=LABEL)
     place.write(file, made)
     return made

@@ -1,0 +1,154 @@
+"""The command line: results on standard output, one line about a failure, and the exit status that tells them apart."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_app.cli import main
+from memory_app.queue import FIND_DUE
+from memory_app.stack import ports
+from workers.schedule import DEFAULT, beat_schedule
+
+EXAMPLE_SCHEDULE = Path(__file__).parents[2] / "celerybeat-schedule.example"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.status == 0, self.err
+        return json.loads(self.out)
+
+
+Memory = Callable[..., Done]
+
+
+@pytest.fixture
+def memory(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Memory]:
+    """Runs a command in this process. A traceback would leave as an exception and fail the test."""
+    for name, value in (environment | {"COLUMNS": "200"}).items():
+        monkeypatch.setenv(name, value)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr("sys.argv", ["memory", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Done(status, *capsys.readouterr())
+
+    yield run
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_a_key_is_made_with_its_tenant_shown_once_and_revoked(memory: Memory) -> None:
+    made = memory("keys", "create", "--tenant", "acme", "--label", "trial", "--json").json
+    assert made["key"].startswith("mem_")
+
+    assert memory("keys", "revoke", str(made["id"])).status == 0
+
+    listed = memory("keys", "list", "--json").out
+    (row,) = json.loads(listed)
+    assert (row["tenant"], row["label"], row["revoked_at"] is None) == ("acme", "trial", False)
+    assert made["key"] not in listed
+
+
+def test_what_is_recorded_and_remembered_is_recalled_and_counted(memory: Memory, tenant: int) -> None:
+    whose = ("--tenant", "acme", "--agent", "ada", "--user", "mira")
+    recorded = memory("record", "My dog Bruno likes the beach.", *whose, "--json").json
+    remembered = memory(
+        "remember", "Mira is allergic to peanuts.", "--importance", "8", *whose, "--json"
+    ).json
+    assert (recorded["stage"], remembered["outcome"]) == ("accepted", "inserted")
+
+    found = memory("recall", "allergic to peanuts", *whose, "--json").json
+    window = memory("context", "What does Bruno like?", "--session", "cli", *whose)
+    status = memory("status", "--json").json
+
+    assert found["memories"][0]["id"] == remembered["id"]
+    assert "My dog Bruno likes the beach." in window.out
+    assert status["tenants"]["acme"] == {"sessions": 1, "turns": {"accepted": 1}, "memories": {"fact": 1}}
+    assert status["workers"] == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("recall", "anything", "--tenant", "nobody"), "memory keys create --tenant nobody"),
+        (("recall", "anything", "--data", "nowhere"), "memory up"),
+        (("flower",), "FLOWER_BASIC_AUTH"),
+    ],
+)
+def test_a_failure_is_one_line_that_says_what_to_do(
+    memory: Memory, arguments: tuple[str, ...], told: str
+) -> None:
+    done = memory(*arguments)
+
+    assert (done.status, done.out) == (1, "")
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("recall", "--no-such-option"),
+        ("worker", "--queue", "nope"),
+        ("record", "hello there", "--at", "yesterday"),
+    ],
+)
+def test_wrong_usage_has_a_status_of_its_own(memory: Memory, arguments: tuple[str, ...]) -> None:
+    assert memory(*arguments).status == 2
+
+
+def test_a_setting_that_cannot_be_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_HTTP__PORT", "many")
+
+    done = memory("status")
+
+    assert done.status == 1
+    assert "MEMORY_HTTP__PORT" in done.err
+
+
+def test_migrating_what_is_migrated_changes_nothing(memory: Memory) -> None:
+    done = memory("migrate")
+
+    assert (done.status, "revision" in done.out) == (0, True)
+
+
+def test_the_example_schedule_holds_every_job_of_the_product() -> None:
+    jobs = beat_schedule(EXAMPLE_SCHEDULE)
+
+    assert {job["task"] for job in jobs.values()} == {job["task"] for job in DEFAULT.values()}
+    assert jobs["find-due"]["task"] == FIND_DUE
+
+
+def test_a_port_that_is_taken_is_left_alone() -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, 0))
+        taken.listen()
+        number = taken.getsockname()[1]
+
+        assert not ports.is_open(number)
+        assert ports.choose(number) != number

@@ -1,0 +1,201 @@
+"""Doctor: finds nothing wrong where nothing is, and says what is wrong and what to do where something is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from redis import Redis
+from sqlalchemy import Engine, text
+
+from memory_app import MemoryApp, Scope, roster
+from memory_app.queue import QUEUES
+from memory_app.services import index
+from memory_app.services.doctor import Check, State, diagnose, is_well
+from memory_app.settings import Database, Embedding, Settings
+from memory_app.settings import Redis as RedisSection
+from memory_app.stack import commands
+
+PATIENCE_SECONDS = 40.0
+
+
+@contextlib.contextmanager
+def working(settings: Settings, environment: dict[str, str], log: Path) -> Iterator[None]:
+    """A worker of every queue."""
+    command = commands.worker(QUEUES, name="doctor", concurrency=1)
+    with log.open("wb") as output:
+        worker = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not ask_roster(settings):
+            assert worker.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+        yield
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+
+def ask_roster(settings: Settings) -> bool:
+    redis = settings.redis
+    found = roster.consumers(
+        redis.url.get_secret_value(), prefix=redis.prefix, timeout_seconds=0.5, expected=1
+    )
+    return bool(found)
+
+
+def check_named(checks: tuple[Check, ...], name: str) -> Check:
+    return next(check for check in checks if check.name == name)
+
+
+def worst(checks: tuple[Check, ...]) -> dict[str, str]:
+    """What fails, with what to do."""
+    return {check.name: check.to_do for check in checks if check.state is State.FAIL}
+
+
+def test_a_good_set_up_passes_and_a_stopped_worker_is_missed(
+    settings: Settings, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with working(settings, environment, tmp_path / "worker.log"):
+        checks = diagnose(settings)
+
+    assert worst(checks) == {}
+    assert is_well(checks)
+    assert "noeviction" in check_named(checks, "eviction").found
+
+    after = diagnose(settings)
+
+    assert set(worst(after)) == {f"queue {name}" for name in QUEUES}
+    assert "memory worker --queue model" in worst(after)["queue model"]
+
+
+def test_the_command_exits_with_one_and_answers_in_json(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_app.cli", "doctor", "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["ok"]) == (1, False)
+    assert {"name", "state", "found", "to_do"} == set(told["checks"][0])
+
+
+def test_a_database_without_pgvector_is_told_to_migrate(settings: Settings, owner: Engine) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("DROP EXTENSION vector CASCADE"))
+
+    check = check_named(diagnose(settings), "pgvector")
+
+    assert (check.state, check.to_do) == (State.FAIL, "run `memory migrate`")
+
+
+def test_a_database_that_was_never_migrated_is_told_to_migrate(settings: Settings, owner: Engine) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+
+    check = check_named(diagnose(settings), "schema")
+
+    assert (check.state, check.to_do) == (State.FAIL, "run `memory migrate`")
+
+
+def test_the_owner_at_the_applications_door_is_refused(settings: Settings) -> None:
+    owner_url = settings.database.owner_url
+    assert owner_url is not None
+    careless = settings.model_copy(update={"database": Database(url=owner_url, owner_url=owner_url)})
+
+    check = check_named(diagnose(careless), "role")
+
+    assert check.state is State.FAIL
+    assert "superuser" in check.found
+    assert "memory_app" in check.to_do
+
+
+def test_a_table_on_which_row_level_security_is_off_is_named(settings: Settings, owner: Engine) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("ALTER TABLE links DISABLE ROW LEVEL SECURITY"))
+
+    check = check_named(diagnose(settings), "isolation")
+
+    assert (check.state, check.found) == (State.FAIL, "open: links")
+
+
+def test_an_eviction_policy_that_drops_hints_is_refused(settings: Settings) -> None:
+    with Redis.from_url(settings.redis.url.get_secret_value()) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            check = check_named(diagnose(settings), "eviction")
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+
+    assert (check.state, check.found) == (State.FAIL, "maxmemory-policy is allkeys-lru")
+    assert "CONFIG SET maxmemory-policy noeviction" in check.to_do
+
+
+def test_servers_that_are_away_are_named_within_seconds(settings: Settings, tmp_path: Path) -> None:
+    nowhere = settings.model_copy(
+        update={
+            "database": Database(url=SecretStr(f"postgresql+psycopg://memory_app@/none?host={tmp_path}")),
+            "redis": RedisSection(url=SecretStr("redis://127.0.0.1:1/0")),
+        }
+    )
+
+    checks = diagnose(nowhere)
+
+    assert {"postgres", "redis", "workers"} <= set(worst(checks))
+    assert "MEMORY_DATABASE__URL" in worst(checks)["postgres"]
+
+
+def test_an_embedder_that_does_not_fit_what_is_stored_is_told(settings: Settings, tenant: int) -> None:
+    with MemoryApp.connect(settings, tenant="acme") as memory:
+        memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
+        index.index_turns(memory.runtime)
+    other = settings.model_copy(update={"embedding": Embedding(provider="hash", dimensions=128)})
+
+    check = check_named(diagnose(other), "embedder")
+
+    assert check.state is State.FAIL
+    assert "hash-256" in check.found
+
+
+def test_a_turn_that_failed_is_a_warning_with_what_to_do(
+    settings: Settings, tenant: int, owner: Engine
+) -> None:
+    with MemoryApp.connect(settings, tenant="acme") as memory:
+        memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE turns SET failed_at = now(), failed_reason = 'tried thrice'"))
+
+    check = check_named(diagnose(settings), "failed turns")
+
+    assert (check.state, check.found) == (State.WARN, "1 set aside")
+
+
+@pytest.mark.parametrize(("late", "state"), [(90, State.WARN), (600, State.FAIL)])
+def test_work_that_waits_says_that_nobody_works(
+    settings: Settings, tenant: int, owner: Engine, late: int, state: State
+) -> None:
+    with MemoryApp.connect(settings, tenant="acme") as memory:
+        memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
+    with owner.begin() as connection:
+        connection.execute(
+            text("UPDATE turns SET accepted_at = now() - make_interval(secs => :late)"), {"late": late}
+        )
+
+    check = check_named(diagnose(settings), "due work")
+
+    assert check.state is state
+    assert "memory finder" in check.to_do

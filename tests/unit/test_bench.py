@@ -1,0 +1,140 @@
+"""Measurements: labelled conversations are read as their formats mean them, and figures are what they are called."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_app.bench import beam, locomo
+from memory_app.bench.figures import mean_figures, rank_figures, time_figures
+from memory_app.bench.prose import messages, statements
+from memory_app.domain.records import Role
+from memory_app.errors import InvalidInput
+
+
+def write_locomo(folder: Path, *questions: dict[str, Any]) -> Path:
+    """One conversation of two sessions, the second dated but empty."""
+    said = [
+        {"speaker": "Ines", "dia_id": "D1:1", "text": "I painted the shed."},
+        {"speaker": "Tom", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a photo of a red shed"},
+    ]
+    conversation = {
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": said,
+        "session_2_date_time": "9:00 am on 9 May, 2023",
+    }
+    path = folder / "locomo.json"
+    path.write_text(json.dumps([{"sample_id": "one", "conversation": conversation, "qa": list(questions)}]))
+    return path
+
+
+def ask(evidence: list[str], category: int = 4) -> dict[str, Any]:
+    return {"question": "What colour is the shed?", "category": category, "evidence": evidence}
+
+
+def test_a_picture_belongs_to_what_was_said_and_both_speakers_are_users(tmp_path: Path) -> None:
+    (conversation,) = locomo.load(write_locomo(tmp_path))
+
+    (session,) = conversation.sessions
+    first, second = session.turns
+    assert (first.role, first.speaker, second.role, second.speaker) == (Role.USER, "Ines", Role.USER, "Tom")
+    assert second.text == "Look! … [picture: a photo of a red shed]"
+    assert first.at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    assert second.at > first.at
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["D8:6; D9:17"], {"D8:6", "D9:17"}),
+        (["D:11:26"], {"D11:26"}),
+        (["D08:6"], {"D8:6"}),
+        (["D"], set()),
+        (["D99:1"], set()),
+    ],
+)
+def test_evidence_is_split_and_mended_where_clear_and_left_out_where_not(
+    given: list[str], found: set[str]
+) -> None:
+    known = frozenset({"D8:6", "D9:17", "D11:26"})
+
+    assert locomo.evidence_ids(given, known) == found
+
+
+def test_questions_without_evidence_are_skipped_and_adversarial_ones_stand_apart(tmp_path: Path) -> None:
+    (conversation,) = locomo.load(write_locomo(tmp_path, ask([]), ask(["D1:2"]), ask(["D1:2"], category=5)))
+
+    assert [(q.category, q.apart) for q in conversation.questions] == [
+        ("single-hop", False),
+        ("adversarial", True),
+    ]
+
+
+def test_a_batch_is_a_session_and_source_ids_are_found_however_deep(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "id": 0, "time_anchor": "March-15-2024", "content": "How do I bake? ->-> 1,1"},
+        {"role": "assistant", "id": 1, "content": "With flour."},
+    ]
+    batch = {"batch_number": 1, "time_anchor": "March-15-2024", "turns": [messages]}
+    questions = {
+        "update": [{"question": "What with?", "source_chat_ids": {"old": [1], "new": [[0]]}}],
+        "abstention": [{"question": "And salt?"}],
+    }
+    (tmp_path / "3-chat.json").write_text(json.dumps([batch]))
+    (tmp_path / "3-probing_questions.json").write_text(json.dumps(questions))
+
+    (conversation,) = beam.load(tmp_path)
+
+    assert [turn.text for turn in conversation.sessions[0].turns] == ["How do I bake?", "With flour."]
+    assert [(q.category, q.evidence) for q in conversation.questions] == [("update", {"0", "1"})]
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '[{"qa": []}]'])
+def test_a_file_that_is_something_else_is_refused_by_name(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(content)
+
+    with pytest.raises(InvalidInput, match=r"other\.json"):
+        locomo.load(path)
+
+
+def test_a_folder_without_chats_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no N-chat\.json"):
+        beam.load(tmp_path)
+
+
+def test_figures_of_a_ranking_with_one_of_two_hits_in_third_place() -> None:
+    figures = rank_figures(["a", "b", "x", "c"], {"x", "y"})
+
+    assert (figures.recall_at_5, figures.mrr) == (0.5, pytest.approx(1 / 3))
+    assert figures.ndcg_at_10 == pytest.approx(0.5 / (1 + 0.63093), abs=1e-4)
+
+
+def test_a_perfect_ranking_scores_one_and_a_miss_nothing() -> None:
+    perfect, miss = rank_figures(["x"], {"x"}), rank_figures(["a"], {"x"})
+
+    assert (perfect.recall_at_5, perfect.ndcg_at_10, perfect.mrr) == (1, 1, 1)
+    assert (miss.recall_at_20, miss.ndcg_at_10, miss.mrr) == (0, 0, 0)
+    assert mean_figures([perfect, miss]).recall_at_10 == 0.5
+    assert mean_figures([]).questions == 0
+
+
+def test_recall_counts_only_up_to_its_cut() -> None:
+    figures = rank_figures([*"abcdefghijk", "x"], {"x"})
+
+    assert (figures.recall_at_5, figures.recall_at_10, figures.recall_at_20) == (0, 0, 1)
+
+
+def test_percentiles_are_times_that_occurred() -> None:
+    figures = time_figures([place / 1000 for place in range(1, 101)])
+
+    assert (figures.p50_ms, figures.p95_ms, figures.p99_ms, figures.most_ms) == (50, 95, 99, 100)
+
+
+def test_made_up_texts_are_the_same_for_the_same_seed_and_no_statement_comes_twice() -> None:
+    assert list(messages(20, seed=1)) == list(messages(20, seed=1)) != list(messages(20, seed=2))
+    assert len(set(statements(500, seed=1))) == 500
