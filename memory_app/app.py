@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from uuid import UUID
 
+from memory_app import embedded
 from memory_app.domain.records import NewTurn, Role, Statement, Ticket
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
-from memory_app.errors import NotFound
-from memory_app.runtime import Runtime, build
+from memory_app.errors import Misconfigured, NotFound
+from memory_app.runtime import Runtime, build, embedded_settings
 from memory_app.services import context as context_service
+from memory_app.services import facts as facts_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
 from memory_app.services import remember as remember_service
 from memory_app.services import tickets
 from memory_app.services.context import ContextRequest
+from memory_app.services.facts import FactQuery
 from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.remember import Remembered
 from memory_app.settings import Settings
 from memory_app.store import keys
 from memory_app.store.db import transaction
+from memory_app.store.facts import FactHit
 from memory_app.store.turns import TicketRow
 
 
@@ -51,6 +56,14 @@ class MemoryApp:
             raise
         return cls(runtime, tenant_id)
 
+    @classmethod
+    def beside(cls, folder: Path | str = ".memory", *, tenant: str = "default") -> MemoryApp:
+        """Connect to what ``memory up`` runs in ``folder``. Raises `Misconfigured` when nothing runs there."""
+        servers = embedded.find(Path(folder))
+        if servers is None:
+            raise Misconfigured(f"no servers run in {folder}: start them with `memory up --data {folder}`")
+        return cls.connect(embedded_settings(servers), tenant=tenant)
+
     def record(self, scope: Scope, content: str, *, role: Role | str = Role.USER, **fields: Any) -> Ticket:
         """Accept one turn of the scope's session; further fields as in `NewTurn` (``at``, ``idempotency_key``, …)."""
         (ticket,) = self.record_all(scope, [NewTurn(Role(role), content, **fields)])
@@ -72,6 +85,23 @@ class MemoryApp:
         return remember_service.remember(
             self.runtime, self.tenant_id, scope, statement, deduplicate=deduplicate
         )
+
+    def add_fact(
+        self, scope: Scope, subject: str, relation: str, object: str, *, text: str = "", **fields: Any
+    ) -> Remembered:
+        """Add a fact by hand; further fields as in `Statement`, and ``subject_type``, ``object_type``,
+        ``deduplicate``."""
+        options = {
+            name: fields.pop(name)
+            for name in ("subject_type", "object_type", "deduplicate")
+            if name in fields
+        }
+        statement = Statement("fact", text, subject=subject, relation=relation, object=object, **fields)
+        return facts_service.add_fact(self.runtime, self.tenant_id, scope, statement, **options)
+
+    def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
+        """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
+        return facts_service.find_facts(self.runtime, self.tenant_id, scope, FactQuery(**query))
 
     def recall(self, scope: Scope, query: str | None = None, **options: Any) -> Recalled:
         """The best rows for the query; options as in `RecallQuery`."""

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine
 
+from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import hints
 from memory_app.hot.client import Hot
@@ -94,3 +95,12 @@ def build(settings: Settings) -> Runtime:
         sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
         backlog=Backlog(settings.record.backlog_limit),
     )
+
+
+def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:
+    """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
+    database = {"url": servers.app_url, "owner_url": servers.owner_url}
+    given: dict[str, dict[str, object]] = {"database": {**database}, "redis": {"url": servers.redis_url}}
+    for name, values in sections.items():
+        given[name] = {**given.get(name, {}), **values}
+    return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]

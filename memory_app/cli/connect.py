@@ -9,8 +9,8 @@ import typer
 
 from memory_app import MemoryApp, embedded
 from memory_app.errors import Misconfigured
+from memory_app.runtime import embedded_settings
 from memory_app.settings import Settings
-from memory_app.stack.run import embedded_settings
 
 DATA_HELP = "Folder of the embedded servers; used when MEMORY_DATABASE__URL is not set."
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from memory_app import embedded
 from memory_app.embedded import place
 from memory_app.errors import Conflict, Misconfigured
+from memory_app.runtime import embedded_settings
 from memory_app.settings import Settings
 from memory_app.stack import ports
 from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
@@ -101,15 +102,6 @@ def _servers(options: Options, folder: Folder, say: Say) -> Iterator[Settings]:
     finally:
         say("stopping the servers")
         embedded.stop(folder.path)
-
-
-def embedded_settings(servers: embedded.Servers, **sections: dict[str, object]) -> Settings:
-    """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
-    database = {"url": servers.app_url, "owner_url": servers.owner_url}
-    given: dict[str, dict[str, object]] = {"database": {**database}, "redis": {"url": servers.redis_url}}
-    for name, values in sections.items():
-        given[name] = {**given.get(name, {}), **values}
-    return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]
 
 
 def _migrate(settings: Settings, say: Say) -> None:

@@ -1,0 +1,62 @@
+"""The README's example, as a new user would run it: `memory up`, then the Python block to the letter."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_app import embedded, stack
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def example() -> str:
+    """The Python block that the README marks as run by this test."""
+    found = re.search(
+        r"<!-- run by tests/acceptance/test_readme.py -->\n```python\n(.*?)```", README.read_text(), re.S
+    )
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="memory-readme-"))
+    yield folder
+    embedded.remove(folder)
+
+
+def test_the_readmes_python_prints_what_it_promises(folder: Path) -> None:
+    data = folder / ".memory"
+    with stack.running(stack.Options(data, port=0), say=lambda _: None):
+        done = subprocess.run(
+            [sys.executable, "-c", example()],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("extracted\n")
+    assert "mira has a dog called Bruno." in done.stdout
+    assert "[EXPRESSION]" in done.stdout
+    assert "Mira prefers short answers." in done.stdout
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    offered = subprocess.run(
+        [sys.executable, "-m", "memory_app.cli", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    named = set(
+        re.findall(r"`?memory (up|demo|stop|migrate|doctor|status|record|[a-z]+) ", README.read_text())
+    )
+    doors = re.search(r"`memory (up · .*?)`", README.read_text())
+    assert doors is not None
+    assert [command for command in doors[1].split(" · ") if command not in offered] == []
