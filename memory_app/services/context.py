@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
@@ -24,7 +24,7 @@ from memory_app.errors import InvalidInput, Transient
 from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.recall import Hit, RecallQuery, recall
-from memory_app.store import entities, memories, names, sessions
+from memory_app.store import clock, entities, memories, names, sessions
 from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
 
@@ -58,7 +58,7 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequ
     budget, shown_turns = _checked(runtime, request)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.find_scope(connection, tenant_id, Scope(scope.agent, scope.user))
-        now = connection.execute(text("SELECT now()")).scalar_one()
+        now = clock.now(connection)
         parts = ContextParts() if row is None else _bootstrap(connection, row)
     if row is None:
         with transaction(runtime.engine, tenant_id) as connection:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.policy import Policy, parse_policy
@@ -34,7 +34,7 @@ from memory_app.domain.scoring import (
 from memory_app.domain.text import asks, canonical_key, clean, indexed_text, is_first_person, normalise, terms
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.runtime import Runtime
-from memory_app.store import entities, names, search, sessions, speakers, turns
+from memory_app.store import clock, entities, names, search, sessions, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.entities import Entity
@@ -211,7 +211,7 @@ def _question(
     return _Question(
         asked=asked,
         row=row,
-        now=connection.execute(text("SELECT now()")).scalar_one(),
+        now=clock.now(connection),
         weights=weights,
         words=words,
         vector=vector,

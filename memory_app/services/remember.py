@@ -6,13 +6,13 @@ the scope's row, so that two writers of one scope see each other's rows and effe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from memory_app.domain import ladder
 from memory_app.domain.importance import stored_importance
@@ -29,7 +29,7 @@ from memory_app.domain.text import canonical_key, entity_key, slug, terms
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
-from memory_app.store import entities, memories, names, sessions
+from memory_app.store import clock, entities, memories, names, sessions
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.memories import NewMemory, Stored
@@ -145,9 +145,11 @@ def write(
     deduplicate: bool = True,
 ) -> Remembered:
     """Judge one statement and write the outcome. The scope's row must be locked by this transaction."""
-    now = connection.execute(text("SELECT now()")).scalar_one()
+    now = clock.now(connection)
+    same = entities.heirs_by_alias(connection, [place.scope_id])
+    prepared = _under_heirs(prepared, same)
     candidate = _candidate(prepared, place, now)
-    neighbours = _neighbours(connection, runtime, place, prepared)
+    neighbours = _neighbours(connection, runtime, place, prepared, same)
     thresholds = _thresholds(runtime)
     near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
     pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
@@ -416,9 +418,16 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
     )
 
 
+def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
+    """The statement about the things themselves where it names merged aliases."""
+    subject, obj = prepared.subject_key, prepared.object_key
+    return replace(prepared, subject_key=same.get(subject or "", subject), object_key=same.get(obj or "", obj))
+
+
 def _neighbours(
-    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared
+    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared, same: Mapping[str, str]
 ) -> tuple[Neighbour, ...]:
+    subject = prepared.subject_key
     found = memories.neighbours(
         connection,
         place.scope_id,
@@ -427,21 +436,22 @@ def _neighbours(
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_key=prepared.subject_key,
+        subject_keys=[] if subject is None else [subject, *(alias for alias, heir in same.items() if heir == subject)],
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
         limit=runtime.settings.remember.neighbours,
     )
-    return tuple(_neighbour(stored) for stored in found)
+    return tuple(_neighbour(stored, same) for stored in found)
 
 
-def _neighbour(stored: Stored) -> Neighbour:
+def _neighbour(stored: Stored, same: Mapping[str, str]) -> Neighbour:
+    subject, obj = stored.subject_key, stored.object_key
     return Neighbour(
         memory=stored.memory,
         canonical_key=stored.canonical_key,
         similarity=stored.similarity,
         cohesion=stored.cohesion,
-        subject_key=stored.subject_key,
-        object_key=stored.object_key,
+        subject_key=same.get(subject or "", subject),
+        object_key=same.get(obj or "", obj),
         single_valued=stored.single_valued,
         sources=stored.sources,
         confirmed_at=stored.confirmed_at,

