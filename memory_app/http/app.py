@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from memory_app.http import agents, errors, health, memories, recall, turns
+from memory_app.http import agents, errors, facts, health, memories, recall, turns
 from memory_app.http.auth import Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses, Bodies
 from memory_app.http.observe import Observation, request_metrics
@@ -34,7 +34,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app = Api(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
-    for router in (turns.router, recall.router, memories.router, agents.router, health.router):
+    for router in (turns.router, recall.router, memories.router, facts.router, agents.router, health.router):
         app.include_router(router)
     errors.install(app)
     # The last one added stands outermost.

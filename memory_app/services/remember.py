@@ -421,7 +421,9 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
 def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
     """The statement about the things themselves where it names merged aliases."""
     subject, obj = prepared.subject_key, prepared.object_key
-    return replace(prepared, subject_key=same.get(subject or "", subject), object_key=same.get(obj or "", obj))
+    return replace(
+        prepared, subject_key=same.get(subject or "", subject), object_key=same.get(obj or "", obj)
+    )
 
 
 def _neighbours(
@@ -436,7 +438,9 @@ def _neighbours(
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_keys=[] if subject is None else [subject, *(alias for alias, heir in same.items() if heir == subject)],
+        subject_keys=[]
+        if subject is None
+        else [subject, *(alias for alias, heir in same.items() if heir == subject)],
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
         limit=runtime.settings.remember.neighbours,
     )

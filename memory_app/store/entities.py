@@ -10,6 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from memory_app.domain.records import ENTITY_TYPES
+
 _UPSERT = text(
     """
     INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen, mention_count)
@@ -21,7 +23,36 @@ _UPSERT = text(
         mention_count = entities.mention_count + 1,
         first_seen = least(entities.first_seen, excluded.first_seen),
         last_seen = greatest(entities.last_seen, excluded.last_seen)
-    RETURNING key, coalesce(merged_into, id) AS id
+    RETURNING key, coalesce(merged_into, id) AS id, merged_into IS NOT NULL AS is_alias
+    """
+)
+_COUNT_HEIRS = text(
+    """
+    UPDATE entities h SET mention_count = h.mention_count + 1,
+        first_seen = least(h.first_seen, a.first_seen), last_seen = greatest(h.last_seen, a.last_seen)
+    FROM (SELECT e.merged_into, min(e.first_seen) AS first_seen, max(e.last_seen) AS last_seen FROM entities e
+          WHERE e.scope_id = :scope AND e.key = ANY(:keys) AND e.merged_into IS NOT NULL GROUP BY e.merged_into) a
+    WHERE h.scope_id = :scope AND h.id = a.merged_into
+    """
+)
+_TYPES = text(
+    """
+    SELECT DISTINCT ON (v.slug) v.slug, e.type
+    FROM unnest(CAST(:slugs AS text[])) AS v(slug)
+    JOIN entities e ON e.scope_id = ANY(:scopes) AND e.key = ANY(ARRAY(SELECT t || ':' || v.slug
+                                                                    FROM unnest(CAST(:types AS text[])) AS t))
+    ORDER BY v.slug, e.merged_into NULLS FIRST, e.mention_count DESC, e.id
+    """
+)
+_HEIRS = text(
+    """
+    SELECT split_part(a.key, ':', 2) AS alias, min(split_part(h.key, ':', 2)) AS heir
+    FROM entities a JOIN entities h ON h.scope_id = a.scope_id AND h.id = a.merged_into
+    WHERE a.scope_id = ANY(:scopes) AND a.merged_into IS NOT NULL
+      AND split_part(a.key, ':', 2) <> split_part(h.key, ':', 2)
+      AND NOT EXISTS (SELECT FROM entities o WHERE o.scope_id = a.scope_id AND o.merged_into IS NULL
+                      AND split_part(o.key, ':', 2) = split_part(a.key, ':', 2))
+    GROUP BY split_part(a.key, ':', 2)
     """
 )
 _MENTION = text(
@@ -109,7 +140,10 @@ def upsert(
         "labels": [label for _, label, _ in seen.values()],
         "ats": [at for _, _, at in seen.values()],
     }
-    return {row.key: row.id for row in connection.execute(_UPSERT, values)}
+    rows = connection.execute(_UPSERT, values).all()
+    if any(row.is_alias for row in rows):
+        connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(seen)})
+    return {row.key: row.id for row in rows}
 
 
 def mention(
@@ -132,6 +166,19 @@ def by_keys(connection: Connection, scope_ids: Sequence[int], wanted: Sequence[s
     """Entities by key, in the order of ``wanted``; unknown keys are absent."""
     rows = connection.execute(_BY_KEYS, {"scopes": list(scope_ids), "keys": list(wanted)})
     return tuple(_entity(row) for row in rows)
+
+
+def types_of(connection: Connection, scope_ids: Sequence[int], slugs: Sequence[str]) -> dict[str, str]:
+    """For each slug that names a known entity its type; of several the one that is mentioned most."""
+    if not slugs:
+        return {}
+    values = {"scopes": list(scope_ids), "slugs": list(slugs), "types": list(ENTITY_TYPES)}
+    return {row.slug: row.type for row in connection.execute(_TYPES, values)}
+
+
+def heirs_by_alias(connection: Connection, scope_ids: Sequence[int]) -> dict[str, str]:
+    """Slugs of merged entities and the slug of what each was merged into, where the slug names nothing else."""
+    return {row.alias: row.heir for row in connection.execute(_HEIRS, {"scopes": list(scope_ids)})}
 
 
 def facts_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[str, ...]:

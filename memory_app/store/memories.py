@@ -132,7 +132,7 @@ _NEIGHBOURS = text(
            AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
         UNION
         (SELECT n.id FROM memories n
-         WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = :subject_key
+         WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = ANY(:subject_keys)
            AND n.relation = ANY(:relations)
            AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
     )
@@ -277,7 +277,7 @@ def neighbours(
     vector: Sequence[float],
     model: str,
     canonical_key: str,
-    subject_key: str | None,
+    subject_keys: Sequence[str],
     relations: Sequence[str],
     limit: int,
 ) -> tuple[Stored, ...]:
@@ -292,7 +292,7 @@ def neighbours(
             "vector": vector_text(vector),
             "model": model,
             "canonical_key": canonical_key,
-            "subject_key": subject_key,
+            "subject_keys": list(subject_keys),
             "relations": list(relations),
             "limit": limit,
         },

@@ -147,7 +147,6 @@ scopes = Table(
     Column("user_id", BigInteger),
     _instant("created_at", now=True),
     _instant("seeded_at"),
-    Column("search_model", Text),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "id"),
     UniqueConstraint("agent_id", "user_id", postgresql_nulls_not_distinct=True),
@@ -374,6 +373,7 @@ memories = Table(
     _instant("valid_from", required=True),
     _instant("valid_until"),
     _instant("created_at", now=True),
+    _instant("stored_at", now=True),
     _instant("last_seen", required=True),
     _instant("confirmed_at", required=True),
     _instant("last_recalled"),
@@ -438,6 +438,21 @@ memories = Table(
         postgresql_where=text("single_valued AND valid_until IS NULL AND retired_at IS NULL"),
     ),
     Index("memories_canonical_idx", "scope_id", "canonical_key"),
+    Index(
+        "memories_kind_idx",
+        "scope_id",
+        "kind",
+        text("pinned DESC"),
+        text("importance DESC"),
+        postgresql_where=text("retired_at IS NULL"),
+    ),
+    Index(
+        "memories_prominent_idx",
+        "scope_id",
+        text("importance DESC"),
+        text("id DESC"),
+        postgresql_where=text("(pinned OR importance >= 9) AND retired_at IS NULL"),
+    ),
     Index("memories_id_idx", "id"),
     Index("memories_session_idx", "scope_id", "session_id", postgresql_where=text("session_id IS NOT NULL")),
     Index("memories_run_idx", "run_id", postgresql_where=text("run_id IS NOT NULL")),
@@ -496,7 +511,7 @@ mentions = Table(
         name="mentions_entity_id_fkey",
         ondelete="CASCADE",
     ),
-    Index("mentions_entity_idx", "scope_id", "entity_id"),
+    Index("mentions_entity_idx", "scope_id", "entity_id", "memory_id"),
 )
 
 evidence = Table(
@@ -529,6 +544,17 @@ terms = Table(
     PrimaryKeyConstraint("scope_id", "term"),
     _of_scope(),
     postgresql_with={"fillfactor": "70"},
+)
+
+scope_models = Table(
+    "scope_models",
+    metadata,
+    _tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("is_indexed", Boolean, nullable=False, server_default=text("false")),
+    PrimaryKeyConstraint("scope_id", "model"),
+    _of_scope(),
 )
 
 speakers = Table(
