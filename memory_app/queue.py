@@ -88,7 +88,14 @@ class Sender:
             broker_connection_timeout=1,
             task_publish_retry=False,
         )
-        self._app.conf.broker_transport_options |= {"socket_timeout": 2, "socket_connect_timeout": 1}
+        self._app.conf.broker_transport_options |= {
+            "socket_timeout": 2,
+            "socket_connect_timeout": 1,
+            # Kombu waits two seconds before it connects once more; a caller who just got a turn accepted must not.
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0,
+        }
         self.address = urlsplit(redis_url).hostname
 
     def send(self, name: str, **ids: Any) -> bool:

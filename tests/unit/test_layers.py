@@ -24,7 +24,7 @@ BELOW: dict[str, frozenset[str]] = {
     "store": LEDGE | {"domain", "migrations"},
     "hot": LEDGE | {"domain"},
     "models": LEDGE | {"domain"},
-    "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings"},
+    "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings", "embedded"},
     "services": LEDGE
     | {"domain", "store", "hot", "models", "runtime", "queue", "roster", "settings", "failpoint"},
     "migrations": frozenset({"store"}),
@@ -35,6 +35,7 @@ MAY_READ_SETTINGS = (
     "memory_app/app.py",
     "memory_app/cli/",
     "memory_app/http/serve",
+    "memory_app/runtime.py",
     "memory_app/stack/",
     "workers/",
 )

@@ -1,0 +1,63 @@
+"""Messages: public names with fixed queues, ids only, and a failure that costs nothing."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from memory_app import queue
+from memory_app.queue import QUEUES, ROUTES, Sender, broker_settings
+from memory_app.runtime import hint_name
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_task_names_are_a_wire_format() -> None:
+    assert {
+        "memory.record_turn": "ingest",
+        "memory.index_turns": "ingest",
+        "memory.extract_session": "model",
+        "memory.find_due": "maintenance",
+    }.items() <= ROUTES.items()
+    assert set(ROUTES.values()) <= set(QUEUES)
+    assert all(name.startswith("memory.") for name in ROUTES)
+
+
+def test_every_task_name_of_the_module_has_a_queue() -> None:
+    names = {value for name, value in vars(queue).items() if name.isupper() and isinstance(value, str)}
+    assert names - set(QUEUES) == set(ROUTES)
+
+
+def test_both_ends_agree_on_what_would_disturb_the_other() -> None:
+    settings = broker_settings("redis://localhost/0", "memory:")
+    assert settings["broker_transport_options"]["visibility_timeout"] == 3600
+    assert settings["broker_transport_options"]["global_keyprefix"] == "memory:"
+    assert (settings["task_serializer"], settings["accept_content"]) == ("json", ["json"])
+    assert settings["task_ignore_result"] is True
+
+
+def test_with_the_broker_away_sending_fails_quickly_and_raises_nothing(closed_port: int) -> None:
+    sender = Sender(f"redis://127.0.0.1:{closed_port}/0", prefix="test:")
+    began = time.monotonic()
+    assert sender.send(queue.INDEX_TURNS) is False
+    assert time.monotonic() - began < 1
+    sender.close()
+
+
+def test_a_name_that_is_not_public_is_a_programming_error(closed_port: int) -> None:
+    with pytest.raises(KeyError):
+        Sender(f"redis://127.0.0.1:{closed_port}/0", prefix="test:").send("memory.unheard_of")
+
+
+def test_hints_about_one_thing_have_one_name() -> None:
+    assert hint_name("memory.index_turns") == "memory.index_turns"
+    assert hint_name("memory.extract_session", session_id=7) == "memory.extract_session:7"
+    assert hint_name("t", b=2, a=1) == hint_name("t", a=1, b=2)
+    assert hint_name("t", a=1) != hint_name("t", a=2)
