@@ -246,14 +246,15 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        if not _progress(connection, batch, to_seq=batch.to_seq):
-            raise _Fenced
         written = [remember.write(connection, runtime, place, item) for item in prepared]
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction)
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
         runs.finish(connection, batch.run_id, report)
+        # Last, because it holds the session's row: a turn that arrives meanwhile is accepted without waiting.
+        if not _progress(connection, batch, to_seq=batch.to_seq):
+            raise _Fenced
         failpoint.reach("extract.before_commit")
     failpoint.reach("extract.after_commit")
     if written:
