@@ -23,6 +23,7 @@ _OPEN_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL | re
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -155,10 +156,15 @@ def _brackets(text: str, start: int) -> Iterator[tuple[int, str]]:
 
 
 def normal_keys(value: object) -> object:
-    """The same JSON with every key in snake case: "turnId", "Turn ID" and "turn-id" are ``turn_id``."""
+    """The same JSON with every key in snake case: "turnId", "Turn ID" and "turn-id" are ``turn_id``.
+
+    Half an emoji in a text becomes the replacement character; it could be neither checked nor stored.
+    """
     if isinstance(value, Mapping):
         return {_snake(str(key)): normal_keys(inner) for key, inner in value.items()}
-    return [normal_keys(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [normal_keys(inner) for inner in value]
+    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _snake(key: str) -> str:

@@ -1,0 +1,28 @@
+"""Extraction and synthesis by a language model: records in, records out, everything it says held against the turns.
+
+Nothing here opens a transaction, keeps time or tries again. `Asking` names the model and who is told the cost.
+"""
+
+from memory_app.models.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
+from memory_app.models.llm.made import Asking, Made
+from memory_app.models.llm.rewrite import Rewritten, merge_texts, summarize
+from memory_app.models.llm.session import Changed, SessionSynthesis, synthesize_session
+from memory_app.models.llm.turns import Extracted, Talk, llm_extract, synthesize_turns
+
+__all__ = [
+    "Asking",
+    "Changed",
+    "DeepLink",
+    "DeepSynthesis",
+    "Extracted",
+    "Made",
+    "Rewritten",
+    "SessionSynthesis",
+    "Talk",
+    "llm_extract",
+    "merge_texts",
+    "summarize",
+    "synthesize_deep",
+    "synthesize_session",
+    "synthesize_turns",
+]

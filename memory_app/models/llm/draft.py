@@ -1,0 +1,253 @@
+"""From a model's answer to statements, by the table of spec: pure, and such that the write path can take each one.
+
+Whatever a model got wrong in form (a relation without a subject, a label of signs only) is left out here, so that
+one odd field never fails the batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
+
+from memory_app.domain.records import (
+    VALENCES,
+    EmotionalState,
+    Mention,
+    Origin,
+    RelationalContext,
+    Role,
+    Statement,
+    Turn,
+)
+from memory_app.domain.relations import normalise_relation
+from memory_app.domain.text import canonical_key, clean, entity_key, slug
+from memory_app.errors import InvalidInput
+from memory_app.models.llm.answers import (
+    FactAnswer,
+    IdentityAnswer,
+    InsightAnswer,
+    NamedEntity,
+    ToneAnswer,
+    TopicAnswer,
+)
+from memory_app.models.llm.guards import Draft, Ground, fault_of, flagged
+from memory_app.models.llm.material import Shown
+from memory_app.models.rules import resolve_dates
+
+ANCHOR_IMPORTANCE = 6
+"""Insights below this are not kept as anchors."""
+
+PART_LIMIT = 500
+PHRASES_AT_MOST = 12
+
+_USER = re.compile(r"^(?:the )?user\b(?=(?:'s)? )", re.IGNORECASE)
+_USER_ALONE = re.compile(r"(?:the )?user|i|me", re.IGNORECASE)
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|this|past|previous|coming|ago|now)\b", re.IGNORECASE
+)
+"""Words that mean another day tomorrow; "on 5 May" of a birthday stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What was shown to the model, and what its answer is held against."""
+
+    shown: Shown
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Statements that passed every guard, each once, and how many each guard kept back."""
+
+    statements: tuple[Statement, ...]
+    dropped: dict[str, int]
+    rejected: tuple[tuple[Draft, str], ...]
+
+
+def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
+    """Hold drafts against the conversation; suspect ones stay with a flag."""
+    kept: dict[tuple[str, str], Statement] = {}
+    rejected: list[tuple[Draft, str]] = []
+    for draft in drafts:
+        fault = fault_of(draft, ground)
+        if fault is not None:
+            rejected.append((draft, fault))
+        else:
+            kept.setdefault(
+                (draft.statement.kind, canonical_key(draft.statement.text)), flagged(draft.statement)
+            )
+    return Sifted(tuple(kept.values()), dict(Counter(fault for _, fault in rejected)), tuple(rejected))
+
+
+def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
+    """A fact; its words for time become dates, seen from the turn."""
+    turns = scene.shown.referred(answer.evidence)
+    zone = scene.ground.zone
+    statement = Statement(
+        kind="fact",
+        text=dated(_named(answer.text, scene.ground), turns, zone),
+        subtype=answer.subtype,
+        importance=answer.importance,
+        confidence=answer.confidence,
+        origin=Origin.EXTRACTED,
+        valid_from=_valid_from(answer.when, turns, zone),
+        mentions=_mentions(answer.entities, answer.text, turns),
+        **_rests_on(turns),  # type: ignore[arg-type]
+    )
+    return Draft(_related(statement, answer, scene.ground), turns)
+
+
+def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
+    """An anchor, when it matters enough; None otherwise."""
+    if answer.importance < ANCHOR_IMPORTANCE:
+        return None
+    turns = scene.shown.referred(answer.evidence)
+    relational = RelationalContext(
+        communication_style=_phrases(answer.communication_style),
+        shared_references=_phrases(answer.shared_references),
+        user_values=_phrases(answer.user_values),
+        user_struggles=_phrases(answer.user_struggles),
+    )
+    statement = _synthesized("anchor", answer.text, turns, scene.ground, "insight")
+    return Draft(
+        replace(
+            statement,
+            importance=answer.importance,
+            emotional_state=EmotionalState(answer.valence, answer.intensity),
+            relational_context=relational,
+        ),
+        turns,
+    )
+
+
+def draft_topic(answer: TopicAnswer, scene: Scene) -> Draft:
+    """An artifact: "Topic / Feeling / Conclusion"."""
+    turns = scene.shown.referred(answer.evidence)
+    text = " / ".join(part for part in (answer.topic, answer.feeling, answer.conclusion) if part)
+    statement = _synthesized("artifact", text, turns, scene.ground, "insight")
+    feeling = (answer.feeling or "").lower()
+    return Draft(
+        replace(statement, emotional_state=EmotionalState(feeling) if feeling in VALENCES else None), turns
+    )
+
+
+def draft_identity(answer: IdentityAnswer, scene: Scene) -> Draft:
+    """How the assistant is changing; it may say so itself."""
+    turns = scene.shown.referred(answer.evidence)
+    statement = _synthesized("identity", answer.text, turns, scene.ground, "learning")
+    return Draft(replace(statement, tags=(answer.type,)), turns, of_agent=True)
+
+
+def draft_tone(answer: ToneAnswer, scene: Scene) -> Draft:
+    """How to speak with the user."""
+    turns = scene.shown.referred(answer.evidence)
+    return Draft(_synthesized("expression", answer.text, turns, scene.ground, "learning"), turns)
+
+
+def _synthesized(
+    kind: str, text: str, turns: Sequence[Turn], ground: Ground, synthesis_type: str
+) -> Statement:
+    return Statement(
+        kind=kind,
+        text=dated(_named(text, ground), turns, ground.zone),
+        origin=Origin.SYNTHESIZED,
+        synthesis_type=synthesis_type,
+        valid_from=_teller(turns).at if turns else None,
+        **_rests_on(turns),  # type: ignore[arg-type]
+    )
+
+
+def _rests_on(turns: Sequence[Turn]) -> dict[str, object]:
+    if not turns:
+        return {}
+    return {"evidence": tuple(turn.id for turn in turns), "source": _teller(turns).speaker}
+
+
+def _teller(turns: Sequence[Turn]) -> Turn:
+    """The newest turn of the user, from which words for time are seen; else the newest of all."""
+    return next((turn for turn in reversed(turns) if turn.role is Role.USER), turns[-1])
+
+
+def _named(text: str, ground: Ground) -> str:
+    """ "The user likes tea" with the user's name."""
+    cleaned = clean(text)[0].strip()
+    return _USER.sub(lambda _: ground.user_label, cleaned, count=1)
+
+
+def dated(text: str, turns: Sequence[Turn], zone: ZoneInfo) -> str:
+    """``text`` with "yesterday" and its kin as dates, seen from the turn that said so and in the user's zone."""
+    if not turns:
+        return text
+    for found in reversed(resolve_dates(text, _teller(turns).at, zone=zone)):
+        start, end = found.span
+        if _RELATIVE.search(text[start:end]):
+            text = text[:start] + found.phrase + text[end:]
+    return text
+
+
+def _valid_from(when: str | None, turns: Sequence[Turn], zone: ZoneInfo) -> datetime | None:
+    """When it became true: the date that was said, never later than the turn; else the turn."""
+    if not turns:
+        return None
+    said_at = _teller(turns).at
+    words = when if when and _was_said(when, turns) else ""
+    for wording in (words, f"in {words}"):
+        found = resolve_dates(wording, said_at, zone=zone)
+        if words and found:
+            return min(said_at, datetime.combine(found[0].start, time(0), tzinfo=zone))
+    return said_at
+
+
+def _was_said(when: str, turns: Sequence[Turn]) -> bool:
+    """Whether the words for time stand in a turn; a date the model worked out, or found elsewhere, does not count."""
+    wanted = " ".join(when.lower().split())
+    return any(wanted in " ".join(turn.text.lower().split()) for turn in turns)
+
+
+def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statement:
+    """With subject, relation and object, where they are whole."""
+    subject = _part(answer.subject)
+    if subject and _USER_ALONE.fullmatch(subject):
+        subject = ground.user_label
+    relation = normalise_relation(answer.relation) if answer.relation else ""
+    value = _part(answer.object)
+    if not subject or not relation or len(relation) > PART_LIMIT:
+        return statement
+    return replace(statement, subject=subject, relation=relation, object=value)
+
+
+def _part(value: str | None) -> str | None:
+    """A name the write path can make a key of, or None."""
+    if value is None or len(value) > PART_LIMIT:
+        return None
+    cleaned = clean(value)[0].strip()
+    try:
+        slug(cleaned)
+    except InvalidInput:
+        return None
+    return cleaned
+
+
+def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn]) -> tuple[Mention, ...]:
+    """Entities that stand in the statement or its turns; others were made up."""
+    seen = " ".join([text, *(turn.text for turn in turns)]).casefold()
+    found: dict[str, Mention] = {}
+    for entity in entities:
+        label = clean(entity.label)[0].strip()
+        try:
+            key = entity_key(entity.type, label)
+        except InvalidInput:
+            continue
+        if label.casefold() in seen:
+            found.setdefault(key, Mention(entity.type, label))
+    return tuple(found.values())
+
+
+def _phrases(given: Sequence[str]) -> tuple[str, ...]:
+    cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in given)
+    return tuple(dict.fromkeys(phrase for phrase in cleaned if phrase))[:PHRASES_AT_MOST]

@@ -1,0 +1,267 @@
+# ruff: noqa: E501 (a pattern stays in one piece)
+"""What a model says about a conversation, held against the conversation. Pure rules, one function each.
+
+Words are compared by stem. A paraphrase, or a statement in another language than its turn, shares few words with its
+evidence, so missing words alone never reject: a statement goes when something else explains it better than the turns
+it names do, such as a memory that was handed in, an example of the prompt, or the assistant's own speech.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
+
+from memory_app.domain.records import Role, Statement, Turn
+from memory_app.domain.text import terms
+from memory_app.models.rules import resolve_dates
+from memory_app.models.rules.clauses import own_words
+
+NO_EVIDENCE = "no evidence"
+ECHO = "echo of a memory"
+SAMPLE = "example of the prompt"
+WRONG_SPEAKER = "not said by the user"
+DATE = "date without a source"
+SECRET = "secret"
+TOO_LONG = "too long"
+
+EXPLAINED = 0.6
+"""Share of a statement's words found elsewhere from which that place explains it."""
+
+BETTER = 2.0
+"""How many times better than its evidence another place must explain a statement for it to go."""
+
+LONGEST = 1_000
+"""Characters of one statement; more is a copy, not a statement."""
+
+NEAR_DAYS = 400
+"""A full date this near to the turn may have been worked out from words for time in any language."""
+
+INSTRUCTION = "flagged:instruction"
+LINK = "flagged:link"
+MARKUP = "flagged:markup"
+FLAGGED_CONFIDENCE = 0.3
+
+AFFIRMATIVE = frozenset(
+    [
+        "yes",
+        "yeah",
+        "yep",
+        "yup",
+        "right",
+        "exactly",
+        "correct",
+        "true",
+        "indeed",
+        "sure",
+        "absolutely",
+        "definitely",
+        "sí",
+        "si",
+        "oui",
+        "ja",
+        "da",
+        "sim",
+        "hai",
+        "はい",
+        "うん",
+        "是",
+        "对",
+        "네",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What statements are held against: all turns shown, memories handed in, the prompt's examples."""
+
+    turns: tuple[Turn, ...]
+    user_label: str
+    agent_label: str
+    zone: ZoneInfo
+    injected: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A statement and the turns it names. ``of_agent``: it is about the assistant, which may speak for itself."""
+
+    statement: Statement
+    turns: tuple[Turn, ...]
+    of_agent: bool = False
+
+
+def fault_of(draft: Draft, ground: Ground) -> str | None:
+    """The first guard that rejects the draft, by name, or None."""
+    return next((name for name, rejects in _GUARDS if rejects(draft, ground)), None)
+
+
+def flagged(statement: Statement) -> Statement:
+    """The statement with a tag for each thing that makes it suspect, and then little confidence.
+
+    A pattern list is a signal, not a wall: nothing is dropped for it. How to speak with somebody is a command by
+    nature, so `expression` is only held against the attempts to change other rules.
+    """
+    spared = _COMMAND if statement.kind == "expression" else None
+    tags = [tag for tag, pattern in _FLAGS if pattern is not spared and pattern.search(statement.text)]
+    if not tags:
+        return statement
+    return replace(
+        statement,
+        tags=tuple(dict.fromkeys((*statement.tags, *tags))),
+        confidence=min(statement.confidence, FLAGGED_CONFIDENCE),
+    )
+
+
+def lacks_evidence(draft: Draft, ground: Ground) -> bool:
+    """It names no turn that was shown."""
+    return not draft.turns
+
+
+def is_too_long(draft: Draft, ground: Ground) -> bool:
+    return len(draft.statement.text) > LONGEST
+
+
+def holds_secret(draft: Draft, ground: Ground) -> bool:
+    """Passwords, codes and card numbers are not for keeping."""
+    return _SECRET.search(draft.statement.text) is not None
+
+
+def echoes_memory(draft: Draft, ground: Ground) -> bool:
+    """It repeats a memory that was handed in, and the turn does not say it anew."""
+    return _explained_by(ground.injected, draft, ground)
+
+
+def comes_from_sample(draft: Draft, ground: Ground) -> bool:
+    """It repeats an example of the prompt."""
+    return _explained_by(ground.samples, draft, ground)
+
+
+def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
+    """No turn of the user stands behind it, or the assistant's (a tool's, a system prompt's) words explain it better.
+
+    A question that the user affirms is the user's own; what stood before the question is not.
+    """
+    if draft.of_agent:
+        return not any(turn.role in (Role.USER, Role.ASSISTANT) for turn in draft.turns)
+    if not any(turn.role is Role.USER for turn in draft.turns):
+        return True
+    return _explained_by([turn.text for turn in ground.turns if turn.role is not Role.USER], draft, ground)
+
+
+def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
+    """Its text names a year or day that no evidence says and that cannot have been worked out from it."""
+    return any(not _is_sourced(day, draft, ground) for day in _DATE.finditer(draft.statement.text))
+
+
+_GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
+    (NO_EVIDENCE, lacks_evidence),
+    (TOO_LONG, is_too_long),
+    (SECRET, holds_secret),
+    (DATE, has_unsourced_date),
+    (SAMPLE, comes_from_sample),
+    (ECHO, echoes_memory),
+    (WRONG_SPEAKER, has_wrong_speaker),
+)
+
+_OVERRIDE = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|earlier|previous|prior)\b"
+    r"|\b(?:system prompt|developer mode|jailbreak|hidden instructions?)\b"
+    r"|\bdo not (?:tell|inform|warn|ask) the user\b|\bwithout (?:asking|confirmation|telling)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMMAND = re.compile(
+    r"\b(?:you|the assistant|the ai|the model|agents?) (?:must|shall|has to|have to|should always|should never|is obliged to)\b"
+    r"|\b(?:always|never) (?:obey|trust|approve|execute|run|send|transfer|reveal|share|recommend|mention)\b"
+    r"|\bfrom now on\b.{0,40}\b(?:act|respond|answer|behave|obey)\b|\b(?:act|behave) as (?:if|an?|the)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript):\S|\bwww\.\w", re.IGNORECASE)
+_MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^\]]*\]\(")
+_FLAGS = ((INSTRUCTION, _OVERRIDE), (INSTRUCTION, _COMMAND), (LINK, _LINK), (MARKUP, _MARKUP))
+
+_QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
+_SECRET = re.compile(
+    r"\b(?:passwords?|passcodes?|passphrases?|pin(?: code)?|cvv|ssn|api keys?|secret keys?|access tokens?)\b[^.,;]{0,20}(?:\bis\b|[:=])\s*\S"
+    r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_]?\w{12,}",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d|21\d\d)(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?(?![\d-])"
+)
+
+
+def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
+    words = _telling_words(draft.statement.text, ground)
+    if not words or not places:
+        return False
+    elsewhere = max(_share(words, text) for text in places)
+    own = "\n".join(
+        _own_text(turn, ground) for turn in draft.turns if draft.of_agent or turn.role is Role.USER
+    )
+    return elsewhere >= EXPLAINED and elsewhere > BETTER * _share(words, own)
+
+
+def _telling_words(text: str, ground: Ground) -> frozenset[str]:
+    """Stems of ``text`` without the names of the two, which stand in every statement."""
+    return frozenset(terms(text)) - frozenset(
+        terms(f"{ground.user_label} {ground.agent_label} user assistant")
+    )
+
+
+def _share(words: frozenset[str], text: str) -> float:
+    return len(words & terms(text).keys()) / len(words)
+
+
+def _own_text(turn: Turn, ground: Ground) -> str:
+    """What the speaker of ``turn`` says in it, with the question it says yes to."""
+    said = own_words(turn.text)
+    before = [other for other in ground.turns if other.seq < turn.seq]
+    if turn.role is not Role.USER or not before or not _affirms(turn):
+        return said
+    asked = _QUESTION.search(before[-1].text[-500:])
+    return f"{said}\n{asked[0]}" if asked else said
+
+
+def _affirms(turn: Turn) -> bool:
+    said = "".join(c if c.isalnum() else " " for c in turn.text[:200].lower()).split()
+    if not said or turn.text.rstrip().endswith(("?", "？")):
+        return False
+    return said[0] in AFFIRMATIVE or (len(said) <= 8 and said[-1] in AFFIRMATIVE)
+
+
+def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
+    said = [own_words(turn.text) for turn in draft.turns]
+    if any(named[0] in text for text in said):
+        return True
+    for turn, text in zip(draft.turns, said, strict=True):
+        local = turn.at.astimezone(ground.zone).date()
+        found = (
+            *resolve_dates(text, turn.at, zone=ground.zone),
+            *resolve_dates(text, turn.at, zone=ground.zone, future=True),
+        )
+        if any(named[0] in when.bare or _begins(when.start, named) for when in found):
+            return True
+        if _is_near(named, local):
+            return not any(named[0] in sample for sample in ground.samples)
+    return False
+
+
+def _begins(start: date, named: re.Match[str]) -> bool:
+    return start.isoformat().startswith(named[0])
+
+
+def _is_near(named: re.Match[str], local: date) -> bool:
+    """A day within reach of words like "yesterday"; a year alone must be that of the turn or a neighbour."""
+    year = int(named["year"])
+    if named["month"] is None:
+        return abs(year - local.year) <= 1
+    try:
+        day = date(year, int(named["month"]), int(named["day"] or 1))
+    except ValueError:
+        return False
+    return abs(day - local) <= timedelta(days=NEAR_DAYS)

@@ -1,0 +1,72 @@
+"""How something was made by a model: kept in the run, so that every memory can be traced to a model and a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from memory_app.models.chat import Answer, Kept, LanguageModel, Message, OnUsage
+from memory_app.models.llm.prompts import Prompt
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """``prompt`` with its version; ``dropped`` counts what each guard kept back. No content.
+
+    ``calls`` is 0 when nothing was asked, or a kept answer was used again.
+    """
+
+    prompt: str = ""
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    calls: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "prompt": self.prompt,
+            "model": self.model,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "seconds": round(self.seconds, 3),
+            "calls": self.calls,
+            "dropped": dict(self.dropped),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, and who is told what it cost. ``kept``: answers of an earlier try of the same run."""
+
+    model: LanguageModel
+    on_usage: OnUsage | None = None
+    kept: Kept | None = None
+
+
+def ask(
+    asking: Asking, prompt: Prompt, material: Sequence[str], shape: type[Model], *, optional: bool = False
+) -> Answer[Model]:
+    """The model's answer to ``prompt`` about ``material``; the material stands apart, as what a user said."""
+    messages = [Message("system", prompt.text), Message("user", "\n".join(part for part in material if part))]
+    return asking.model.complete(
+        messages, shape, on_usage=asking.on_usage, kept=asking.kept, optional=optional
+    )
+
+
+def made_of(prompt: Prompt, answer: Answer[Any], dropped: Mapping[str, int] | None = None) -> Made:
+    return Made(
+        prompt=prompt.name,
+        model=answer.model,
+        tokens_in=answer.tokens_in,
+        tokens_out=answer.tokens_out,
+        seconds=answer.seconds,
+        calls=answer.calls,
+        dropped=dropped or {},
+    )

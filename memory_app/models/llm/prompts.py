@@ -1,0 +1,45 @@
+"""Prompts are files: the first line their version, the rest what a model is told. Changing a text means a new version.
+
+``{name}`` on a line of its own puts another prompt in its place. What stands in ``<sample>`` is an example, which
+must never come back as something that was said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_INCLUDED = re.compile(r"^\{(\w+)\}$", re.MULTILINE)
+_SAMPLE = re.compile(r"<sample>\n(.*?)</sample>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``name`` is kept with what was made by it, as "extract_turns-1.1": its version and those it includes."""
+
+    name: str
+    text: str
+    samples: tuple[str, ...]
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """The prompt of that name."""
+    version, text = _read(name)
+    versions = [version]
+
+    def include(match: re.Match[str]) -> str:
+        inner, said = _read(match[1])
+        versions.append(inner)
+        return said
+
+    whole = _INCLUDED.sub(include, text)
+    return Prompt(f"{name}-{'.'.join(versions)}", whole, tuple(_SAMPLE.findall(whole)))
+
+
+def _read(name: str) -> tuple[str, str]:
+    whole = files("memory_app.models").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+    first, _, text = whole.partition("\n")
+    return first.removeprefix("version:").strip(), text.strip()
