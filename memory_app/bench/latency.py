@@ -21,6 +21,7 @@ from memory_app.domain.records import Origin
 from memory_app.domain.scoring import PRESETS
 from memory_app.services import index
 from memory_app.services.remember import Prepared, prepare
+from memory_app.services.scope_index import index_big_scopes
 from memory_app.stack.owner import owner_connection
 from memory_app.store import bulk, db, memories, names
 from memory_app.store import terms as term_store
@@ -46,9 +47,15 @@ def measure(
     _converse(memory, turns)
     say(f"copying them to {other_users} other users")
     written = _fill_others(memory, scope_id, other_users)
+    indexed = index_big_scopes(memory.runtime)
     say(f"timing {calls} calls of each kind")
     times = {name: asdict(time_figures(_timed(call, calls))) for name, call in _calls(memory).items()}
-    rows = {"memories": memories, "turns": turns, "rows_of_others": written}
+    rows = {
+        "memories": memories,
+        "turns": turns,
+        "memories_of_others": written,
+        "scopes_with_own_index": indexed,
+    }
     return {"rows": rows, "times": dict(times)}
 
 
@@ -95,6 +102,7 @@ def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
             other = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, f"other-{place}"))
             written += bulk.copy_memories(connection, scope_id, [other.id])
     with owner_connection(memory.runtime.settings) as connection:
+        bulk.make_bare_table(connection)
         bulk.analyze(connection)
     return written
 
@@ -105,9 +113,15 @@ def _calls(memory: MemoryApp) -> Mapping[str, Callable[[str], object]]:
     def recall_with(preset: str) -> Callable[[str], object]:
         return lambda said: memory.recall(SCOPE, said, preset=preset)
 
+    def write_bare(said: str) -> None:
+        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            bulk.insert_bare(connection, said)
+
     return {
+        "bare committed INSERT": write_bare,
         "accept": lambda said: memory.record(SCOPE, said),
         **{f"recall {preset}": recall_with(preset) for preset in PRESETS},
+        "recall as of now": lambda said: memory.recall(SCOPE, said, as_of=datetime.now(UTC)),
         "context": lambda said: memory.context(SCOPE, said),
     }
 

@@ -10,6 +10,7 @@ import sys
 import structlog
 import typer
 from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
 
 from memory_app.cli import bench, check, keys, parts, servers, verbs
 from memory_app.cli.output import complain
@@ -41,6 +42,11 @@ def main() -> None:
         sys.exit(1)
     except ValidationError as error:
         complain(_wrong_setting(error))
+        sys.exit(1)
+    except DBAPIError as error:
+        complain(
+            f"the database refused ({type(error.orig).__name__}); `memory doctor` says what is wrong with it"
+        )
         sys.exit(1)
     finally:
         structlog.reset_defaults()

@@ -16,6 +16,7 @@ from memory_app.bench import throughput as throughput_bench
 from memory_app.bench.conversation import Conversation
 from memory_app.cli.output import as_json, out, say, write_table
 from memory_app.domain.scoring import PRESETS
+from memory_app.errors import Misconfigured
 from memory_app.stack.folder import temporary_folder
 
 app = typer.Typer(help="Measure retrieval, latency and throughput.", no_args_is_help=True)
@@ -111,7 +112,10 @@ def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conve
 
 def _write(file: Path | None, figures: Mapping[str, Any]) -> None:
     if file is not None:
-        file.write_text(as_json(figures) + "\n", encoding="utf-8")
+        try:
+            file.write_text(as_json(figures) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise Misconfigured(f"{file} cannot be written ({error.strerror})") from error
         out.print(f"figures written to {file}", markup=False, highlight=False)
 
 

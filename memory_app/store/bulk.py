@@ -18,8 +18,8 @@ _ANALYZE = text("ANALYZE memories, turns, terms, sessions")
 
 
 def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Sequence[int]) -> int:
-    """Give each of the scopes the memories and term counts of another one of the same tenant; rows written."""
-    written = 0
+    """Give each of the scopes the memories and term counts of another one of the same tenant; memories written."""
+    written = {}
     for table in ("memories", "terms"):
         columns = connection.execute(_COLUMNS, {"table": table}).scalar_one()
         copying = text(
@@ -27,10 +27,9 @@ def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Seque
             SELECT target, {columns} FROM {table}, unnest(CAST(:targets AS bigint[])) AS target
             WHERE scope_id = :source"""
         )
-        written += connection.execute(
-            copying, {"source": source_scope_id, "targets": list(scope_ids)}
-        ).rowcount
-    return written
+        values = {"source": source_scope_id, "targets": list(scope_ids)}
+        written[table] = connection.execute(copying, values).rowcount
+    return written["memories"]
 
 
 def make_bare_table(connection: Connection) -> None:

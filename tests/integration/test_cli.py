@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, text
 
 from memory_app.cli import main
 from memory_app.queue import FIND_DUE
@@ -129,6 +130,16 @@ def test_a_setting_that_cannot_be_is_named(memory: Memory, monkeypatch: pytest.M
 
     assert done.status == 1
     assert "MEMORY_HTTP__PORT" in done.err
+
+
+def test_a_database_without_tables_is_a_failure_of_one_line(memory: Memory, owner: Engine) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("DROP FUNCTION tenant_named"))
+
+    done = memory("recall", "anything")
+
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert "memory doctor" in done.err
 
 
 def test_migrating_what_is_migrated_changes_nothing(memory: Memory) -> None:
