@@ -31,6 +31,8 @@ class Kind:
     importance: int
     about_agent: bool
     subtypes: tuple[str, ...] = ()
+    merges: bool = True
+    """False: near duplicates are counted and similar ones linked, but no two become one."""
 
 
 def _days(n: int) -> timedelta:
@@ -51,7 +53,7 @@ KINDS: dict[str, Kind] = {
         Kind("artifact", Section.INSIGHTS, _days(180), 5, about_agent=False),
         Kind("identity", Section.IDENTITY, _days(180), 5, about_agent=True),
         Kind("episode", Section.NARRATIVE, _days(30), 4, about_agent=False),
-        Kind("query", None, None, 3, about_agent=False),
+        Kind("query", None, None, 3, about_agent=False, merges=False),
     )
 }
 

@@ -29,6 +29,7 @@ from memory_app.domain.text import canonical_key, entity_key, slug, terms
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
+from memory_app.services import merging
 from memory_app.store import clock, entities, memories, names, sessions
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
@@ -37,6 +38,9 @@ from memory_app.store.memories import NewMemory, Stored
 log = structlog.get_logger(__name__)
 
 Vector = Sequence[float]
+
+NEVER = 2.0
+"""A cosine that no two texts reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ def write(
     prepared = _under_heirs(prepared, same)
     candidate = _candidate(prepared, place, now)
     neighbours = _neighbours(connection, runtime, place, prepared, same)
-    thresholds = _thresholds(runtime)
+    thresholds = _thresholds(runtime, prepared.statement.kind)
     near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
     pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
     decision = ladder.decide(
@@ -233,49 +237,22 @@ class _Writer:
         return ids[-1]
 
     def _merge(self, decision: ladder.Merge) -> UUID:
-        fields = decision.merged
-        # The merged row may carry the very text of a parent, so the parents leave the unique index first; all of it
-        # is one transaction.
-        memories.retire(self.connection, self.place.scope_id, decision.targets, reason="merged")
-        vector, keywords = self._vectors_of(fields.text, decision.targets)
-        new = replace(
-            self._new(self._interval()),
-            text=fields.text,
-            canonical_key=canonical_key(fields.text),
-            subtype=fields.subtype,
-            subject=fields.subject,
-            relation=fields.relation,
-            object=fields.object,
-            subject_key=fields.subject_key,
-            object_key=fields.object_key,
-            single_valued=fields.single_valued,
-            importance=fields.importance,
-            confidence=fields.confidence,
-            tags=fields.tags,
-            pinned=fields.pinned,
-            origin=fields.origin,
-            sources=fields.sources,
-            emotional_state=fields.emotional_state,
-            relational_context=fields.relational_context,
-            synthesis_type=fields.synthesis_type,
-            valid_from=fields.valid_from,
-            valid_until=fields.valid_until,
-            created_at=fields.created_at,
-            last_seen=fields.last_seen,
-            last_recalled=fields.last_recalled,
-            confirmed_at=fields.confirmed_at,
-            repeat_count=fields.repeat_count,
-            recall_count=fields.recall_count,
-            feedback_score=fields.feedback_score,
-            embedding=vector,
+        """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""
+        place = self.place
+        memories.retire(self.connection, place.scope_id, decision.targets, reason="merged")
+        part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
+        vector, keywords = self._vectors_of(decision.merged.text, decision.targets)
+        row = merging.merged_row(
+            decision.merged,
+            vector=vector,
+            model=self.runtime.embedder.model,
             keywords=keywords,
+            session_id=place.session[0] if place.session else None,
+            run_id=place.run_id,
         )
-        merged = self._store(new)
-        memories.succeed(self.connection, self.place.scope_id, decision.targets, merged)
-        memories.inherit(self.connection, self.place.scope_id, merged, decision.targets)
-        parents = [(parent, 1.0) for parent in fields.parents]
-        self._link(merged, parents, type="derived_from")
-        return merged
+        return merging.unite(
+            self.connection, place.tenant_id, place.scope_id, row, [*decision.targets, part]
+        )
 
     def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
@@ -463,11 +440,11 @@ def _neighbour(stored: Stored, same: Mapping[str, str]) -> Neighbour:
     )
 
 
-def _thresholds(runtime: Runtime) -> ladder.Thresholds:
+def _thresholds(runtime: Runtime, kind: str) -> ladder.Thresholds:
     own, settings = runtime.embedder.thresholds, runtime.settings.remember
     return ladder.Thresholds(
         same=own.same,
-        merge=settings.merge_similarity or own.merge,
+        merge=(settings.merge_similarity or own.merge) if kind_of(kind).merges else NEVER,
         link=settings.link_similarity,
         fact=own.same_words,
     )

@@ -10,7 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import ENTITY_TYPES
+from memory_app.domain.records import ENTITY_TYPES, Memory
+from memory_app.store.memories import COLUMNS as MEMORY_COLUMNS
+from memory_app.store.memories import stored
 
 _UPSERT = text(
     """
@@ -96,6 +98,42 @@ _LINKED = text(
     GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :limit
     """
 )
+_RESOLVE = text(
+    f"""
+    SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
+    FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
+    WHERE e.scope_id = ANY(:scopes) AND e.key = :key
+    ORDER BY e.scope_id = :first DESC, e.id LIMIT 1
+    """
+)
+_BY_ID = text(
+    f"""
+    SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
+    FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
+    WHERE e.scope_id = :scope AND e.id = :id
+    """
+)
+_ALIAS_KEYS = text("SELECT key FROM entities WHERE scope_id = :scope AND merged_into = :id ORDER BY key")
+_LINKED_KEYS = text(
+    """
+    SELECT o.key, o.label, count(DISTINCT m.id) AS memories FROM mentions mine
+    JOIN mentions theirs ON theirs.scope_id = mine.scope_id AND theirs.memory_id = mine.memory_id
+      AND theirs.entity_id <> mine.entity_id
+    JOIN memories m ON m.scope_id = mine.scope_id AND m.id = mine.memory_id
+    JOIN entities o ON o.scope_id = theirs.scope_id AND o.id = theirs.entity_id
+    WHERE mine.scope_id = :scope AND mine.entity_id = :entity AND m.retired_at IS NULL
+      AND (m.valid_until IS NULL OR m.valid_until > now())
+    GROUP BY o.key, o.label ORDER BY count(DISTINCT m.id) DESC, o.key LIMIT :limit
+    """
+)
+_ABOUT = text(
+    f"""
+    SELECT {MEMORY_COLUMNS} FROM mentions n JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
+    WHERE n.scope_id = :scope AND n.entity_id = :entity AND m.retired_at IS NULL
+      AND (m.valid_until IS NULL OR m.valid_until > now())
+    ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :limit
+    """
+)
 _SHARES = text(
     """
     WITH popular AS (
@@ -124,6 +162,24 @@ class Entity:
     first_seen: datetime
     last_seen: datetime
     mention_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An entity as it is stored under a key; ``heir_key`` names what it was merged into."""
+
+    entity: Entity
+    merged_into: int | None
+    heir_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEntity:
+    """An entity that stands in the same memories, and in how many."""
+
+    key: str
+    label: str
+    memories: int
 
 
 def upsert(
@@ -191,6 +247,36 @@ def linked_to(connection: Connection, entity: Entity, *, limit: int) -> tuple[st
     """Labels of entities that stand in the same memories, most often first."""
     values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
     return tuple(connection.execute(_LINKED, values).scalars())
+
+
+def resolve(connection: Connection, scope_ids: Sequence[int], key: str) -> Resolved | None:
+    """What is stored under a key, a merged one too. ``scope_ids[0]`` is looked through first."""
+    values = {"scopes": list(scope_ids), "first": scope_ids[0], "key": key}
+    row = connection.execute(_RESOLVE, values).one_or_none()
+    return None if row is None else Resolved(_entity(row), row.merged_into, row.heir_key)
+
+
+def find(connection: Connection, scope_id: int, entity_id: int) -> Resolved | None:
+    """The entity by its id, a merged one too."""
+    row = connection.execute(_BY_ID, {"scope": scope_id, "id": entity_id}).one_or_none()
+    return None if row is None else Resolved(_entity(row), row.merged_into, row.heir_key)
+
+
+def alias_keys(connection: Connection, entity: Entity) -> tuple[str, ...]:
+    """Keys that were merged into the entity and still lead to it."""
+    return tuple(connection.execute(_ALIAS_KEYS, {"scope": entity.scope_id, "id": entity.id}).scalars())
+
+
+def memories_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[Memory, ...]:
+    """The strongest current memories that mention the entity."""
+    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
+    return tuple(stored(row).memory for row in connection.execute(_ABOUT, values))
+
+
+def linked_entities(connection: Connection, entity: Entity, *, limit: int) -> tuple[LinkedEntity, ...]:
+    """Entities that stand in the same current memories, most often first."""
+    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
+    return tuple(LinkedEntity(*row) for row in connection.execute(_LINKED_KEYS, values))
 
 
 def _entity(row: Row[Any]) -> Entity:

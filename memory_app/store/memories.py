@@ -255,6 +255,11 @@ _TERMS = text("SELECT terms FROM memories WHERE scope_id = :scope AND id = ANY(:
 _PIN = text(
     "UPDATE memories SET pinned = :pinned WHERE scope_id = :scope AND id = :id AND retired_at IS NULL"
 )
+_RECALLED = text(
+    """UPDATE memories m SET recall_count = m.recall_count + v.n, last_recalled = now()
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS v(id, n)
+    WHERE m.id = v.id AND m.retired_at IS NULL"""
+)
 _CLOSE = text(
     """UPDATE memories SET valid_until = greatest(:until, valid_from), retired_at = now(),
         retired_reason = 'invalidated'
@@ -483,7 +488,7 @@ def vector(connection: Connection, scope_id: int, memory_id: UUID) -> list[float
 def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> list[set[int]]:
     """The term ids each row is found by."""
     rows = connection.execute(_TERMS, {"scope": scope_id, "ids": list(ids)}).scalars()
-    return [set(terms) for terms in rows if terms]
+    return [set(terms) for terms in rows if terms is not None]
 
 
 def delete(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
@@ -495,6 +500,13 @@ def pin(connection: Connection, scope_id: int, memory_id: UUID, *, pinned: bool)
     """False when the memory is retired or gone."""
     values = {"scope": scope_id, "id": memory_id, "pinned": pinned}
     return connection.execute(_PIN, values).rowcount == 1
+
+
+def note_recalls(connection: Connection, counts: Mapping[UUID, int]) -> int:
+    """Count how often current memories were shown; how many rows were touched, in the order of their ids."""
+    ids = sorted(counts)
+    values = {"ids": ids, "counts": [counts[id] for id in ids]}
+    return connection.execute(_RECALLED, values).rowcount
 
 
 def invalidate(connection: Connection, scope_id: int, memory_id: UUID, until: datetime) -> datetime | None:

@@ -109,6 +109,15 @@ _EXTEND = text(
     "UPDATE runs SET lease_until = now() + :lease WHERE id = :id AND state = 'running' AND fence = :fence"
 )
 _READ = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id")
+_RECORD = text(
+    """
+    INSERT INTO runs (tenant_id, scope_id, name, state, options, report, attempts, started_at, finished_at)
+    VALUES (:tenant, :scope, :name, 'done', CAST(:options AS jsonb), CAST(:report AS jsonb), 1, now(), now())
+    RETURNING id
+    """
+)
+_NOTE_UNDO = text("UPDATE runs SET report = CAST(:report AS jsonb) WHERE id = :id AND state = 'done'")
+_LOCK = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id FOR NO KEY UPDATE")
 
 
 def begin_extract(
@@ -210,6 +219,37 @@ def extend(connection: Connection, claimed: RunClaim, lease: timedelta) -> bool:
     """Hold on to a long run; False when it was taken over."""
     values = {"id": claimed.run_id, "fence": claimed.fence, "lease": lease}
     return connection.execute(_EXTEND, values).rowcount == 1
+
+
+def record(
+    connection: Connection,
+    tenant_id: int,
+    name: str,
+    *,
+    scope_id: int | None,
+    report: Any,
+    options: dict[str, Any] | None = None,
+) -> UUID:
+    """Write down work that was done at once, in the transaction of its effects; the run's id."""
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "name": name,
+        "options": json.dumps(options or {}),
+        "report": json.dumps(report),
+    }
+    return connection.execute(_RECORD, values).scalar_one()  # type: ignore[no-any-return]
+
+
+def amend(connection: Connection, run_id: UUID, report: Any) -> None:
+    """Put a new report in place of that of a finished run, such as one that says it was undone."""
+    connection.execute(_NOTE_UNDO, {"id": run_id, "report": json.dumps(report)})
+
+
+def lock(connection: Connection, run_id: UUID) -> Run | None:
+    """The run, held until the end of the transaction."""
+    row = connection.execute(_LOCK, {"id": run_id}).one_or_none()
+    return None if row is None else _run(row)
 
 
 def read(connection: Connection, run_id: UUID) -> Run | None:

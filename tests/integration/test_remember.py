@@ -217,7 +217,9 @@ def test_similar_statements_merge_into_a_new_row_and_the_old_one_stays_as_its_pa
     assert set(new.tags) == {"a", "b"}
     before = row(owner, old.id)
     assert (before.retired_reason, before.successor, before.text) == ("merged", merged.id, SHORT)
-    assert links(owner, merged.id, "derived_from") == {old.id: 1.0}
+    (added,) = [one for one in rows(owner) if one.successor == merged.id and one.id != old.id]
+    assert (added.retired_reason, added.text, added.tags) == ("merged", LONG, ["b"])
+    assert links(owner, merged.id, "derived_from") == {old.id: 1.0, added.id: 1.0}
     inherited = "SELECT turn_id FROM evidence WHERE memory_id = :id"
     assert [one.turn_id for one in rows(owner, inherited, id=merged.id)] == [turn.id]
     assert rows(owner, "SELECT FROM mentions WHERE memory_id = :id", id=merged.id)

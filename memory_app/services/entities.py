@@ -1,0 +1,208 @@
+"""Entities: cards of what is talked about, and merging two that are one, by hand, with undo.
+
+Nothing here guesses that two names mean one thing: whoever merges says so. The key of a merged entity stays as an alias
+that leads to its heir.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.records import ENTITY_TYPES, Memory
+from memory_app.domain.scope import Scope
+from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services.remember import drop_context
+from memory_app.store import aliases, entities, names, runs
+from memory_app.store.aliases import Moved
+from memory_app.store.db import transaction
+from memory_app.store.entities import Entity, LinkedEntity, Resolved
+
+MERGE_RUN = "merge_entities"
+"""Name of the run that records a merge, for its undo."""
+
+CARD_FACTS = 10
+CARD_LINKED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An entity with what is known of it: ``alias_keys`` lead to it, ``facts`` are the strongest current memories."""
+
+    entity: Entity
+    alias_keys: tuple[str, ...]
+    facts: tuple[Memory, ...]
+    linked: tuple[LinkedEntity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedEntity:
+    """The heir's card, and the run whose undo takes the merge back."""
+
+    card: Card
+    run_id: UUID
+
+
+def card(runtime: Runtime, tenant_id: int, scope: Scope, key: str) -> Card:
+    """The card of the entity that ``key`` leads to; a merged key leads to its heir.
+
+    Raises `InvalidInput` for what is no key, `NotFound` for an unknown one.
+    """
+    _check_key(key, "key")
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        found = _need(connection, _own_first(row), key, "key")
+        return _card(connection, _heir(connection, found))
+
+
+def merge(runtime: Runtime, tenant_id: int, scope: Scope, key: str, *, into: str) -> MergedEntity:
+    """The entity ``key`` is the same thing as ``into``: its mentions and aliases move there, its key stays as an alias.
+
+    Entities merged into it before follow. Raises `InvalidInput` for a merge into itself, `Conflict` when one of the two
+    was merged already (naming the heir), `NotFound` for an unknown key of this user.
+    """
+    _check_key(key, "key")
+    _check_key(into, "into")
+    if key == into:
+        raise InvalidInput("into: an entity cannot be merged into itself", field="into")
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        if not names.lock_scope(connection, tenant_id, row.id):
+            raise NotFound("the person was forgotten while this was under way")
+        merged, heir = (_need(connection, (row.id,), *named) for named in ((key, "key"), (into, "into")))
+        _check_live(merged, heir)
+        run_id = _merge(connection, tenant_id, merged.entity, heir.entity)
+        found = _card(connection, _by_id(connection, row.id, heir.entity.id))
+    drop_context(runtime, row.id)
+    return MergedEntity(found, run_id)
+
+
+def undo_merge(connection: Connection, tenant_id: int, run: runs.Run) -> Mapping[str, Any]:
+    """Give back what a merge moved; the run's new report. The scope's row must be locked.
+
+    Raises `Conflict` naming what blocks it, and then nothing is changed: one of the two was merged again since.
+    """
+    assert run.scope_id is not None
+    report = dict(run.report)
+    merged, heir = (entities.find(connection, run.scope_id, report[name]) for name in ("entity", "into"))
+    if merged is None or heir is None:
+        raise Conflict(
+            "one of the two entities was forgotten since; there is nothing to take apart", field="id"
+        )
+    if heir.merged_into is not None:
+        raise Conflict(
+            f"{heir.entity.key} was merged into {heir.heir_key} since; undo that merge first", field="id"
+        )
+    if merged.merged_into != heir.entity.id:
+        raise Conflict(f"{merged.entity.key} is no longer merged into {heir.entity.key}", field="id")
+    moved = Moved(
+        tuple(map(UUID, report["moved"])), tuple(map(UUID, report["shared"])), tuple(report["followers"])
+    )
+    aliases.give_back(connection, tenant_id, run.scope_id, merged.entity.id, heir.entity.id, moved)
+    _take_back(connection, merged.entity, heir.entity, report)
+    return report
+
+
+def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity) -> UUID:
+    moved = aliases.move(connection, heir.scope_id, merged.id, heir.id)
+    added = [
+        name
+        for name in dict.fromkeys((merged.label, *merged.aliases))
+        if name not in (heir.label, *heir.aliases)
+    ]
+    aliases.amend(
+        connection,
+        heir,
+        aliases=[*heir.aliases, *added],
+        count=merged.mention_count,
+        first_seen=min(heir.first_seen, merged.first_seen),
+        last_seen=max(heir.last_seen, merged.last_seen),
+    )
+    report = {
+        "entity": merged.id,
+        "into": heir.id,
+        "moved": [str(id) for id in moved.moved],
+        "shared": [str(id) for id in moved.shared],
+        "followers": list(moved.followers),
+        "aliases_added": len(added),
+        "first_seen": heir.first_seen.isoformat(),
+        "last_seen": heir.last_seen.isoformat(),
+    }
+    return runs.record(connection, tenant_id, MERGE_RUN, scope_id=heir.scope_id, report=report)
+
+
+def _take_back(connection: Connection, merged: Entity, heir: Entity, report: Mapping[str, Any]) -> None:
+    """What the heir was called and when it was seen, but for what it learned itself since."""
+    names_of_merged = {merged.label, *merged.aliases}
+    kept = list(heir.aliases)
+    for name in [name for name in reversed(kept) if name in names_of_merged][: report["aliases_added"]]:
+        kept.remove(name)
+    first, last = (datetime.fromisoformat(report[name]) for name in ("first_seen", "last_seen"))
+    aliases.amend(
+        connection,
+        heir,
+        aliases=kept,
+        count=-merged.mention_count,
+        first_seen=first if heir.first_seen == merged.first_seen else heir.first_seen,
+        last_seen=last if heir.last_seen == merged.last_seen else heir.last_seen,
+    )
+
+
+def _card(connection: Connection, entity: Entity) -> Card:
+    return Card(
+        entity,
+        entities.alias_keys(connection, entity),
+        entities.memories_about(connection, entity, limit=CARD_FACTS),
+        entities.linked_entities(connection, entity, limit=CARD_LINKED),
+    )
+
+
+def _heir(connection: Connection, found: Resolved) -> Entity:
+    if found.merged_into is None:
+        return found.entity
+    return _by_id(connection, found.entity.scope_id, found.merged_into)
+
+
+def _by_id(connection: Connection, scope_id: int, entity_id: int) -> Entity:
+    found = entities.find(connection, scope_id, entity_id)
+    assert found is not None
+    return found.entity
+
+
+def _need(connection: Connection, scope_ids: tuple[int, ...], key: str, field: str) -> Resolved:
+    found = entities.resolve(connection, scope_ids, key)
+    if found is None:
+        raise NotFound(f"{field}: no entity {key!r} here", field=field)
+    return found
+
+
+def _own_first(row: names.ScopeRow) -> tuple[int, ...]:
+    return (row.id, *(scope_id for scope_id in row.visible if scope_id != row.id))
+
+
+def _check_live(merged: Resolved, heir: Resolved) -> None:
+    if merged.heir_key == heir.entity.key:
+        raise Conflict(f"key: {merged.entity.key} is merged into {merged.heir_key} already", field="key")
+    if merged.heir_key is not None:
+        raise Conflict(
+            f"key: {merged.entity.key} was merged into {merged.heir_key}; merge that one", field="key"
+        )
+    if heir.heir_key is not None:
+        raise Conflict(
+            f"into: {heir.entity.key} was merged into {heir.heir_key}; merge into that", field="into"
+        )
+
+
+def _check_key(key: str, field: str) -> None:
+    kind, colon, name = key.partition(":")
+    if not colon or not name or kind not in ENTITY_TYPES:
+        raise InvalidInput(
+            f"{field}: a key is type:slug, as in person:john_doe; types: {', '.join(ENTITY_TYPES)}",
+            field=field,
+        )

@@ -1,0 +1,90 @@
+"""What a merge is made of: the united row, its parts, and how to bring them back. The scope's row must be locked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.store import terms as term_store
+from memory_app.store.memories import COLUMNS, Stored, keyword_terms, stored
+
+_ROWS = text(f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) ORDER BY m.id")
+_PARTS = text(
+    f"""
+    SELECT {COLUMNS} FROM memories m
+    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = 'merged' ORDER BY m.id
+    """
+)
+_OF_RUN = text(
+    """
+    SELECT m.id FROM memories m
+    WHERE m.scope_id = :scope AND m.run_id = :run
+      AND EXISTS (SELECT FROM memories p WHERE p.scope_id = :scope AND p.successor = m.id
+                  AND p.retired_reason = 'merged')
+    ORDER BY m.id
+    """
+)
+_TWINS = text(
+    """
+    SELECT p.id, min(o.id::text)::uuid AS twin FROM memories p
+    JOIN memories o ON o.scope_id = p.scope_id AND o.kind = p.kind
+      AND o.session_id IS NOT DISTINCT FROM p.session_id AND o.retired_at IS NULL AND o.valid_until IS NULL
+      AND (o.canonical_key = p.canonical_key
+           OR (o.single_valued AND p.single_valued AND o.subject_key = p.subject_key AND o.relation = p.relation))
+    WHERE p.scope_id = :scope AND p.id = ANY(:ids) AND p.valid_until IS NULL AND o.id <> ALL(:besides)
+      AND o.id <> p.id
+    GROUP BY p.id ORDER BY p.id
+    """
+)
+_RESTORE = text(
+    """
+    UPDATE memories SET retired_at = NULL, retired_reason = NULL, successor = NULL
+    WHERE scope_id = :scope AND id = ANY(:ids)
+    """
+)
+_REMOVE = text("DELETE FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
+
+
+def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Stored, ...]:
+    """Memories by id, retired ones too."""
+    return tuple(stored(row) for row in connection.execute(_ROWS, {"scope": scope_id, "ids": list(ids)}))
+
+
+def parts(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Stored, ...]:
+    """The rows that were merged into any of ``ids``, one step back."""
+    return tuple(stored(row) for row in connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)}))
+
+
+def of_run(connection: Connection, scope_id: int, run_id: UUID) -> tuple[UUID, ...]:
+    """The merged rows that a run wrote, those it merged further too."""
+    return tuple(connection.execute(_OF_RUN, {"scope": scope_id, "run": run_id}).scalars())
+
+
+def twins(
+    connection: Connection, scope_id: int, ids: Sequence[UUID], *, besides: Sequence[UUID]
+) -> tuple[tuple[UUID, UUID], ...]:
+    """Those of ``ids`` whose place is taken: a current row outside ``besides`` says the same, or holds the single value
+    of the same relation."""
+    values = {"scope": scope_id, "ids": list(ids), "besides": list(besides)}
+    return tuple((row.id, row.twin) for row in connection.execute(_TWINS, values))
+
+
+def restore(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:
+    """Make merged rows current again, exactly as they were."""
+    connection.execute(_RESTORE, {"scope": scope_id, "ids": list(ids)})
+
+
+def remove(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> int:
+    """Delete rows for good, with their share in the document frequencies; how many there were."""
+    count_terms(connection, tenant_id, scope_id, ids, sign=-1)
+    return connection.execute(_REMOVE, {"scope": scope_id, "ids": list(ids)}).rowcount
+
+
+def count_terms(
+    connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID], *, sign: int = 1
+) -> None:
+    """Count rows in the document frequencies of their scope, or take them out with ``sign`` −1."""
+    present = keyword_terms(connection, scope_id, ids)
+    term_store.add(connection, tenant_id, [(scope_id, found) for found in present], sign=sign)
