@@ -26,6 +26,7 @@ INDEX_TURNS: Final = "memory.index_turns"
 EXTRACT_SESSION: Final = "memory.extract_session"
 FIND_DUE: Final = "memory.find_due"
 INDEX_SCOPES: Final = "memory.index_scopes"
+NOTE_RECALLS: Final = "memory.note_recalls"
 SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
 SYNTHESIZE_DEEP: Final = "memory.synthesize_deep"
 DEDUPLICATE: Final = "memory.deduplicate"
@@ -40,6 +41,7 @@ ROUTES: Final[Mapping[str, str]] = {
     EXTRACT_SESSION: MODEL,
     FIND_DUE: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
+    NOTE_RECALLS: INGEST,
     SYNTHESIZE_SESSION: MODEL,
     SYNTHESIZE_DEEP: MODEL,
     DEDUPLICATE: MODEL,

@@ -17,7 +17,7 @@ from memory_app.errors import MemoryAppError
 from memory_app.hot import hints
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
-from memory_app.models.embedders import Embedder, make_embedder
+from memory_app.models.embedders import Embedder, Formers, make_embedder
 from memory_app.queue import Sender
 from memory_app.settings import Settings
 from memory_app.store import db
@@ -39,6 +39,8 @@ class Runtime:
     """The database as the owner of its tables, where the settings name one; opened only by maintenance."""
     hot: Hot
     embedder: Embedder
+    formers: Formers
+    """Embedders of models that rows may still wait to leave."""
     sender: Sender
     backlog: Backlog
 
@@ -79,6 +81,7 @@ def build(settings: Settings) -> Runtime:
             statement_timeout_ms=database.statement_timeout_ms,
             lock_timeout_ms=database.lock_timeout_ms,
             idle_transaction_timeout_ms=database.idle_transaction_timeout_ms,
+            search_candidates=settings.recall.candidates,
         ),
         owner=None
         if database.owner_url is None
@@ -92,6 +95,7 @@ def build(settings: Settings) -> Runtime:
             context_life=timedelta(seconds=settings.context.cache_seconds),
         ),
         embedder=make_embedder(settings.embedding.provider, dimensions=settings.embedding.dimensions),
+        formers=Formers(),
         sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
         backlog=Backlog(settings.record.backlog_limit),
     )

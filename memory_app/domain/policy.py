@@ -111,7 +111,7 @@ def _weights(value: object, path: str) -> Mapping[str, float]:
         inner = f"{path}.{name}"
         if name not in SIGNAL_NAMES:
             raise InvalidInput(f"{inner}: unknown signal; one of {', '.join(SIGNAL_NAMES)}", field=inner)
-        number = _number(weight, inner, least=0, most=WEIGHT_LIMIT)
+        number = _number(weight, inner, least=-WEIGHT_LIMIT, most=WEIGHT_LIMIT)
         if number is not None:
             weights[str(name)] = number
     return MappingProxyType(weights)

@@ -10,6 +10,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +68,39 @@ def query_weights(
     return weights
 
 
+ANCHOR_ROWS = 4_000
+"""Rows the keyword index of a big scope may hand over: scoring them takes some 5 ms."""
+
+ANCHOR_TERMS = 12
+"""Terms of a query that are looked at for pairs; the commonest of a long query say the least."""
+
+
+def anchor_terms(
+    document_counts: Mapping[int, int], total: int, *, most_rows: int = ANCHOR_ROWS
+) -> tuple[tuple[int, ...], ...]:
+    """What the keyword index of a big scope is asked for: rows that hold all terms of any of these sets.
+
+    First the rarest terms, each by itself, while their rows are few enough; then pairs of the commoner ones, counted as
+    if they occurred independently of each other. One set at least, if the query has a term that any row holds.
+    """
+    known = sorted(
+        ((count, term) for term, count in document_counts.items() if count > 0), key=lambda pair: pair[0]
+    )[:ANCHOR_TERMS]
+    chosen: list[tuple[int, ...]] = []
+    rows = 0.0
+    while known and rows + known[0][0] <= most_rows:
+        count, term = known.pop(0)
+        chosen.append((term,))
+        rows += count
+    for (first, one), (second, other) in combinations(known, 2):
+        together = first * second / max(total, 1)
+        if chosen and rows + together > most_rows:
+            break
+        chosen.append((one, other))
+        rows += together
+    return tuple(chosen) or tuple((term,) for _, term in known[:1])
+
+
 # --- relevance ----------------------------------------------------------------------------------------------
 
 RECENCY_HALF_LIFE = timedelta(days=14)
@@ -99,6 +134,12 @@ class Signals:
     feedback: float = 0.0
     importance: float = 0.0
     pinned: float = 0.0
+    mentions: float = 0.0
+    """1 when the memory mentions an entity that the query names, half for one a strong memory links it with."""
+    in_time: float = 0.0
+    """1 when it was said, or holds from, within a time that the query names."""
+    linked: float = 0.0
+    """For what graph expansion found: weight of the link times the score of the row it leads from, per link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +160,16 @@ class Weights:
     feedback: float = 0.0
     importance: float = 0.0
     pinned: float = 0.0
+    mentions: float = 0.0
+    in_time: float = 0.0
+    linked: float = 0.0
 
 
 SIGNAL_NAMES = tuple(field.name for field in fields(Signals))
+
+LINKED_WEIGHT = 0.5
+"""What a full link from a row adds, as a share of that row's score: enough to stand beside it, never above it by the
+link alone."""
 
 PRESETS: dict[str, Weights] = {
     "balanced": Weights(
@@ -135,6 +183,8 @@ PRESETS: dict[str, Weights] = {
         asks=-0.08,
         same_session=0.05,
         feedback=0.1,
+        mentions=0.15,
+        linked=LINKED_WEIGHT,
     ),
     "entity_first": Weights(similarity=0.4, recency=0.3, frequency=0.3, same_session=0.05, feedback=0.1),
     "hybrid": Weights(similarity=0.7, keyword=0.3, same_session=0.05, feedback=0.1),
@@ -158,7 +208,14 @@ def contributions(signals: Signals, weights: Weights) -> dict[str, float]:
 
 def relevance(signals: Signals, weights: Weights) -> float:
     """The weighted sum of the signals."""
-    return math.fsum(contributions(signals, weights).values())
+    return math.fsum(getattr(signals, name) * weight for name, weight in _counting(weights))
+
+
+@lru_cache(maxsize=256)
+def _counting(weights: Weights) -> tuple[tuple[str, float], ...]:
+    """The weights that are not 0: candidates are many, and most weights of most presets are."""
+    given = ((name, getattr(weights, name)) for name in SIGNAL_NAMES)
+    return tuple((name, weight) for name, weight in given if weight)
 
 
 def recency(at: datetime, now: datetime) -> float:

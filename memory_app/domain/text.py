@@ -343,7 +343,8 @@ def indexed_text(speaker: str, at: datetime, text: str) -> str:
 
 # --- what a text asks ---------------------------------------------------------------------------------------
 
-_QUESTION_MARK = re.compile("[?\uff1f\u061f\u037e]")
+QUESTION_MARKS = "?\uff1f\u061f\u037e"
+_QUESTION_MARK = re.compile(f"[{QUESTION_MARKS}]")
 _FIRST_PERSON = re.compile(rf"\b(?:{'|'.join(sorted(FIRST_PERSON))})\b", re.IGNORECASE)
 
 

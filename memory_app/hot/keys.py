@@ -40,6 +40,9 @@ KEYS = (
     EXPRESSION := Key(
         "expression", "hash", timedelta(days=30), True, "last interaction, its tone, start of the session"
     ),
+    RECALLED := Key(
+        "recalled", "list", timedelta(hours=6), False, "ids of memories that were shown, to be counted"
+    ),
     HINT := Key("hint", "string", timedelta(hours=1), False, "a message of that name is under way"),
     LIMIT := Key("limit", "hash", timedelta(days=1), False, "a token bucket: tokens left and when"),
     BREAKER := Key(

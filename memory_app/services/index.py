@@ -22,7 +22,7 @@ from memory_app.errors import MemoryAppError, Permanent, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import remember
-from memory_app.store import names, speakers, turns
+from memory_app.store import names, scope_models, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
@@ -116,6 +116,7 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         # One bad text must not take its neighbours along: each gets its own call.
         return sum((_index_of_tenant(runtime, tenant_id, [turn]) for turn in borrowed), IndexReport())
     with transaction(runtime.engine, tenant_id) as connection:
+        scope_models.add(connection, scope_of.values(), runtime.embedder.model)
         written = turns.index(connection, indexed, model=runtime.embedder.model)
         fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
         term_store.add(connection, tenant_id, fresh)

@@ -6,42 +6,36 @@ score, the twins and the cut are pure. What cannot be had (the embedder is away)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
-from memory_app.domain.kinds import KINDS, kind_of
-from memory_app.domain.policy import Policy, parse_policy
+from memory_app.domain.kinds import KINDS
+from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Memory, Role, Tier, Turn
 from memory_app.domain.scope import Scope
-from memory_app.domain.scoring import (
-    PRESETS,
-    Ranked,
-    Signals,
-    Weights,
-    contributions,
-    keyword_weights,
-    query_weights,
-    recency,
-    relevance,
-    twins,
-)
-from memory_app.domain.text import asks, canonical_key, clean, indexed_text, is_first_person, normalise, terms
-from memory_app.errors import InvalidInput, NotFound, Transient
+from memory_app.domain.scoring import Ranked, Signals, contributions, recency, relevance, twins
+from memory_app.domain.text import asks, canonical_key, indexed_text, terms
 from memory_app.runtime import Runtime
-from memory_app.store import clock, entities, names, search, sessions, speakers, turns
-from memory_app.store import terms as term_store
+from memory_app.services.noting import note_shown
+from memory_app.services.question import (
+    Question,
+    checked,
+    embedded,
+    horizon,
+    in_periods,
+    prepared,
+    with_former_vectors,
+)
+from memory_app.store import entities, links, search, turns
+from memory_app.store.cards import EntityCard
 from memory_app.store.db import transaction
-from memory_app.store.entities import Entity
-from memory_app.store.names import ScopeRow
-from memory_app.store.search import MemoryHit, Probe, Raw
+from memory_app.store.links import Link
+from memory_app.store.search import Filters, MemoryHit, Probe, Raw
 
-log = structlog.get_logger(__name__)
+__all__ = ["Hit", "RecallQuery", "Recalled", "recall"]
 
 UNINDEXED_TURNS = 50
 """Accepted turns looked through by their words while their index is still being made."""
@@ -49,242 +43,96 @@ UNINDEXED_TURNS = 50
 TWINS_CONSIDERED = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
-RARE_SHARE = 0.08
-"""Share of a big scope's rows that its keyword index may hand over: enough for the best, and quick."""
+HANDED_OVER = 4
+"""Times the limit: rows of each tier that the database hands over; its own order lacks only small signals."""
+
+LINKS_FOLLOWED = 50
+"""Memories that graph expansion adds at most in one step, by the strongest links."""
 
 RECALLED_KINDS = tuple(kind.name for kind in KINDS.values() if kind.section is not None)
 """What recall looks through when the caller names no kinds: all that may stand in a context window."""
 
 
 @dataclass(frozen=True, slots=True)
-class RecallQuery:
-    """What is asked. Every filter narrows; None leaves it open, an empty one is an error.
-
-    ``text`` None lists by strength of the other signals. ``as_of`` asks what held then. ``min_importance`` 1–10.
-    """
-
-    text: str | None = None
-    limit: int = 10
-    kinds: tuple[str, ...] | None = None
-    tiers: tuple[Tier, ...] | None = None
-    tags: tuple[str, ...] | None = None
-    session: str | None = None
-    min_importance: int | None = None
-    as_of: datetime | None = None
-    preset: str | None = None
-    expand_graph: bool = False
-    explain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One answer. ``id`` is a memory's or turn's, or an entity's key; ``at`` when it was said or holds from."""
-
-    id: UUID | str
-    tier: Tier
-    text: str
-    score: float
-    at: datetime | None = None
-    kind: str | None = None
-    session: str | None = None
-    seq: int | None = None
-    speaker: str | None = None
-    role: str | None = None
-    importance: int | None = None
-    tags: tuple[str, ...] = ()
-    valid_until: datetime | None = None
-    indexed: bool = True
-    explain: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """Best first. ``degraded`` names what was left out; ``cut`` (with ``explain``) the candidates that did not make it
-    and why."""
-
-    memories: tuple[Hit, ...]
-    degraded: tuple[str, ...] = ()
-    cut: tuple[Hit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Candidate:
+    """``via`` says along which links graph expansion came to it."""
+
     hit: Hit
     signals: Signals
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A query made ready: words, vector, who is named, and the weights that apply."""
-
-    asked: RecallQuery
-    row: ScopeRow
-    now: datetime
-    weights: Weights
-    words: Mapping[str, int]
-    vector: Sequence[float] | None
-    keywords: dict[int, float]
-    rare_terms: tuple[int, ...]
-    speakers: tuple[str, ...]
-    mentioned: tuple[Entity, ...]
-    session: str | None
-    tiers: tuple[Tier, ...]
-    degraded: tuple[str, ...] = field(default=())
+    via: tuple[Mapping[str, object], ...] = ()
 
 
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -> Recalled:
     """The best rows of the scope for the query; an agent's own memories count as part of each user's scope.
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session. Embeds the query; writes
-    nothing.
+    nothing, and has the recalled memories noted in the background.
     """
     asked = checked(runtime, query)
-    vector, degraded = _embedded(runtime, asked.text)
+    vectors = embedded(runtime, asked.text)
     with transaction(runtime.engine, tenant_id) as connection:
-        row = names.need_scope(connection, tenant_id, scope)
-        policy = parse_policy(row.policy)
-        question = _question(connection, runtime, row, policy, scope, asked, vector, degraded)
-        candidates = _candidates(connection, runtime, question, policy)
-    return _ranked(question, candidates)
+        question = prepared(connection, runtime, tenant_id, scope, asked, vectors)
+        candidates = None if question.waiting else _candidates(connection, runtime, question)
+    if candidates is None:
+        question = with_former_vectors(runtime, question)
+        with transaction(runtime.engine, tenant_id) as connection:
+            candidates = _candidates(connection, runtime, question)
+    recalled = _ranked(question, candidates)
+    note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
+    return recalled
 
 
-def checked(runtime: Runtime, query: RecallQuery) -> RecallQuery:
-    """The query with cleaned text, or `InvalidInput`: a filter that is unknown or empty is never "everything"."""
-    settings = runtime.settings.recall
-    said = None
-    if query.text is not None:
-        said = clean(query.text)[0].strip()
-        if not said:
-            raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
-        if len(said) > settings.query_limit_chars:
-            raise InvalidInput(f"query: at most {settings.query_limit_chars} characters", field="query")
-    if not 1 <= query.limit <= settings.limit_max:
-        raise InvalidInput(f"limit: 1 to {settings.limit_max}", field="limit")
-    for name in ("kinds", "tiers", "tags"):
-        if getattr(query, name) is not None and not getattr(query, name):
-            raise InvalidInput(f"{name}: empty; leave it out to look everywhere", field=name)
-    for kind in query.kinds or ():
-        kind_of(kind, field="kinds")
-    if query.preset is not None and query.preset not in PRESETS:
-        raise InvalidInput(f"preset: one of {', '.join(PRESETS)}", field="preset")
-    if query.min_importance is not None and not 1 <= query.min_importance <= 10:
-        raise InvalidInput("min_importance: 1 to 10", field="min_importance")
-    if query.as_of is not None and query.as_of.utcoffset() is None:
-        raise InvalidInput("as_of: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field="as_of")
-    return replace(query, text=said)
+# --- candidates ---------------------------------------------------------------------------------------------
 
 
-def _embedded(runtime: Runtime, said: str | None) -> tuple[Sequence[float] | None, tuple[str, ...]]:
-    if said is None:
-        return None, ()
-    try:
-        return runtime.embedder.embed([said])[0].tolist(), ()
-    except Transient as error:
-        log.warning("recall_without_vectors", error=error.kind)
-        return None, ("similarity",)
-
-
-def _question(
-    connection: Connection,
-    runtime: Runtime,
-    row: ScopeRow,
-    policy: Policy,
-    scope: Scope,
-    asked: RecallQuery,
-    vector: Sequence[float] | None,
-    degraded: tuple[str, ...],
-) -> _Question:
-    words = terms(asked.text) if asked.text else {}
-    counts, total = term_store.document_counts(
-        connection, row.visible, keyword_weights(words) if words else ()
-    )
-    if asked.session is not None and sessions.find(connection, row.id, asked.session) is None:
-        raise NotFound(f"session: no session {asked.session!r} here", field="session")
-    tiers = asked.tiers or tuple(Tier)
-    if asked.kinds is not None or asked.tags is not None or asked.min_importance is not None:
-        tiers = tuple(tier for tier in tiers if tier is Tier.FACTS)
-    named = _named(asked.text, speakers.listed(connection, row.visible)) if asked.text else ()
-    weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
-    if named and not is_first_person(asked.text or ""):
-        # The question is about somebody by name, who may be on either side: being the user is no sign then.
-        weights = replace(weights, user_role=0.0)
-    return _Question(
-        asked=asked,
-        row=row,
-        now=clock.now(connection),
-        weights=weights,
-        words=words,
-        vector=vector,
-        keywords=query_weights(words, counts, total),
-        rare_terms=_rare(counts, total),
-        speakers=named,
-        mentioned=_mentioned(asked.text, entities.listed(connection, row.visible, limit=500))
-        if asked.text
-        else (),
-        session=scope.session,
-        tiers=tiers,
-        degraded=degraded,
-    )
-
-
-def weights_of(preset: str, policy: Policy) -> Weights:
-    """The preset's weights with the agent's own in place of those it overrides."""
-    return replace(PRESETS[preset], **dict(policy.weights))
-
-
-def _candidates(
-    connection: Connection, runtime: Runtime, question: _Question, policy: Policy
-) -> list[_Candidate]:
+def _candidates(connection: Connection, runtime: Runtime, question: Question) -> list[_Candidate]:
     probe = _probe(runtime, question)
     found: list[_Candidate] = []
-    if Tier.DAILY_LOGS in question.tiers and policy.daily_logs:
+    if Tier.DAILY_LOGS in question.tiers and question.policy.daily_logs:
         found += [_of_turn(question, hit.turn, hit.raw) for hit in search.turn_hits(connection, probe)]
-        found += _unindexed(connection, question)
+        if question.known.has_fresh_turns:
+            found += _unindexed(connection, question)
     if Tier.FACTS in question.tiers:
-        hits = search.memory_hits(connection, probe)
-        shared = _frequencies(connection, question, hits)
-        found += [_of_memory(question, hit, shared.get(hit.stored.memory.id, 0.0)) for hit in hits]
+        found += _of_memories(connection, question, probe)
     if Tier.ENTITIES in question.tiers:
-        found += [_of_entity(question, entity) for entity in question.mentioned]
+        found += [_of_entity(question, entity) for entity in question.entities]
     return found
 
 
-def _probe(runtime: Runtime, question: _Question) -> Probe:
-    asked = question.asked
-    horizon = question.now - timedelta(days=runtime.settings.index.daily_log_days)
+def _probe(runtime: Runtime, question: Question) -> Probe:
+    asked, settings = question.asked, runtime.settings.recall
+    whole = asked.explain or question.weights.frequency
     return Probe(
         scope_ids=question.row.visible,
-        vector=question.vector,
-        model=runtime.embedder.model,
+        vectors=question.vectors,
         keywords=question.keywords,
         weights=question.weights,
-        limit=runtime.settings.recall.candidates,
-        now=question.now,
+        candidates=settings.candidates,
+        most=max(settings.candidates, asked.limit) if whole else HANDED_OVER * asked.limit + 20,
+        least=asked.limit,
+        filters=Filters(
+            kinds=asked.kinds or RECALLED_KINDS,
+            subtypes=asked.subtypes,
+            tags=asked.tags,
+            session=question.known.sessions.get(asked.session) if asked.session else None,
+            min_importance=asked.min_importance,
+            as_of=asked.as_of,
+            after=asked.after,
+            before=asked.before,
+            recorded_after=horizon(question, runtime),
+        ),
         speakers=question.speakers,
-        session=asked.session,
-        recorded_after=horizon,
-        kinds=asked.kinds or RECALLED_KINDS,
-        tags=asked.tags,
-        min_importance=asked.min_importance or 1,
-        as_of=asked.as_of,
-        indexed_scope=question.row.id if question.row.search_model == runtime.embedder.model else None,
-        rare_terms=question.rare_terms,
+        mentioning=tuple(question.mentioning),
+        periods=question.periods,
+        current_session=question.known.sessions.get(question.current_session)
+        if question.current_session
+        else None,
+        indexed=question.indexed,
+        anchors=question.anchors,
     )
 
 
-def _rare(counts: Mapping[int, int], total: int) -> tuple[int, ...]:
-    """The rarest words of the query, until together they may stand in `RARE_SHARE` of the rows; one at least."""
-    chosen: list[int] = []
-    rows = 0
-    for term, occurrences in sorted(counts.items(), key=lambda item: item[1]):
-        rows += occurrences
-        if chosen and rows > RARE_SHARE * total:
-            break
-        chosen.append(term)
-    return tuple(chosen)
-
-
-def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> _Candidate:
+def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> _Candidate:
     signals = Signals(
         similarity=raw.similarity,
         keyword=raw.keyword,
@@ -294,8 +142,9 @@ def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True)
         named_person=float(turn.speaker in question.speakers),
         user_role=float(turn.role is Role.USER),
         recency=recency(turn.at, question.now),
-        same_session=float(turn.session == question.session),
+        same_session=float(turn.session == question.current_session),
         asks=float(asks(turn.text)),
+        in_time=float(in_periods(turn.at, question.periods)),
     )
     hit = Hit(
         id=turn.id,
@@ -312,7 +161,41 @@ def _of_turn(question: _Question, turn: Turn, raw: Raw, *, indexed: bool = True)
     return _Candidate(hit, signals)
 
 
-def _of_memory(question: _Question, found: MemoryHit, frequency: float) -> _Candidate:
+def _unindexed(connection: Connection, question: Question) -> list[_Candidate]:
+    """Turns that were accepted but not indexed yet, found by their words: what was just said is usable at once."""
+    asked, wanted = question.asked, set(question.words)
+    found = []
+    for turn in turns.unindexed(connection, question.row.visible, limit=UNINDEXED_TURNS):
+        if not _passes(asked, turn):
+            continue
+        said = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
+        share = len(wanted & said) / len(wanted) if wanted else 0.0
+        found.append(_of_turn(question, turn, Raw(0.0, share), indexed=False))
+    return found
+
+
+def _passes(asked: RecallQuery, turn: Turn) -> bool:
+    """The filters that the database applies to indexed turns."""
+    return (
+        (asked.session is None or turn.session == asked.session)
+        and (asked.as_of is None or turn.at <= asked.as_of)
+        and (asked.after is None or turn.at >= asked.after)
+        and (asked.before is None or turn.at < asked.before)
+    )
+
+
+def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
+    hits = search.memory_hits(connection, probe)
+    shared = _frequencies(connection, question, hits)
+    found = [_of_memory(question, hit, shared.get(hit.stored.memory.id, 0.0)) for hit in hits]
+    if question.asked.expand_graph and hits:
+        found = _expanded(connection, question, probe, found, scale=hits[0].scale)
+    return found
+
+
+def _of_memory(
+    question: Question, found: MemoryHit, frequency: float, *, along: Sequence[tuple[Link, float]] = ()
+) -> _Candidate:
     memory = found.stored.memory
     signals = Signals(
         similarity=found.raw.similarity,
@@ -325,12 +208,16 @@ def _of_memory(question: _Question, found: MemoryHit, frequency: float) -> _Cand
         user_role=1.0,
         recency=recency(memory.last_seen or memory.created_at, question.now),
         frequency=frequency,
-        same_session=float(memory.session is not None and memory.session == question.session),
+        same_session=float(memory.session is not None and memory.session == question.current_session),
         feedback=memory.feedback_score,
         importance=memory.importance / 10,
         pinned=float(memory.pinned),
+        mentions=question.mentioning.get(memory.id, 0.0),
+        in_time=float(in_periods(memory.valid_from, question.periods)),
+        linked=max((link.weight * score for link, score in along), default=0.0),
     )
-    return _Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals)
+    via = tuple({"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along)
+    return _Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals, via)
 
 
 def _memory_hit(memory: Memory, score: float) -> Hit:
@@ -348,7 +235,44 @@ def _memory_hit(memory: Memory, score: float) -> Hit:
     )
 
 
-def _of_entity(question: _Question, entity: Entity) -> _Candidate:
+def _frequencies(connection: Connection, question: Question, hits: Iterable[MemoryHit]) -> dict[UUID, float]:
+    """For each hit how much of what is remembered is about the same entity, the commonest entity being 1."""
+    if not question.weights.frequency:
+        return {}
+    return entities.shares(connection, question.row.visible, [hit.stored.memory.id for hit in hits])
+
+
+def _expanded(
+    connection: Connection,
+    question: Question,
+    probe: Probe,
+    found: Sequence[_Candidate],
+    *,
+    scale: float,
+) -> list[_Candidate]:
+    """What was found, and what is linked to the best of it, step by step; a row is judged once, where it is nearest."""
+    by_id = {candidate.hit.id: candidate for candidate in found}
+    edge = sorted(found, key=_order)[: question.asked.limit]
+    for _ in range(question.asked.depth):
+        scores = {c.hit.id: c.hit.score for c in edge if c.hit.score > 0 and isinstance(c.hit.id, UUID)}
+        leading: dict[UUID, list[tuple[Link, float]]] = {}
+        for link in links.around(connection, question.row.visible, list(scores), limit=LINKS_FOLLOWED):
+            leading.setdefault(link.target_id, []).append((link, scores[link.source_id]))
+        hits = search.memories_by_id(connection, probe, list(leading), scale=scale) if leading else ()
+        edge = []
+        for hit in hits:
+            candidate = _of_memory(question, hit, 0.0, along=leading[hit.stored.memory.id])
+            before = by_id.get(candidate.hit.id)
+            if before is None or not before.via:
+                by_id[candidate.hit.id] = candidate
+            if before is None:
+                edge.append(candidate)
+        if not edge:
+            break
+    return list(by_id.values())
+
+
+def _of_entity(question: Question, entity: EntityCard) -> _Candidate:
     signals = Signals(keyword=1.0, recency=recency(entity.last_seen, question.now))
     said = f"{entity.label} ({entity.type})" + (f": {entity.summary}" if entity.summary else "")
     hit = Hit(
@@ -362,32 +286,10 @@ def _of_entity(question: _Question, entity: Entity) -> _Candidate:
     return _Candidate(hit, signals)
 
 
-def _unindexed(connection: Connection, question: _Question) -> list[_Candidate]:
-    """Turns that were accepted but not indexed yet, found by their words: what was just said is usable at once."""
-    fresh = turns.unindexed(connection, question.row.visible, limit=UNINDEXED_TURNS)
-    wanted = set(question.words)
-    if not fresh:
-        return []
-    found = []
-    for turn in fresh:
-        if question.asked.session is not None and turn.session != question.asked.session:
-            continue
-        if question.asked.as_of is not None and turn.at > question.asked.as_of:
-            continue
-        said = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
-        share = len(wanted & said) / len(wanted) if wanted else 0.0
-        found.append(_of_turn(question, turn, Raw(0.0, share), indexed=False))
-    return found
+# --- ranking ------------------------------------------------------------------------------------------------
 
 
-def _frequencies(connection: Connection, question: _Question, hits: Iterable[MemoryHit]) -> dict[UUID, float]:
-    """For each hit how much of what is remembered is about the same entity, the commonest entity being 1."""
-    if not question.weights.frequency:
-        return {}
-    return entities.shares(connection, question.row.visible, [hit.stored.memory.id for hit in hits])
-
-
-def _ranked(question: _Question, candidates: Sequence[_Candidate]) -> Recalled:
+def _ranked(question: Question, candidates: Sequence[_Candidate]) -> Recalled:
     """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first."""
     ordered = sorted(candidates, key=_order)
     if not question.asked.explain:
@@ -402,7 +304,7 @@ def _ranked(question: _Question, candidates: Sequence[_Candidate]) -> Recalled:
 
 
 def _reason_to_cut(
-    question: _Question,
+    question: Question,
     candidate: _Candidate,
     ordered: Sequence[_Candidate],
     original: Hashable | None,
@@ -427,7 +329,7 @@ def _order(candidate: _Candidate) -> tuple[float, float]:
     return (-hit.score, -(hit.at.timestamp() if hit.at else 0.0))
 
 
-def _explained(question: _Question, candidate: _Candidate, reason: str | None) -> Hit:
+def _explained(question: Question, candidate: _Candidate, reason: str | None) -> Hit:
     if not question.asked.explain:
         return candidate.hit
     signals = {name: getattr(candidate.signals, name) for name in Signals.__slots__}
@@ -435,31 +337,8 @@ def _explained(question: _Question, candidate: _Candidate, reason: str | None) -
         "signals": signals,
         "contributions": contributions(candidate.signals, question.weights),
     }
+    if candidate.via:
+        explanation["via"] = list(candidate.via)
     if reason is not None:
         explanation["cut"] = reason
     return replace(candidate.hit, explain=explanation)
-
-
-def _named(query: str, known: Sequence[str]) -> tuple[str, ...]:
-    """The speakers of the scope that the query names, by full or first name."""
-    asked = _words(query)
-    named = []
-    for speaker in known:
-        parts = _words(speaker)
-        if parts and (parts[0] in asked or set(parts) <= set(asked)):
-            named.append(speaker)
-    return tuple(named)
-
-
-def _mentioned(query: str, known: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Entities of the scope that the query names by label or alias, whole words only; no model call."""
-    asked = f" {' '.join(_words(query))} "
-    return tuple(
-        entity
-        for entity in known
-        if any(f" {' '.join(_words(label))} " in asked for label in (entity.label, *entity.aliases))
-    )
-
-
-def _words(said: str) -> list[str]:
-    return re.findall(r"\w+", normalise(said))

@@ -30,7 +30,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, NotFound
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
 from memory_app.services import merging
-from memory_app.store import clock, entities, memories, names, sessions
+from memory_app.store import clock, entities, memories, names, scope_models, sessions
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.memories import NewMemory, Stored
@@ -276,6 +276,7 @@ class _Writer:
 
     def _store(self, new: NewMemory) -> UUID:
         place = self.place
+        scope_models.add(self.connection, [place.scope_id], new.embedding_model)
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import structlog
+from sqlalchemy import Engine
 
 from memory_app.errors import Misconfigured
 from memory_app.runtime import Runtime
-from memory_app.store import scope_index
+from memory_app.store import scope_index, scope_models
 from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
@@ -34,10 +35,19 @@ def index_big_scopes(runtime: Runtime) -> int:
             field="database.owner_url",
         )
     for scope in found:
-        names = scope_index.build(
-            runtime.owner, scope.scope_id, model=model, dimensions=runtime.embedder.dimensions
-        )
-        with transaction(runtime.engine, scope.tenant_id) as connection:
-            scope_index.mark(connection, scope.scope_id, model)
-        log.info("scope_indexed", scope=scope.scope_id, indexes=len(names))
+        index_scope(runtime, runtime.owner, scope.tenant_id, scope.scope_id)
     return len(found)
+
+
+def index_scope(runtime: Runtime, owner: Engine, tenant_id: int, scope_id: int) -> None:
+    """Build the scope's indexes for the current model, beside those of models that rows still wait to leave."""
+    names = scope_index.build(
+        owner,
+        scope_id,
+        model=runtime.embedder.model,
+        dimensions=runtime.embedder.dimensions,
+        keep_others=True,
+    )
+    with transaction(runtime.engine, tenant_id) as connection:
+        scope_models.mark(connection, scope_id, runtime.embedder.model, is_indexed=True)
+    log.info("scope_indexed", scope=scope_id, indexes=len(names))

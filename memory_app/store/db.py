@@ -31,8 +31,13 @@ def connect(
     statement_timeout_ms: int = 20_000,
     lock_timeout_ms: int = 5_000,
     idle_transaction_timeout_ms: int = 30_000,
+    search_candidates: int = 200,
 ) -> Engine:
-    """An engine; opens nothing yet. Make it after a fork, never before."""
+    """An engine; opens nothing yet. Make it after a fork, never before.
+
+    ``search_candidates`` is what a vector index looks at per query, at most 1,000.
+    With ``statement_timeout_ms`` 0 neither the server nor the client ends a wait: for work that takes minutes.
+    """
     engine = create_engine(
         url,
         pool_size=pool_size,
@@ -49,7 +54,9 @@ def connect(
             "tcp_user_timeout": 20_000,
             "options": (
                 f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} "
-                f"-c idle_in_transaction_session_timeout={idle_transaction_timeout_ms} -c timezone=UTC"
+                f"-c idle_in_transaction_session_timeout={idle_transaction_timeout_ms} -c timezone=UTC "
+                # Without the iterative scan a filtered vector index gives too few rows.
+                f"-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search={min(max(search_candidates, 40), 1000)}"
             ),
         },
     )

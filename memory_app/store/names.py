@@ -26,13 +26,11 @@ class ScopeRow:
     persona: dict[str, Any] | None
     default_memories: list[dict[str, Any]]
     is_seeded: bool
-    search_model: str | None
-    """The embedding model for which the scope has search indexes of its own; None while it is small."""
     visible: tuple[int, ...]
 
 
 _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
-    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded, c.search_model,
+    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
     ARRAY(SELECT v.id FROM scopes v
           WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id
             AND (v.id = c.id OR v.user_id IS NULL) ORDER BY v.id) AS visible"""
@@ -143,6 +141,5 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         row.persona,
         list(row.default_memories),
         row.is_seeded,
-        row.search_model,
         tuple(row.visible),
     )

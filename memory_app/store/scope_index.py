@@ -24,7 +24,6 @@ _OF_SCOPE = text(
     """SELECT c.relname FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
       AND c.relname ~ :pattern"""
 )
-_MARK = text("UPDATE scopes SET search_model = :model WHERE id = :scope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +40,21 @@ def big_scopes(connection: Connection, *, least_rows: int, model: str, most: int
     return tuple(BigScope(*row) for row in rows)
 
 
-def build(owner: Engine, scope_id: int, *, model: str, dimensions: int) -> tuple[str, ...]:
+def build(
+    owner: Engine, scope_id: int, *, model: str, dimensions: int, keep_others: bool = False
+) -> tuple[str, ...]:
     """Build what is missing, and drop what a broken build or another model left; the names of all four indexes.
 
-    Takes seconds to minutes and blocks no writer. Raises `StoreUnavailable`.
+    ``keep_others`` keeps the whole indexes of other models, whose rows still wait to be embedded again. Takes seconds
+    to minutes and blocks no writer. Raises `StoreUnavailable`.
     """
     wanted = _definitions(scope_id, model, dimensions)
     with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SET statement_timeout = 0"))
         connection.execute(text("SET maintenance_work_mem = '512MB'"))
         for name in _existing(connection, scope_id):
-            if name not in wanted or not connection.execute(_VALID, {"name": name}).scalar_one_or_none():
+            is_whole = connection.execute(_VALID, {"name": name}).scalar_one_or_none()
+            if not is_whole or (name not in wanted and not keep_others):
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
         for definition in wanted.values():
             connection.execute(text(definition))
@@ -63,11 +66,6 @@ def drop(owner: Engine, scope_id: int) -> None:
     with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name in _existing(connection, scope_id):
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
-
-
-def mark(connection: Connection, scope_id: int, model: str | None) -> None:
-    """Say that recall may use the indexes of the scope (or not any more)."""
-    connection.execute(_MARK, {"scope": scope_id, "model": model})
 
 
 def _existing(connection: Connection, scope_id: int) -> list[str]:

@@ -68,8 +68,10 @@ GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_f
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
-GRANT SELECT (id, tenant_id, search_model) ON scopes TO memory_finder;
+GRANT SELECT (id, tenant_id) ON scopes TO memory_finder;
+GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
+GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
 CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
@@ -81,6 +83,55 @@ CREATE POLICY search ON turns TO memory_search USING (true);
 CREATE POLICY search ON memories TO memory_search USING (true);
 CREATE POLICY finder ON scopes TO memory_finder USING (true);
 CREATE POLICY finder ON terms TO memory_finder USING (true);
+CREATE POLICY finder ON scope_models TO memory_finder USING (true);
+CREATE POLICY finder ON schedules TO memory_finder USING (true);
+
+-- What can change about a memory. No text, so that what is kept of it holds nothing that a person said.
+CREATE FUNCTION memory_state(m memories) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object(
+        'session_id', m.session_id, 'successor', m.successor, 'retired_at', m.retired_at,
+        'retired_reason', m.retired_reason, 'valid_from', m.valid_from, 'valid_until', m.valid_until,
+        'pinned', m.pinned, 'importance', m.importance, 'confidence', m.confidence, 'sources', m.sources,
+        'repeat_count', m.repeat_count, 'recall_count', m.recall_count, 'feedback_score', m.feedback_score,
+        'last_seen', m.last_seen, 'confirmed_at', m.confirmed_at, 'last_recalled', m.last_recalled)
+$$;
+
+-- While a job that can be undone works, it names itself (memory.run) and every row it touches is kept.
+CREATE FUNCTION keep_image() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    touched jsonb;
+    before jsonb;
+    after jsonb;
+BEGIN
+    IF TG_TABLE_NAME = 'memories' THEN
+        IF TG_OP <> 'INSERT' THEN before := memory_state(OLD); END IF;
+        IF TG_OP <> 'DELETE' THEN after := memory_state(NEW); END IF;
+        touched := jsonb_build_object('id', CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END);
+    ELSE
+        IF TG_OP <> 'INSERT' THEN before := to_jsonb(OLD); END IF;
+        IF TG_OP <> 'DELETE' THEN after := to_jsonb(NEW); END IF;
+        touched := coalesce(before, after);
+    END IF;
+    INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key, before, after)
+    VALUES (CASE TG_OP WHEN 'DELETE' THEN OLD.tenant_id ELSE NEW.tenant_id END,
+            CASE TG_OP WHEN 'DELETE' THEN OLD.scope_id ELSE NEW.scope_id END,
+            current_setting('memory.run')::uuid,
+            TG_TABLE_NAME, lower(TG_OP), touched, before, after);
+    RETURN NULL;
+END
+$$;
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['memories', 'links', 'mentions', 'evidence'] LOOP
+        EXECUTE format(
+            'CREATE TRIGGER keep_image AFTER INSERT OR UPDATE OR DELETE ON %I FOR EACH ROW
+             WHEN (current_setting(''memory.run'', true) <> '''') EXECUTE FUNCTION keep_image()', name);
+    END LOOP;
+END
+$$;
 
 SET ROLE memory_finder;
 
@@ -210,31 +261,46 @@ $$;
 CREATE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
-    WHERE t.term = 0 AND t.row_count >= least_rows AND s.search_model IS DISTINCT FROM model
+    WHERE t.term = 0 AND t.row_count >= least_rows AND NOT EXISTS (
+        SELECT FROM public.scope_models m WHERE m.scope_id = s.id AND m.model = big_scopes.model AND m.is_indexed)
     ORDER BY t.row_count DESC LIMIT most
+$$;
+
+-- Scopes that hold vectors of other models than the current one: ids and the model only.
+CREATE FUNCTION stale_scopes(current_model text, most integer)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, model text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT m.tenant_id, m.scope_id, m.model FROM public.scope_models m
+    WHERE m.model <> current_model ORDER BY m.scope_id, m.model LIMIT most
 $$;
 
 SET ROLE memory_search;
 
--- Rows of one big scope that hold any of some rare terms, best keyword score first. A function of its own because an
--- index on an operator that is not leakproof is not used under row-level security; it applies tenant and scope itself.
--- The scope stands in the statement as a number, so that its own partial index fits.
-CREATE FUNCTION keyword_hits(source text, wanted_scope bigint, rare integer[], query public.sparsevec, most integer)
+-- Rows of one big scope that hold all terms of any one of the anchors, best keyword score first. A function of its own
+-- because an index on an operator that is not leakproof is not used under row-level security; it applies tenant and
+-- scope itself. The scope stands in the statement as a number, so that its own partial index fits. The inner limit
+-- bounds what a question of common words may cost.
+CREATE FUNCTION keyword_hits(source text, wanted_scope bigint, anchors text[], query public.sparsevec, most integer)
 RETURNS TABLE (id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 BEGIN
+    IF cardinality(anchors) = 0 THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT r.id FROM public.%I r WHERE r.scope_id = %s AND r.terms && $1 AND r.tenant_id = $4
-         ORDER BY r.keywords OPERATOR(public.<#>) $2 LIMIT $3',
-        CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope)
-    USING rare, query, most, nullif(current_setting('memory.tenant', true), '')::bigint;
+        'SELECT h.id FROM (SELECT r.id, r.keywords FROM public.%I r
+                           WHERE r.scope_id = %s AND (%s) AND r.tenant_id = $3 LIMIT 6000) h
+         ORDER BY h.keywords OPERATOR(public.<#>) $1 LIMIT $2',
+        CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope,
+        (SELECT string_agg(format('r.terms @> %L::integer[]', a), ' OR ') FROM unnest(anchors) a))
+    USING query, most, nullif(current_setting('memory.tenant', true), '')::bigint;
 END
 $$;
 
 RESET ROLE;
 
 REVOKE ALL ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes FROM PUBLIC;
+    due_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, due_runs, pipeline_state, keyword_hits, big_scopes TO memory_app;
+    due_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;

@@ -15,6 +15,7 @@ from memory_app.models.embedders.embedder import (
     verified,
 )
 from memory_app.models.embedders.factory import EMBEDDERS, make_embedder
+from memory_app.models.embedders.former import Formers
 from memory_app.models.embedders.hashing import HashEmbedder
 from memory_app.models.embedders.options import Options, Pooling
 from memory_app.models.embedders.prefixed import Prefixed
@@ -25,6 +26,7 @@ __all__ = [
     "THRESHOLDS",
     "Cached",
     "Embedder",
+    "Formers",
     "HashEmbedder",
     "Options",
     "Pooling",

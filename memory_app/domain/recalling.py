@@ -1,0 +1,119 @@
+"""What recall is asked and what it answers: records, and the check of a question before anything is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from memory_app.domain.kinds import KINDS, kind_of
+from memory_app.domain.records import Tier
+from memory_app.domain.scoring import PRESETS
+from memory_app.domain.text import clean
+from memory_app.errors import InvalidInput
+
+DEPTH_LIMIT = 3
+"""Most steps along links; further away, everything is linked with everything."""
+
+SUBTYPES = tuple(dict.fromkeys(subtype for kind in KINDS.values() for subtype in kind.subtypes))
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """What is asked. Every filter narrows; None leaves it open, an empty one is an error.
+
+    ``text`` None lists by strength of the other signals. ``as_of`` asks what held then; ``after`` and ``before`` bound
+    when a turn was said or from when a memory holds (half-open). ``min_importance`` 1–10. ``expand_graph`` adds
+    memories up to ``depth`` links away from those found.
+    """
+
+    text: str | None = None
+    limit: int = 10
+    kinds: tuple[str, ...] | None = None
+    tiers: tuple[Tier, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    session: str | None = None
+    min_importance: int | None = None
+    as_of: datetime | None = None
+    preset: str | None = None
+    expand_graph: bool = False
+    explain: bool = False
+    subtypes: tuple[str, ...] | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer. ``id`` is a memory's or turn's, or an entity's key; ``at`` when it was said or holds from."""
+
+    id: UUID | str
+    tier: Tier
+    text: str
+    score: float
+    at: datetime | None = None
+    kind: str | None = None
+    session: str | None = None
+    seq: int | None = None
+    speaker: str | None = None
+    role: str | None = None
+    importance: int | None = None
+    tags: tuple[str, ...] = ()
+    valid_until: datetime | None = None
+    indexed: bool = True
+    explain: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Best first. ``degraded`` names what was left out; ``cut`` (with ``explain``) the candidates that did not make it
+    and why."""
+
+    memories: tuple[Hit, ...]
+    degraded: tuple[str, ...] = ()
+    cut: tuple[Hit, ...] = ()
+
+
+def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:
+    """The query with cleaned text, or `InvalidInput`: a filter that is unknown or empty is never "everything"."""
+    said = _checked_text(query.text, query_limit_chars)
+    if not 1 <= query.limit <= limit_most:
+        raise InvalidInput(f"limit: 1 to {limit_most}", field="limit")
+    for name in ("kinds", "subtypes", "tiers", "tags"):
+        if getattr(query, name) is not None and not getattr(query, name):
+            raise InvalidInput(f"{name}: empty; leave it out to look everywhere", field=name)
+    for kind in query.kinds or ():
+        kind_of(kind, field="kinds")
+    for subtype in query.subtypes or ():
+        if subtype not in SUBTYPES:
+            raise InvalidInput(f"subtypes: unknown; of {', '.join(SUBTYPES)}", field="subtypes")
+    if query.preset is not None and query.preset not in PRESETS:
+        raise InvalidInput(f"preset: one of {', '.join(PRESETS)}", field="preset")
+    if query.min_importance is not None and not 1 <= query.min_importance <= 10:
+        raise InvalidInput("min_importance: 1 to 10", field="min_importance")
+    if not 1 <= query.depth <= DEPTH_LIMIT:
+        raise InvalidInput(f"depth: 1 to {DEPTH_LIMIT}", field="depth")
+    _check_times(query)
+    return replace(query, text=said)
+
+
+def _checked_text(text: str | None, limit_chars: int) -> str | None:
+    if text is None:
+        return None
+    said = clean(text)[0].strip()
+    if not said:
+        raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
+    if len(said) > limit_chars:
+        raise InvalidInput(f"query: at most {limit_chars} characters", field="query")
+    return said
+
+
+def _check_times(query: RecallQuery) -> None:
+    for name in ("as_of", "after", "before"):
+        instant = getattr(query, name)
+        if instant is not None and instant.utcoffset() is None:
+            raise InvalidInput(f"{name}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=name)
+    if query.after is not None and query.before is not None and query.before <= query.after:
+        raise InvalidInput("before: must be later than after", field="before")

@@ -1,0 +1,55 @@
+"""Ids of memories that were shown, on their way to the table: counted there in batches, by a task.
+
+Reading must not write, and a count that is lost with Redis is no loss worth a write per question.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from uuid import UUID
+
+from memory_app.hot.client import Hot
+from memory_app.hot.keys import HINT, RECALLED, milliseconds
+
+MOST_WAITING = 20_000
+"""Ids kept while no worker takes them; the oldest go first."""
+
+
+def note(hot: Hot, tenant_id: int, ids: Iterable[UUID], *, hint: str, life_ms: int) -> bool:
+    """Add ids; True when the caller should send the message ``hint``, as `hints.claim` says. One round trip.
+
+    Raises `HotUnavailable`.
+    """
+    lines = [f"{tenant_id} {id}" for id in ids]
+    if not lines:
+        return False
+    key = hot.named_key(RECALLED, "all")
+    with hot.calling() as redis:
+        pipeline = redis.pipeline(transaction=False)
+        pipeline.rpush(key, *lines)
+        pipeline.ltrim(key, -MOST_WAITING, -1)
+        pipeline.pexpire(key, milliseconds(RECALLED.life))
+        pipeline.set(hot.named_key(HINT, hint), 1, nx=True, px=min(life_ms, milliseconds(HINT.life)))
+        return bool(pipeline.execute()[-1])
+
+
+def take(hot: Hot, *, most: int) -> dict[int, Counter[UUID]]:
+    """Up to ``most`` ids, each with how often it was shown, by tenant; they are gone here. Raises `HotUnavailable`."""
+    with hot.calling() as redis:
+        lines = redis.lpop(hot.named_key(RECALLED, "all"), most)
+    taken: dict[int, Counter[UUID]] = {}
+    for line in lines if isinstance(lines, list) else ():
+        parsed = _parsed(line) if isinstance(line, bytes) else None
+        if parsed is not None:
+            taken.setdefault(parsed[0], Counter())[parsed[1]] += 1
+    return taken
+
+
+def _parsed(line: bytes) -> tuple[int, UUID] | None:
+    """None for what we did not write."""
+    try:
+        tenant_id, id = line.decode("ascii").split(" ")
+        return int(tenant_id), UUID(id)
+    except ValueError:
+        return None

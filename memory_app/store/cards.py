@@ -1,0 +1,86 @@
+"""Entities as they are shown: what is said of each in a few words, and what stands beside it.
+
+An entity that is mentioned everywhere must not cost more than any other: its newest memories speak for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+NEWEST_MENTIONS = 200
+"""Memories per entity that are looked through for the strongest facts and for what is linked."""
+
+_NAMED = text(
+    """
+    SELECT key, label, type, summary, last_seen FROM entities
+    WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND merged_into IS NULL
+    ORDER BY mention_count DESC, last_seen DESC, id
+    """
+)
+_CARDS = text(
+    """
+    SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.facts, l.linked
+    FROM entities e
+    CROSS JOIN LATERAL (
+        SELECT ARRAY(
+            SELECT m.text FROM (
+                SELECT n.scope_id, n.memory_id FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id
+                ORDER BY n.memory_id DESC LIMIT :newest) n
+            JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
+            WHERE m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())
+            ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :facts) AS facts) f
+    CROSS JOIN LATERAL (
+        SELECT ARRAY(
+            SELECT o.label FROM (
+                SELECT n.scope_id, n.memory_id FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id
+                ORDER BY n.memory_id DESC LIMIT :newest) n
+            JOIN mentions x ON x.scope_id = n.scope_id AND x.memory_id = n.memory_id AND x.entity_id <> e.id
+            JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id AND m.retired_at IS NULL
+            JOIN entities o ON o.scope_id = x.scope_id AND o.id = x.entity_id
+            GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :linked) AS linked) l
+    WHERE e.scope_id = ANY(:scopes) AND e.key = ANY(:keys) AND e.merged_into IS NULL
+    ORDER BY array_position(CAST(:keys AS text[]), e.key), e.id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCard:
+    """``key`` is ``type:slug``; ``facts`` are the strongest current ones, ``linked`` labels of entities beside it."""
+
+    key: str
+    label: str
+    type: str
+    summary: str | None
+    last_seen: datetime
+    facts: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+
+
+def named(connection: Connection, scope_ids: Sequence[int], ids: Sequence[int]) -> tuple[EntityCard, ...]:
+    """Entities by id, most mentioned first, without facts and links."""
+    rows = connection.execute(_NAMED, {"scopes": list(scope_ids), "ids": list(ids)})
+    return tuple(EntityCard(*row) for row in rows)
+
+
+def whole(
+    connection: Connection, scope_ids: Sequence[int], keys: Sequence[str], *, facts: int, linked: int
+) -> tuple[EntityCard, ...]:
+    """Cards of the entities, in the order of ``keys``, with so many facts and links each; one statement for all."""
+    values = {
+        "scopes": list(scope_ids),
+        "keys": list(keys),
+        "facts": facts,
+        "linked": linked,
+        "newest": NEWEST_MENTIONS,
+    }
+    return tuple(
+        EntityCard(
+            row.key, row.label, row.type, row.summary, row.last_seen, tuple(row.facts), tuple(row.linked)
+        )
+        for row in connection.execute(_CARDS, values)
+    )

@@ -1,0 +1,42 @@
+"""Links between memories, as graph expansion follows them: from either end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One edge, seen from ``source_id``, whichever end it was drawn from. ``weight`` 0–1."""
+
+    source_id: UUID
+    target_id: UUID
+    type: str
+    weight: float
+
+
+_AROUND = text(
+    """
+    SELECT source_id, target_id, type, max(weight) AS weight FROM (
+        SELECT l.source_id, l.target_id, l.type, l.weight FROM links l
+        WHERE l.scope_id = ANY(:scopes) AND l.source_id = ANY(:ids)
+        UNION ALL
+        SELECT l.target_id, l.source_id, l.type, l.weight FROM links l
+        WHERE l.scope_id = ANY(:scopes) AND l.target_id = ANY(:ids)) AS seen
+    GROUP BY source_id, target_id, type ORDER BY weight DESC, target_id, source_id LIMIT :limit
+    """
+)
+
+
+def around(
+    connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID], *, limit: int
+) -> tuple[Link, ...]:
+    """Links of these memories, strongest first."""
+    if not ids:
+        return ()
+    rows = connection.execute(_AROUND, {"scopes": list(scope_ids), "ids": list(ids), "limit": limit})
+    return tuple(Link(row.source_id, row.target_id, row.type, float(row.weight)) for row in rows)

@@ -1,0 +1,262 @@
+"""The statements of `search`, put together from what a question has: its vectors, its filters, its indexed scopes.
+
+A clause that is not asked for is not in the statement, so that the planner never reasons about it. Every vector stands
+in a sub-select of its own: read once per statement, where a cast beside the column is done again for every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlalchemy import TextClause, text
+
+from memory_app.domain.text import QUESTION_MARKS
+from memory_app.store.memories import COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a statement depends on besides its values.
+
+    ``models`` are the names and lengths of the query's vectors; ``indexed`` pairs a scope that has search indexes of
+    its own with the places in ``models`` it has them for; ``filters`` are names of `_TURN_FILTERS` or
+    `_MEMORY_FILTERS`.
+    """
+
+    models: tuple[tuple[str, int], ...]
+    indexed: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    filters: frozenset[str] = frozenset()
+    only_ids: bool = False
+
+
+_TURN_FILTERS = {
+    "recorded_after": "t.accepted_at >= :recorded_after",
+    "as_of": "t.at <= :as_of",
+    "session": "t.session_id = :session",
+    "after": "t.at >= :after",
+    "before": "t.at < :before",
+}
+_MEMORY_FILTERS = {
+    "subtypes": "m.subtype = ANY(:subtypes)",
+    "tags": "m.tags && :tags",
+    "min_importance": "m.importance >= :min_importance",
+    "session": "(m.session_id IS NULL OR m.session_id = :session)",
+    "after": "m.valid_from >= :after",
+    "before": "m.valid_from < :before",
+}
+_HOLDS_NOW = "m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())"
+_HELD_THEN = """m.valid_from <= :as_of AND (m.valid_until IS NULL OR m.valid_until > :as_of)
+          AND (m.retired_at IS NULL OR m.retired_reason IN ('superseded', 'invalidated'))"""
+
+_ASKED_WORDS = "(SELECT CAST(:keywords AS sparsevec))"
+_KEYWORD = f"-(r.keywords <#> {_ASKED_WORDS})"
+_IN_PERIODS = """EXISTS (SELECT FROM unnest(CAST(:period_starts AS timestamptz[]), CAST(:period_ends AS timestamptz[]))
+                  AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
+_RECENCY = "power(0.5, greatest(extract(epoch FROM now() - {at}), 0) / 1209600.0)"
+"""`domain.scoring.recency`: the half-life is 14 days."""
+
+_ASKS = f"(right(t.text, 200) ~ '[{QUESTION_MARKS}]')::integer"
+"""`domain.text.asks`."""
+
+
+@lru_cache(maxsize=1024)
+def turns(shape: Shape) -> TextClause:
+    """The best turns: every signal of theirs, and what is shown of them."""
+    near = _near_indexed(shape) if shape.indexed else _near_scanned(shape)
+    return text(f"WITH {near}, {_TURNS}")
+
+
+_TURNS = f"""scaled AS (
+        SELECT scope_id, id, session_id, seq, role, speaker, at, similarity,
+               keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword
+        FROM near
+    ), placed AS (
+        SELECT scope_id, id, role, speaker, at, session_id, similarity, keyword,
+               greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(similarity) OVER w END,
+                        CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(similarity) OVER w END, 0)
+                   AS neighbour_similarity,
+               greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(keyword) OVER w END,
+                        CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(keyword) OVER w END, 0)
+                   AS neighbour_keyword,
+               max(keyword) OVER (PARTITION BY session_id) AS session_keyword
+        FROM scaled
+        WINDOW w AS (PARTITION BY session_id ORDER BY seq)
+    ), scored AS (
+        SELECT *, :w_similarity * similarity + :w_keyword * keyword
+               + :w_neighbour_similarity * neighbour_similarity + :w_neighbour_keyword * neighbour_keyword
+               + :w_session_keyword * session_keyword
+               + :w_named_person * (speaker = ANY(:speakers))::integer
+               + :w_user_role * (role = 'user')::integer
+               + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
+               + :w_in_time * {_IN_PERIODS.format(at="at")}
+               + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
+        FROM placed
+    ), best AS (
+        SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :candidates
+    )
+    SELECT t.id, t.scope_id, s.name, t.seq, t.role, t.speaker, t.text, t.at, b.similarity, b.keyword,
+           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword
+    FROM best b
+    JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
+    JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
+    ORDER BY b.score + :w_asks * {_ASKS} DESC, b.at DESC LIMIT :most
+    """
+
+
+@lru_cache(maxsize=1024)
+def memories(shape: Shape) -> TextClause:
+    """The best memories: every signal the database sees, and the whole rows; pinned ones first."""
+    if shape.only_ids:
+        found = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes) AND m.id = ANY(:ids)')})"
+    elif shape.indexed:
+        found = _memories_indexed(shape)
+    else:
+        found = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes)')})"
+    return text(f"WITH {found}, {_MEMORIES}")
+
+
+_MEMORIES = f"""scaled AS (
+        SELECT *, greatest(max(keyword) OVER (), :least_scale) AS scale FROM scored
+    ), best AS (
+        SELECT scope_id, id, similarity, keyword / scale AS keyword, scale FROM scaled
+        ORDER BY pinned DESC,
+                 (:w_similarity + :w_neighbour_similarity) * similarity
+                 + (:w_keyword + :w_neighbour_keyword + :w_session_keyword) * keyword / scale
+                 + :w_named_person * coalesce((subject = ANY(:speakers))::integer, 0)
+                 + :w_mentions * (id = ANY(:mentioning))::integer
+                 + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
+                 + :w_in_time * {_IN_PERIODS.format(at="valid_from")}
+                 + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="last_seen")} END
+                 + :w_importance * importance / 10.0 + :w_feedback * feedback_score DESC
+        LIMIT :most
+    )
+    SELECT {COLUMNS}, b.similarity, b.keyword AS keyword_share, b.scale
+    FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
+    """
+
+
+def _similarity(alias: str, shape: Shape) -> str:
+    """Cosine with the query's vector of the row's own model, 0 where the query has none of that model."""
+    cases = "".join(
+        f" WHEN {alias}.embedding_model = {_quoted(model)}"
+        f" THEN greatest(1 - ({alias}.embedding <=> {_vector(place)}), 0)"
+        for place, (model, _) in enumerate(shape.models)
+    )
+    return f"CASE{cases} ELSE 0 END" if cases else "CAST(0 AS double precision)"
+
+
+def _vector(place: int) -> str:
+    return f"(SELECT CAST(:vector_{place} AS halfvec))"
+
+
+# --- turns --------------------------------------------------------------------------------------------------
+
+
+def _searchable(shape: Shape) -> str:
+    clauses = [clause for name, clause in _TURN_FILTERS.items() if name in shape.filters]
+    return " AND ".join(["t.indexed_at IS NOT NULL", "t.failed_at IS NULL", *clauses])
+
+
+def _turn_scores(shape: Shape) -> str:
+    keyword = _KEYWORD.replace("r.", "t.")
+    return (
+        f"t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker, t.at, {_similarity('t', shape)} AS similarity, "
+        f"coalesce({keyword}, 0) AS keyword"
+    )
+
+
+def _near_scanned(shape: Shape) -> str:
+    """The whole scope is looked at once: exact, and quick up to some ten thousand rows."""
+    return f"""all_turns AS MATERIALIZED (
+        SELECT {_turn_scores(shape)} FROM turns t WHERE t.scope_id = ANY(:scopes) AND {_searchable(shape)}
+    ), hits AS (
+        (SELECT session_id, seq FROM all_turns ORDER BY similarity DESC LIMIT :candidates)
+        UNION (SELECT session_id, seq FROM all_turns ORDER BY keyword DESC LIMIT :candidates)
+    ), near AS (
+        SELECT * FROM all_turns WHERE (session_id, seq) IN (
+            SELECT session_id, seq + step FROM hits, generate_series(-1, 1) AS step)
+    )"""
+
+
+def _near_indexed(shape: Shape) -> str:
+    """Two indexes of the scope's own name the hits; only these and the turns beside them are scored."""
+    where = _searchable(shape)
+    arms = [
+        f"(SELECT t.scope_id, t.id FROM turns t WHERE t.scope_id = {scope} AND {where} {_nearest('t', shape, place)})"
+        for scope, places in shape.indexed
+        for place in places
+    ]
+    arms += [
+        f"SELECT CAST({scope} AS bigint), h.id FROM keyword_hits('turns', {scope}, :anchors, {_ASKED_WORDS}, :candidates) h"
+        for scope, _ in shape.indexed
+    ]
+    return f"""hits AS ({" UNION ".join(arms)}), wanted AS (
+        SELECT DISTINCT t.scope_id, t.session_id, t.seq + step AS seq
+        FROM hits h JOIN turns t ON t.scope_id = h.scope_id AND t.id = h.id, generate_series(-1, 1) AS step
+    ), near AS MATERIALIZED (
+        SELECT {_turn_scores(shape)} FROM wanted w
+        JOIN turns t ON t.scope_id = w.scope_id AND t.session_id = w.session_id AND t.seq = w.seq
+        WHERE {where}
+        UNION ALL
+        SELECT {_turn_scores(shape)} FROM turns t WHERE t.scope_id = ANY(:scanned) AND {where}
+    )"""
+
+
+# --- memories -----------------------------------------------------------------------------------------------
+
+
+def _current(shape: Shape) -> str:
+    clauses = [clause for name, clause in _MEMORY_FILTERS.items() if name in shape.filters]
+    return " AND ".join(
+        ["m.kind = ANY(:kinds)", _HELD_THEN if "as_of" in shape.filters else _HOLDS_NOW, *clauses]
+    )
+
+
+def _scored_memories(shape: Shape, where: str) -> str:
+    return f"""SELECT m.scope_id, m.id, m.session_id, m.importance, m.feedback_score, m.pinned, m.subject,
+               m.valid_from, m.last_seen, {_similarity("m", shape)} AS similarity,
+               coalesce({_KEYWORD.replace("r.", "m.")}, 0) AS keyword
+        FROM memories m WHERE {where} AND {_current(shape)}"""
+
+
+def _memories_indexed(shape: Shape) -> str:
+    arms = [
+        f"(SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id = {scope} AND {_current(shape)} "
+        f"{_nearest('m', shape, place)})"
+        for scope, places in shape.indexed
+        for place in places
+    ]
+    arms += [
+        f"SELECT CAST({scope} AS bigint), h.id "
+        f"FROM keyword_hits('memories', {scope}, :anchors, {_ASKED_WORDS}, :candidates) h"
+        for scope, _ in shape.indexed
+    ]
+    scopes = ", ".join(str(scope) for scope, _ in shape.indexed)
+    arms += [
+        f"""(SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.pinned
+            AND (m.pinned OR m.importance >= 9) AND m.retired_at IS NULL
+            ORDER BY m.importance DESC, m.id DESC LIMIT :candidates)""",
+        f"SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.id = ANY(:mentioning)",
+    ]
+    return f"""found AS ({" UNION ".join(arms)}), scored AS MATERIALIZED (
+        {_scored_memories(shape, "(m.scope_id, m.id) IN (SELECT f.scope_id, f.id FROM found f)")}
+        UNION ALL
+        {_scored_memories(shape, "m.scope_id = ANY(:scanned)")}
+    )"""
+
+
+def _nearest(alias: str, shape: Shape, place: int) -> str:
+    """The end of a statement that the partial index of one model answers; its names are literals, or it would not
+    fit."""
+    model, dimensions = shape.models[place]
+    size = int(dimensions)
+    return (
+        f"AND {alias}.embedding_model = {_quoted(model)} ORDER BY CAST({alias}.embedding AS halfvec({size})) "
+        f"<=> (SELECT CAST(:vector_{place} AS halfvec({size}))) LIMIT :candidates"
+    )
+
+
+def _quoted(model: str) -> str:
+    """A model's name as an SQL literal; it comes from the operator's settings, never from a caller."""
+    return "'" + model.replace("'", "''").replace(":", "\\:") + "'"
