@@ -86,7 +86,6 @@ CREATE TABLE scopes (
 	user_id BIGINT,
 	created_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	seeded_at TIMESTAMP WITH TIME ZONE,
-	search_model TEXT,
 	CONSTRAINT scopes_pkey PRIMARY KEY (id),
 	CONSTRAINT scopes_tenant_id_key UNIQUE (tenant_id, id),
 	CONSTRAINT scopes_agent_id_key UNIQUE NULLS NOT DISTINCT (agent_id, user_id),
@@ -131,6 +130,27 @@ CREATE TABLE entities (
 );
 
 CREATE INDEX entities_merged_into_idx ON entities (scope_id, merged_into) WHERE merged_into IS NOT NULL;
+
+CREATE TABLE schedules (
+	tenant_id BIGINT NOT NULL,
+	scope_id BIGINT NOT NULL,
+	job TEXT NOT NULL,
+	due_at TIMESTAMP WITH TIME ZONE,
+	missed INTEGER DEFAULT 0 NOT NULL,
+	CONSTRAINT schedules_pkey PRIMARY KEY (scope_id, job),
+	CONSTRAINT schedules_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX schedules_due_idx ON schedules (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE scope_models (
+	tenant_id BIGINT NOT NULL,
+	scope_id BIGINT NOT NULL,
+	model TEXT NOT NULL,
+	is_indexed BOOLEAN DEFAULT false NOT NULL,
+	CONSTRAINT scope_models_pkey PRIMARY KEY (scope_id, model),
+	CONSTRAINT scope_models_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE
+);
 
 CREATE TABLE sessions (
 	id BIGINT GENERATED ALWAYS AS IDENTITY,
@@ -335,6 +355,10 @@ CREATE UNIQUE INDEX memories_current_key ON memories (scope_id, session_id, kind
 
 CREATE INDEX memories_id_idx ON memories (id);
 
+CREATE INDEX memories_kind_idx ON memories (scope_id, kind, pinned DESC, importance DESC) WHERE retired_at IS NULL;
+
+CREATE INDEX memories_prominent_idx ON memories (scope_id, importance DESC, id DESC) WHERE (pinned OR importance >= 9) AND retired_at IS NULL;
+
 CREATE INDEX memories_run_idx ON memories (run_id) WHERE run_id IS NOT NULL;
 
 CREATE INDEX memories_session_idx ON memories (scope_id, session_id) WHERE session_id IS NOT NULL;
@@ -408,4 +432,4 @@ CREATE TABLE mentions (
 	CONSTRAINT mentions_entity_id_fkey FOREIGN KEY(scope_id, entity_id) REFERENCES entities (scope_id, id) ON DELETE CASCADE
 );
 
-CREATE INDEX mentions_entity_idx ON mentions (scope_id, entity_id);
+CREATE INDEX mentions_entity_idx ON mentions (scope_id, entity_id, memory_id);
