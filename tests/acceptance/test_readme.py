@@ -54,9 +54,6 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     offered = subprocess.run(
         [sys.executable, "-m", "memory_app.cli", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    named = set(
-        re.findall(r"`?memory (up|demo|stop|migrate|doctor|status|record|[a-z]+) ", README.read_text())
-    )
     doors = re.search(r"`memory (up · .*?)`", README.read_text())
     assert doors is not None
     assert [command for command in doors[1].split(" · ") if command not in offered] == []
