@@ -52,8 +52,8 @@ def retrieval(
     if preset not in PRESETS:
         raise typer.BadParameter(f"one of {', '.join(PRESETS)}", param_hint="--preset")
     chosen = _chosen(LOADERS[format](path), conversations)
-    # Labelled conversations are old; all of them must be searched.
-    sections: dict[str, dict[str, object]] = {"index": {"daily_log_days": 36_500}}
+    # Some labelled conversations hold a whole file in one message.
+    sections: dict[str, dict[str, object]] = {"record": {"text_limit_chars": 1_000_000}}
     if embedder is not None:
         sections["embedding"] = {"provider": embedder}
     with stage.prepared(data, say=say, **sections) as memory:

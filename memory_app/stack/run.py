@@ -167,7 +167,6 @@ def _wait_until_ready(children: Collection[Child], say: Say) -> None:
                 say(f"{child.part.name} is ready")
                 waiting.remove(child)
             elif child.restarts >= RESTARTS_AT_START or time.monotonic() > deadline:
-                raise Misconfigured(
-                    f"{child.part.name} does not start; the end of {child.log}:\n{place.tail(child.log)}"
-                )
+                said = place.tail(child.log).splitlines()[-1]
+                raise Misconfigured(f"{child.part.name} does not start; {child.log} ends with: {said}")
         time.sleep(POLL_SECONDS if waiting else 0)
