@@ -17,12 +17,16 @@ from memory_app.errors import Misconfigured, NotFound
 from memory_app.runtime import Runtime, build, embedded_settings
 from memory_app.services import context as context_service
 from memory_app.services import facts as facts_service
+from memory_app.services import feedback as feedback_service
+from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
 from memory_app.services import remember as remember_service
 from memory_app.services import tickets
 from memory_app.services.context import ContextRequest
 from memory_app.services.facts import FactQuery
+from memory_app.services.feedback import Given, Label
+from memory_app.services.queries import SimilarQuery
 from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.remember import Remembered
 from memory_app.settings import Settings
@@ -111,6 +115,16 @@ class MemoryApp:
         """The context window for the next reply; options as in `ContextRequest`."""
         request = ContextRequest(query, session=scope.session, **options)
         return context_service.context(self.runtime, self.tenant_id, scope, request)
+
+    def feedback(self, scope: Scope, target: UUID, label: Label | str, *, note: str | None = None) -> Given:
+        """Rate a turn or a memory: up, down or retry."""
+        return feedback_service.give_feedback(
+            self.runtime, self.tenant_id, scope, target, Label(label), note=note
+        )
+
+    def similar_queries(self, scope: Scope, text: str, *, limit: int = 10) -> tuple[SimilarQuery, ...]:
+        """Questions the user asked that are like ``text``; those of the scope's session are preferred a little."""
+        return query_service.search(self.runtime, self.tenant_id, scope, text, limit=limit)
 
     def close(self) -> None:
         self.runtime.close()

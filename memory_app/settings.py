@@ -143,6 +143,89 @@ class Hot(_Section):
     stream_days: int = Field(7, ge=1, description="Life of the hot stream.")
 
 
+class Queries(_Section):
+    half_life_minutes: float = Field(
+        10_080, gt=0, description="Time in which a question that is not asked again loses half its strength."
+    )
+    session_bias: float = Field(
+        0.05, ge=0, le=1, description="Added to the score of a similar question of the session going on."
+    )
+
+
+class Decay(_Section):
+    faded_strength: float = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="A memory that is no stronger than this has faded and is retired as expired.",
+    )
+    recoverable_days: float = Field(
+        30,
+        ge=0,
+        description="Days in which what expired or was evicted can be revived; then it goes for good.",
+    )
+    merged_days: float = Field(
+        180, ge=0, description="Days after which rows that were merged into others go for good."
+    )
+    max_memories: int = Field(
+        20_000,
+        ge=1,
+        description="Most current memories of a scope, where its agent's policy says nothing else.",
+    )
+    max_links: int = Field(100_000, ge=0, description="Most links of a scope, in the same way.")
+    hub_degree: int = Field(
+        10,
+        ge=1,
+        description="A memory with as many links is a hub and is not evicted (at most a tenth of all are).",
+    )
+
+
+class Sleep(_Section):
+    max_clusters: int = Field(1_000, ge=1, le=10_000, description="Most clusters merged in one cycle.")
+    max_inspected: int = Field(
+        5_000, ge=2, le=20_000, description="Most memories looked at, the weakest first."
+    )
+    min_cluster_size: int = Field(2, ge=2, le=5, description="Fewer similar memories are left as they are.")
+    min_strength: float = Field(
+        0.9, ge=0, le=1, description="Memories at least this strong are firm and left as they are."
+    )
+    summary_chars: int = Field(600, ge=80, le=8_000, description="Longest summary of a cluster.")
+    cool_down_seconds: float = Field(
+        3_600, ge=0, description="Pause between two cycles of a scope that nobody asked for by hand."
+    )
+    max_rewrites: int = Field(
+        5, ge=1, description="Merges behind a memory after which no cycle rewrites it any more."
+    )
+    recall_floor: float = Field(
+        0.99,
+        ge=0,
+        le=1,
+        description="A cycle after which the scope's own questions find less than this share is not applied.",
+    )
+    probes: int = Field(
+        20, ge=0, le=200, description="Recent questions of the scope that a cycle is checked with."
+    )
+    pattern_weeks: int = Field(
+        2, ge=2, description="Weeks in which something comes up before it is called a pattern."
+    )
+    pattern_memories: int = Field(4, ge=2, description="Memories in which it comes up.")
+
+
+class Ending(_Section):
+    idle_hours: float = Field(24, gt=0, description="A session without a turn for as long is ended.")
+    promote_most: int = Field(20, ge=0, description="Most memories of an ended session that its scope keeps.")
+    promote_strength: float = Field(0.3, ge=0, le=1, description="The weaker ones are not promoted.")
+    promote_degree: int = Field(0, ge=0, description="Links that one needs to be promoted.")
+    checkpoint_most: int = Field(100, ge=1, description="Strongest memories kept in a session's checkpoint.")
+
+
+class Schedule(_Section):
+    sleep_hours: float = Field(24, gt=0, description="A scope in which something happened sleeps this often.")
+    decay_hours: float = Field(24, gt=0, description="What has faded is retired this often.")
+    deep_hours: float = Field(24, gt=0, description="Deep synthesis of a scope in which something happened.")
+    batch: int = Field(500, ge=1, description="Most periodic jobs asked for in one look.")
+
+
 class Log(_Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least severe level written."
@@ -173,4 +256,9 @@ class Settings(BaseSettings):
     recall: Recall = Recall()
     context: Context = Context()
     hot: Hot = Hot()
+    queries: Queries = Queries()
+    decay: Decay = Decay()
+    sleep: Sleep = Sleep()
+    ending: Ending = Ending()
+    schedule: Schedule = Schedule()
     log: Log = Log()

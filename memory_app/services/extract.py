@@ -20,14 +20,15 @@ from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
-from memory_app.domain.records import Extraction, Statement, Turn
+from memory_app.domain.records import Extraction, Role, Statement, Turn
 from memory_app.domain.text import entity_key
 from memory_app.errors import InvalidInput, MemoryAppError, Permanent, Transient
 from memory_app.hot import hints
 from memory_app.models import rules
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import remember
+from memory_app.services import queries, remember
 from memory_app.store import entities, names, runs, sessions, turns
+from memory_app.store import queries as query_store
 from memory_app.store.db import transaction
 from memory_app.store.sessions import Claim, SessionRow
 
@@ -238,7 +239,9 @@ def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
 def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractReport:
     """Write memories, entities, reasons and progress in one transaction, or nothing."""
     statements = extraction.statements if batch.policy.fact_curation else ()
-    prepared = remember.prepare(runtime, [_sourced(s, batch) for s in statements], policy=batch.policy)
+    told = [_sourced(statement, batch) for statement in statements]
+    asked = queries.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
+    prepared = remember.prepare(runtime, [*told, *asked], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(
         claimed.tenant_id, claimed.scope_id, run_id=batch.run_id, turn_scopes=(claimed.scope_id,)
@@ -246,9 +249,11 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        written = [remember.write(connection, runtime, place, item) for item in prepared]
+        written = [remember.write(connection, runtime, place, item) for item in prepared[: len(told)]]
+        if batch.policy.query_graph:
+            _note_questions(connection, runtime, place, batch, prepared[len(told) :])
         if batch.policy.entity_extraction:
-            _note_entities(connection, batch, extraction)
+            _note_entities(connection, batch, extraction, asked)
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
         runs.finish(connection, batch.run_id, report)
@@ -269,9 +274,28 @@ def _sourced(statement: Statement, batch: _Batch) -> Statement:
     return statement if told is None else replace(statement, source=f"{told.role.value}:{told.speaker}")
 
 
-def _note_entities(connection: Connection, batch: _Batch, extraction: Extraction) -> None:
+def _note_questions(
+    connection: Connection,
+    runtime: Runtime,
+    place: remember.Place,
+    batch: _Batch,
+    asked: Sequence[remember.Prepared],
+) -> None:
+    """The query graph of the session: questions through the one write path, then the answers to them."""
+    for question in asked:
+        turn = next(turn for turn in batch.turns if turn.id in question.statement.evidence)
+        in_session = replace(place, session=(batch.claim.session_id, turn.session))
+        remember.write(connection, runtime, in_session, question)
+    answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
+    query_store.link_answers(connection, batch.claim.scope_id, answers)
+
+
+def _note_entities(
+    connection: Connection, batch: _Batch, extraction: Extraction, asked: Sequence[Statement]
+) -> None:
     """Count what the turns talk about; what a memory mentions is counted by the write path."""
-    told = {turn_id for statement in extraction.statements for turn_id in statement.evidence}
+    statements = (*extraction.statements, *asked)
+    told = {turn_id for statement in statements for turn_id in statement.evidence}
     seen: dict[str, tuple[str, str, datetime]] = {}
     for turn in batch.turns:
         if turn.id in told:

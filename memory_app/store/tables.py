@@ -606,6 +606,40 @@ checkpoints = Table(
     _of_scope(),
 )
 
+images = Table(
+    "images",
+    metadata,
+    _serial(),
+    _tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("run_id", Uuid, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("change", Text, nullable=False),
+    Column("row_key", JSONB, nullable=False),
+    Column("before", JSONB),
+    Column("after", JSONB),
+    PrimaryKeyConstraint("scope_id", "id"),
+    _of_scope(),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], name="images_run_id_fkey", ondelete="CASCADE"),
+    CheckConstraint("change IN ('insert', 'update', 'delete')", name="change"),
+    Index("images_run_idx", "run_id", "id"),
+)
+"""What a job changed, row by row and without any text: enough to put everything back."""
+
+schedules = Table(
+    "schedules",
+    metadata,
+    _tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("job", Text, nullable=False),
+    _instant("due_at"),
+    _count("missed"),
+    PrimaryKeyConstraint("scope_id", "job"),
+    _of_scope(),
+    Index("schedules_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+)
+"""When a periodic job of a scope is next due; without a time it waits until something happens there."""
+
 erasures = Table(
     "erasures",
     metadata,

@@ -142,6 +142,7 @@ _TICKET = text(
     SELECT t.id, t.scope_id, s.name, t.seq, {_STAGE} AS stage, t.accepted_at,
            coalesce(t.failed_reason, t.reason) AS reason, t.starts + t.failures AS attempts, t.failures,
            ARRAY(SELECT e.memory_id FROM evidence e
+                 JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind <> 'query'
                  WHERE e.turn_scope_id = t.scope_id AND e.turn_id = t.id ORDER BY e.memory_id) AS memory_ids
     FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
     WHERE t.id = :id

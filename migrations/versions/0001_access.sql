@@ -243,6 +243,18 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     ORDER BY due.place, due.due_at LIMIT most
 $$;
 
+-- Periodic jobs of scopes that are due at an instant, in turn across tenants.
+CREATE FUNCTION due_scopes(at timestamptz, most integer)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, job text, due_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT due.tenant_id, due.scope_id, due.job, due.due_at FROM (
+        SELECT s.tenant_id, s.scope_id, s.job, s.due_at,
+               row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
+        FROM public.schedules s WHERE s.due_at <= at
+    ) due
+    ORDER BY due.place, due.due_at LIMIT most
+$$;
+
 -- How far behind the pipe is, over all tenants and without naming any.
 CREATE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
@@ -289,7 +301,7 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT h.id FROM (SELECT r.id, r.keywords FROM public.%I r
-                           WHERE r.scope_id = %s AND (%s) AND r.tenant_id = $3 LIMIT 6000) h
+                           WHERE r.scope_id = %s AND (%s) AND r.tenant_id = $3 LIMIT 3000) h
          ORDER BY h.keywords OPERATOR(public.<#>) $1 LIMIT $2',
         CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope,
         (SELECT string_agg(format('r.terms @> %L::integer[]', a), ' OR ') FROM unnest(anchors) a))

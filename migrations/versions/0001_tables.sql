@@ -291,6 +291,24 @@ CREATE UNIQUE INDEX turns_idempotency_key ON turns (tenant_id, idempotency_key) 
 
 CREATE INDEX turns_unindexed_idx ON turns (id) WHERE indexed_at IS NULL AND failed_at IS NULL;
 
+CREATE TABLE images (
+	id BIGINT GENERATED ALWAYS AS IDENTITY,
+	tenant_id BIGINT NOT NULL,
+	scope_id BIGINT NOT NULL,
+	run_id UUID NOT NULL,
+	source TEXT NOT NULL,
+	change TEXT NOT NULL,
+	row_key JSONB NOT NULL,
+	before JSONB,
+	after JSONB,
+	CONSTRAINT images_pkey PRIMARY KEY (scope_id, id),
+	CONSTRAINT images_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE,
+	CONSTRAINT images_run_id_fkey FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE,
+	CONSTRAINT images_change_check CHECK (change IN ('insert', 'update', 'delete'))
+);
+
+CREATE INDEX images_run_idx ON images (run_id, id);
+
 CREATE TABLE memories (
 	id UUID DEFAULT uuidv7() NOT NULL,
 	tenant_id BIGINT NOT NULL,

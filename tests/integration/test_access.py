@@ -36,7 +36,9 @@ DEFINERS = {
     "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name"],
+    "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],
+    "stale_scopes": ["tenant_id", "scope_id", "model"],
     "keyword_hits": ["id"],
 }
 """The only functions that look across tenants, with the columns they answer: ids and counts."""
@@ -72,6 +74,10 @@ FILL = """
     f AS (INSERT INTO feedback (tenant_id, scope_id, turn_id, label)
           SELECT tenant_id, scope_id, id, 'up' FROM n),
     p AS (INSERT INTO checkpoints (tenant_id, scope_id, content) SELECT tenant_id, id, '{}' FROM c),
+    g AS (INSERT INTO scope_models (tenant_id, scope_id, model) SELECT tenant_id, id, 'hash-256' FROM c),
+    y AS (INSERT INTO schedules (tenant_id, scope_id, job) SELECT tenant_id, id, 'sleep' FROM c),
+    z AS (INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key)
+          SELECT tenant_id, scope_id, id, 'memories', 'insert', '{}' FROM r),
     x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t)
     INSERT INTO usage (tenant_id, day, model) SELECT tenant, current_date, 'small' FROM t"""
 
@@ -276,7 +282,17 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
           AND has_column_privilege('memory_finder', c.oid, a.attnum, 'SELECT') GROUP BY 1""",
     )
     columns = {row["name"]: set(row["columns"]) for row in readable}
-    assert set(columns) == {"turns", "sessions", "api_keys", "tenants", "scopes", "terms", "runs"}
+    assert set(columns) == {
+        "turns",
+        "sessions",
+        "api_keys",
+        "tenants",
+        "scopes",
+        "terms",
+        "runs",
+        "schedules",
+        "scope_models",
+    }
     assert not columns["turns"] & {"text", "speaker", "metadata", "embedding", "keywords", "reason"}
     assert not columns["sessions"] & {"name", "summary"}
 

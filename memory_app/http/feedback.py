@@ -1,0 +1,88 @@
+"""Routes of feedback and of the query graph: rate an answer or a memory, find questions like another."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from memory_app.domain.scope import Scope
+from memory_app.http.answers import Answer
+from memory_app.http.fields import Body, CleanWords, Id, Name, Words
+from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services.feedback import Label, give_feedback
+from memory_app.services.queries import LIMIT_MAX, search
+
+router = APIRouter(route_class=StrictRoute, tags=["feedback"])
+
+
+class FeedbackBody(Body):
+    """What somebody thought of an answer or a memory."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"target": "019af0c2-7d1e-7cc3-98c4-dc0c0c07398f", "label": "up", "note": "Just right."}
+            ]
+        }
+    )
+
+    target: Id = Field(description="Id of a turn (the answer that is meant) or of a memory.")
+    label: Literal["up", "down", "retry"] = Field(description="`retry`: asked for another answer.")
+    note: Words | None = Field(None, description="Why, in a sentence.")
+
+
+class FeedbackAnswer(Answer):
+    target: UUID
+    label: str
+    moved: list[UUID] = Field(
+        description="Memories whose score moved: the target, or those that rest on the turn."
+    )
+    neighbours: list[UUID] = Field(description="Memories similar to them, which moved half as far.")
+
+
+class QueryBody(Body):
+    """A question to compare with."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Where did I park?", "session": "chat-1"}]}
+    )
+
+    text: CleanWords = Field(description="The question, in plain words.")
+    limit: int = Field(10, ge=1, le=LIMIT_MAX, description="Most questions in the answer.")
+    session: Name | None = Field(
+        None, description="The conversation going on; its questions are preferred a little."
+    )
+
+
+class SimilarQueryAnswer(Answer):
+    id: UUID
+    score: float = Field(description="The similarity, with the bias to the session; at most 1.")
+    similarity: float = Field(description="Cosine.")
+    text: str
+    canonical_key: str
+    source: str = Field(description="`session`: asked in the session going on; `agent`: elsewhere.")
+    session: str | None
+    repeats: int = Field(description="How often it was asked.")
+
+
+class SimilarQueriesAnswer(Answer):
+    queries: list[SimilarQueryAnswer]
+
+
+@router.post(IN_SCOPE + "/feedback", status_code=201, responses=errors(400, 404, 413))
+def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAnswer:
+    """Rate an answer or a memory. What is similar to it moves half as far; scores stay within -1 and 1."""
+    given = give_feedback(call.runtime, call.tenant_id, scope, body.target, Label(body.label), note=body.note)
+    return FeedbackAnswer.model_validate(given)
+
+
+@router.post(IN_SCOPE + "/queries/search", tags=["recall"], responses=errors(400, 404))
+def search_queries(call: Reader, scope: OfUser, body: QueryBody) -> SimilarQueriesAnswer:
+    """Questions the user asked that are like this one, best first. Reading writes nothing."""
+    asked = Scope(scope.agent, scope.user, body.session)
+    found = search(call.runtime, call.tenant_id, asked, body.text, limit=body.limit)
+    return SimilarQueriesAnswer(queries=[SimilarQueryAnswer.model_validate(one) for one in found])

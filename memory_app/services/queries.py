@@ -1,0 +1,104 @@
+"""The personal query graph: what the user asks, counted over repeats, linked to what is like it and to its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from memory_app.domain.questions import question_of
+from memory_app.domain.records import Mention, Origin, Role, Statement, Turn
+from memory_app.domain.scope import Scope
+from memory_app.domain.text import clean
+from memory_app.errors import InvalidInput
+from memory_app.models.embedders.embedder import embed_queries
+from memory_app.runtime import Runtime
+from memory_app.store import names, queries
+from memory_app.store.db import transaction
+
+LIMIT_MAX = 100
+
+TEXT_LIMIT = 8_000
+"""Longest text to search with, in characters."""
+
+
+class Source(StrEnum):
+    """Where a similar question was asked: in the session going on, or elsewhere with the agent."""
+
+    SESSION = "session"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarQuery:
+    """``score`` is the similarity with the bias to the session, at most 1; ``repeats`` how often it was asked."""
+
+    id: UUID
+    score: float
+    similarity: float
+    text: str
+    canonical_key: str
+    source: Source
+    session: str | None
+    repeats: int
+
+
+def questions(turns: Sequence[Turn], mentions: Mapping[UUID, Sequence[Mention]]) -> tuple[Statement, ...]:
+    """A `query` statement for each user turn that asks something, with the entities that the turn mentions."""
+    asked = ((turn, question_of(turn.text)) for turn in turns if turn.role is Role.USER)
+    return tuple(
+        Statement(
+            kind="query",
+            text=said,
+            origin=Origin.EXTRACTED,
+            valid_from=turn.at,
+            mentions=tuple(mentions.get(turn.id, ())),
+            evidence=(turn.id,),
+            source=f"{turn.role.value}:{turn.speaker}",
+        )
+        for turn, said in asked
+        if said is not None
+    )
+
+
+def search(
+    runtime: Runtime, tenant_id: int, scope: Scope, text: str, *, limit: int = 10
+) -> tuple[SimilarQuery, ...]:
+    """Questions of the scope that are like ``text``, best first; those of the scope's session are preferred a little.
+
+    Embeds the text; writes nothing. Raises `InvalidInput` naming the field, `NotFound` for an unknown scope.
+    """
+    said = clean(text)[0].strip()
+    if not said:
+        raise InvalidInput("text: empty; say which question to compare with", field="text")
+    if len(said) > TEXT_LIMIT:
+        raise InvalidInput(f"text: at most {TEXT_LIMIT} characters", field="text")
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidInput(f"limit: 1 to {LIMIT_MAX}", field="limit")
+    vector = embed_queries(runtime.embedder, [said])[0].tolist()
+    bias = runtime.settings.queries.session_bias
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        found = queries.similar(
+            connection,
+            row.id,
+            vector=vector,
+            model=runtime.embedder.model,
+            session=scope.session,
+            bias=bias,
+            limit=limit,
+        )
+    return tuple(
+        SimilarQuery(
+            id=one.id,
+            score=min(one.similarity + (bias if one.in_session else 0.0), 1.0),
+            similarity=one.similarity,
+            text=one.text,
+            canonical_key=one.canonical_key,
+            source=Source.SESSION if one.in_session else Source.AGENT,
+            session=one.session,
+            repeats=one.repeat_count,
+        )
+        for one in found
+    )

@@ -1,0 +1,86 @@
+"""Feedback: what was said about an answer or a memory, and the scores it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+_ADD = text(
+    """
+    INSERT INTO feedback (tenant_id, scope_id, turn_id, memory_id, label, note)
+    VALUES (:tenant, :scope, :turn, :memory, :label, :note)
+    RETURNING id
+    """
+)
+_OF_TURN = text(
+    """
+    SELECT m.id FROM evidence e JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id
+    WHERE e.turn_scope_id = :scope AND e.turn_id = :turn AND e.scope_id = :scope AND m.retired_at IS NULL
+    ORDER BY m.id
+    """
+)
+_SIMILAR = text(
+    """
+    SELECT m.id FROM memories m
+    WHERE m.scope_id = :scope AND m.retired_at IS NULL AND NOT m.id = ANY(:ids) AND m.id IN (
+        SELECT l.target_id FROM links l
+        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = 'similar_to'
+        UNION
+        SELECT l.source_id FROM links l
+        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type = 'similar_to')
+    ORDER BY m.id
+    """
+)
+_MOVE = text(
+    """
+    UPDATE memories SET feedback_score = greatest(-1, least(1, feedback_score + :by))
+    WHERE scope_id = :scope AND id = ANY(:ids)
+    """
+)
+_TURN_SCOPE = text("SELECT scope_id FROM turns WHERE scope_id = ANY(:scopes) AND id = :id")
+
+
+def add(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    turn_id: UUID | None,
+    memory_id: UUID | None,
+    label: str,
+    note: str | None,
+) -> int:
+    """One row; its number in the scope's table. Exactly one of the targets is given."""
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "turn": turn_id,
+        "memory": memory_id,
+        "label": label,
+        "note": note,
+    }
+    return connection.execute(_ADD, values).scalar_one()  # type: ignore[no-any-return]
+
+
+def turn_scope(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> int | None:
+    """Which of the scopes the turn belongs to, or None."""
+    values = {"scopes": list(scope_ids), "id": turn_id}
+    return connection.execute(_TURN_SCOPE, values).scalar_one_or_none()
+
+
+def memories_of_turn(connection: Connection, scope_id: int, turn_id: UUID) -> tuple[UUID, ...]:
+    """Current memories that rest on a turn; for an answer these include the questions it answered."""
+    return tuple(connection.execute(_OF_TURN, {"scope": scope_id, "turn": turn_id}).scalars())
+
+
+def similar(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:
+    """Current memories linked as similar to any of ``ids``, whichever end the link began at; none of ``ids``."""
+    return tuple(connection.execute(_SIMILAR, {"scope": scope_id, "ids": list(ids)}).scalars())
+
+
+def move(connection: Connection, scope_id: int, ids: Sequence[UUID], by: float) -> None:
+    """Add ``by`` to the scores, which stay within −1…1."""
+    if ids:
+        connection.execute(_MOVE, {"scope": scope_id, "ids": list(ids), "by": by})
