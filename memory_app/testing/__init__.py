@@ -4,7 +4,8 @@ Nothing here is used by the product itself.
 """
 
 from memory_app.testing.fakes import ScriptedModel
+from memory_app.testing.process import StubProcess
 from memory_app.testing.script import Mode, Rule
 from memory_app.testing.server import StubProvider
 
-__all__ = ["Mode", "Rule", "ScriptedModel", "StubProvider"]
+__all__ = ["Mode", "Rule", "ScriptedModel", "StubProcess", "StubProvider"]

@@ -141,6 +141,7 @@ class StubProvider:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    allow_reuse_address = True
     request_queue_size = 512
     stub: StubProvider
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -32,6 +31,7 @@ from memory_app.errors import (
 from memory_app.hot import Hot, breaker, limits
 from memory_app.models.chat import (
     Answer,
+    Cap,
     Chat,
     Form,
     LanguageModel,
@@ -40,9 +40,10 @@ from memory_app.models.chat import (
     Usage,
     dollars,
     schema_shape,
+    wait_for_cap,
 )
 from memory_app.models.provider import Gate, Rates, Timeouts, Wire, connect
-from memory_app.testing import Mode, Rule, ScriptedModel, StubProvider
+from memory_app.testing import Mode, Rule, ScriptedModel, StubProcess, StubProvider
 
 QUICK = Timeouts(connect=2, read=0.5, total=1)
 
@@ -490,45 +491,57 @@ def test_the_longest_beginning_of_a_models_name_has_its_price() -> None:
     assert dollars(Usage("of-our-own", 1_000, 1_000, 1.0), prices) == 0
 
 
+NOON = datetime(2024, 3, 6, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("cap", "wait"),
+    [
+        (Cap(), 0),
+        (Cap(tokens_per_day=1_001, dollars_per_day=Decimal("0.51")), 0),
+        (Cap(tokens_per_day=1_000), 12 * 3600),
+        (Cap(dollars_per_day=Decimal("0.50")), 12 * 3600),
+    ],
+)
+def test_a_spent_cap_waits_for_the_next_day(cap: Cap, wait: float) -> None:
+    assert wait_for_cap(1_000, Decimal("0.50"), cap, now=NOON) == wait
+
+
 # --- the stub itself ---
 
 
-@contextmanager
-def stub_process(*arguments: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "memory_app.testing.stub", "--port", "0", *arguments]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert running.stdout is not None
-        yield running.stdout.readline().strip()
-    finally:
-        running.terminate()
-        assert running.wait(timeout=10) == 0
-        running.stdout.close()
-
-
-def control(address: str, told: object) -> dict[str, object]:
-    request = urllib.request.Request(f"{address}/control", json.dumps(told).encode())
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)
-
-
 def test_a_stub_in_a_process_of_its_own_is_told_over_http_what_to_do() -> None:
-    with stub_process() as address:
-        chat = opened(connect(f"{address}/v1", timeouts=QUICK))
-        control(address, {"rules": [{"mode": "server_error", "times": 1}, {"answer": GOOD}]})
+    with StubProcess() as stub:
+        chat = opened(connect(stub.base_url, timeouts=QUICK))
+        stub.follow(Rule(Mode.SERVER_ERROR, times=1), Rule(answer=GOOD))
         with pytest.raises(ProviderUnavailable):
             chat.complete(ASKED, Cities)
         assert chat.complete(ASKED, Cities).value == Cities(**GOOD)
-        with urllib.request.urlopen(f"{address}/stats", timeout=10) as answer:
-            assert json.load(answer)["modes"] == {"server_error": 1, "good": 1}
-        assert control(address, {"reset": True, "mode": "hang"})["calls"] == {}
+        assert stub.stats()["modes"] == {"server_error": 1, "good": 1}
+        assert [seen["path"] for seen in stub.requests()] == ["/v1/chat/completions"] * 2
+        stub.reset()
+        assert stub.stats()["calls"] == {}
+
+
+def test_a_provider_can_be_off_and_come_back_at_the_same_address() -> None:
+    with StubProcess(Rule(answer=GOOD)) as stub:
+        chat = opened(connect(stub.base_url, timeouts=QUICK))
+        assert chat.complete(ASKED, Cities).calls == 1
+        stub.stop()
         with pytest.raises(ProviderUnavailable):
             chat.complete(ASKED, Cities)
+        stub.start()
+        stub.follow(Rule(answer=GOOD))
+        assert chat.complete(ASKED, Cities).calls == 1
 
 
-def test_an_unknown_mode_is_refused() -> None:
-    with stub_process() as address, pytest.raises(urllib.error.HTTPError):
-        control(address, {"mode": "sulk"})
+@pytest.mark.parametrize("told", [{"mode": "sulk"}, {"colour": "red"}, [], {"rules": 3}])
+def test_an_unknown_order_is_refused(stub: StubProvider, told: object) -> None:
+    request = urllib.request.Request(f"{stub.address}/control", json.dumps(told).encode())
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=10)
+    raised.value.close()
+    assert raised.value.code == 400
 
 
 def test_closing_the_stub_lets_hanging_requests_go(stub: StubProvider) -> None:

@@ -78,14 +78,15 @@ def make(stub: StubProvider) -> Made:
 
 TOKENS = 128
 WIDTH = 16
+INPUTS = ("input_ids", "attention_mask")
 
 
 def write_model(
-    folder: Path, *, pooled: bool = False, inputs: tuple[str, ...] = ("input_ids", "attention_mask")
+    folder: Path, *, pooled: bool = False, inputs: tuple[str, ...] = INPUTS, rows: int = TOKENS
 ) -> Path:
     """A sentence model that looks every letter up in a table of random rows, with [CLS] and [SEP] around."""
     folder.mkdir()
-    table = np.random.default_rng(0).standard_normal((TOKENS, WIDTH)).astype(np.float32)
+    table = np.random.default_rng(0).standard_normal((rows, WIDTH)).astype(np.float32)
     nodes = [graph.make_node("Gather", ["table", "input_ids"], ["looked_up"])]
     if pooled:
         nodes.append(graph.make_node("ReduceMean", ["looked_up", "axes"], ["out"], keepdims=0))
@@ -330,6 +331,9 @@ def test_a_folder_of_another_length_or_without_its_files_is_refused(tmp_path: Pa
         with pytest.raises(Misconfigured) as raised:
             make_embedder("onnx", WIDTH, options=Options(folder=bad))
         assert raised.value.field == "folder"
+    too_small = write_model(tmp_path / "small", rows=4)
+    with pytest.raises(Misconfigured, match="fails on a text"):
+        make_embedder("onnx", WIDTH, options=Options(folder=too_small))
     (folder / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(Misconfigured):
         make_embedder("onnx", WIDTH, options=Options(folder=folder))

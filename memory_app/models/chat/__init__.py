@@ -3,10 +3,11 @@
 from memory_app.models.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
 from memory_app.models.chat.dialect import Dialect, Form, Message
 from memory_app.models.chat.shape import Shape, schema_shape, shape_of
-from memory_app.models.chat.usage import OnUsage, Price, Usage, dollars, price_of
+from memory_app.models.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
 
 __all__ = [
     "Answer",
+    "Cap",
     "Chat",
     "Dialect",
     "Form",
@@ -22,4 +23,5 @@ __all__ = [
     "question_hash",
     "schema_shape",
     "shape_of",
+    "wait_for_cap",
 ]

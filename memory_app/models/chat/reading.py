@@ -45,7 +45,11 @@ def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
         raise Unreadable("the answer is empty")
     reasons: list[str] = []
     for candidate in reversed(list(_candidates(text, complete=complete))):
-        for value in _variants(normal_keys(candidate), shape):
+        try:
+            variants = list(_variants(normal_keys(candidate), shape))
+        except RecursionError:
+            raise Unreadable("the answer is nested too deeply") from None
+        for value in variants:
             try:
                 return shape.validate(value)
             except Unfit as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 
 MILLION = Decimal(1_000_000)
@@ -43,3 +44,25 @@ def dollars(usage: Usage, prices: Mapping[str, Price]) -> Decimal:
     if price is None:
         return Decimal(0)
     return (usage.tokens_in * price.tokens_in + usage.tokens_out * price.tokens_out) / MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """What a tenant may spend in one day (UTC); None for no limit."""
+
+    tokens_per_day: int | None = None
+    dollars_per_day: Decimal | None = None
+
+
+def wait_for_cap(tokens: int, spent: Decimal, cap: Cap, *, now: datetime) -> float:
+    """Seconds until a tenant that used ``tokens`` and ``spent`` dollars today may ask again; 0 for at once.
+
+    Work that waits for its cap is postponed, never given up: it does not fail, and its waiting is no error's age.
+    """
+    over_tokens = cap.tokens_per_day is not None and tokens >= cap.tokens_per_day
+    over_dollars = cap.dollars_per_day is not None and spent >= cap.dollars_per_day
+    if not over_tokens and not over_dollars:
+        return 0.0
+    today = now.astimezone(UTC)
+    tomorrow = datetime.combine(today.date() + timedelta(days=1), time(0), tzinfo=UTC)
+    return (tomorrow - today).total_seconds()

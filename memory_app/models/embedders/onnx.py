@@ -89,7 +89,10 @@ class OnnxEmbedder:
             "attention_mask": np.ones_like(tokens),
             "token_type_ids": np.zeros_like(tokens),
         }
-        outputs = self._session.run(None, {name: given[name] for name in self._inputs})
+        try:
+            outputs = self._session.run(None, {name: given[name] for name in self._inputs})
+        except _model_errors() as error:
+            raise Misconfigured("the model in the folder fails on a text", field="folder") from error
         row = _pooled(np.asarray(outputs[0][0], dtype=np.float64), self._pooling)
         if row.shape != (self.dimensions,):
             raise DimensionMismatch(
@@ -131,7 +134,7 @@ def _session(path: Path) -> Any:
     _check_file(path)
     try:
         session = runtime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
-    except _load_errors() as error:
+    except _model_errors() as error:
         raise Misconfigured(f"{path.name} could not be loaded as an ONNX model", field="folder") from error
     unknown = {given.name for given in session.get_inputs()} - {
         "input_ids",
@@ -152,8 +155,8 @@ def _runtime() -> ModuleType:
         raise Misconfigured("onnxruntime is missing; install memory-app[onnx]", field="provider") from error
 
 
-def _load_errors() -> tuple[type[Exception], ...]:
-    """Onnxruntime has no common error; these are the ones of a file that is no model, or one it cannot run."""
+def _model_errors() -> tuple[type[Exception], ...]:
+    """Onnxruntime has no common error; these are of a file that is no model, or of one that cannot be run."""
     raised = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     names = (
         "Fail",
