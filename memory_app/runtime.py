@@ -85,7 +85,9 @@ def build(settings: Settings) -> Runtime:
         ),
         owner=None
         if database.owner_url is None
-        else db.connect(database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1),
+        else db.connect(
+            database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1, statement_timeout_ms=0
+        ),
         hot=connect_hot(
             settings.redis.url.get_secret_value(),
             prefix=settings.redis.prefix,

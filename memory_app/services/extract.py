@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,11 +23,12 @@ from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import Extraction, Role, Statement, Turn
 from memory_app.domain.text import entity_key
-from memory_app.errors import InvalidInput, MemoryAppError, Permanent, Transient
+from memory_app.errors import InvalidInput, MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.models import rules
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import queries, remember
+from memory_app.services.patience import give_back
 from memory_app.store import entities, names, runs, sessions, turns
 from memory_app.store import queries as query_store
 from memory_app.store.db import transaction
@@ -117,6 +119,20 @@ def _claim(runtime: Runtime, session_id: int) -> Claim | None:
 
 
 def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
+    try:
+        return _extract_next(runtime, claimed)
+    except StoreUnavailable:
+        give_back(partial(_free, runtime, claimed), within_seconds=runtime.settings.extract.lease_seconds)
+        raise
+
+
+def _free(runtime: Runtime, claimed: Claim) -> None:
+    wait = timedelta(seconds=runtime.settings.extract.retry_base_seconds)
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        sessions.postpone(connection, claimed, wait)
+
+
+def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     batch = _next_batch(runtime, claimed)
     if batch is None:
         return ExtractReport()

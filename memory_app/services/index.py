@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -18,10 +19,11 @@ from memory_app import failpoint, queue
 from memory_app.domain.records import Turn
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.text import indexed_text, terms
-from memory_app.errors import MemoryAppError, Permanent, Transient
+from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import remember
+from memory_app.services.patience import give_back
 from memory_app.store import names, scope_models, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
@@ -93,8 +95,18 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexRep
         else:
             by_tenant[turn.tenant_id].append(turn)
     for tenant_id, borrowed in by_tenant.items():
-        report += _index_of_tenant(runtime, tenant_id, borrowed)
+        try:
+            report += _index_of_tenant(runtime, tenant_id, borrowed)
+        except StoreUnavailable:
+            lease_seconds = runtime.settings.index.lease_seconds
+            give_back(partial(_free, runtime, tenant_id, borrowed), within_seconds=lease_seconds)
+            raise
     return report
+
+
+def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> None:
+    with transaction(runtime.engine, tenant_id) as connection:
+        turns.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
 
 
 def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:

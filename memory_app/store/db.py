@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from memory_app.errors import StoreUnavailable
+from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 
@@ -61,6 +62,11 @@ def connect(
         },
     )
     event.listen(engine, "handle_error", _keep_values_out)
+    if statement_timeout_ms:
+        open_bounded = bounded_connect(statement_timeout_ms / 1000 + MARGIN_SECONDS)
+        event.listen(
+            engine, "do_connect", lambda _dialect, _record, given, named: open_bounded(*given, **named)
+        )
     return engine
 
 
