@@ -11,8 +11,13 @@ import pytest
 from harness.fleet import Fleet
 from harness.ledger import Ledger
 from harness.oracle import Verdict
+from harness.stage import Stage
 from harness.table import FaultRow, render
 from rich.console import Console
+from sqlalchemy import Engine
+
+from memory_app.runtime import Runtime, build
+from memory_app.settings import Settings
 
 ROWS = "MEMORY_FAULT_ROWS"
 """Names a file to which every row of the table is appended, for runs in several processes."""
@@ -38,12 +43,20 @@ def fleet(environment: dict[str, str], tmp_path: Path) -> Iterator[Fleet]:
 
 
 @pytest.fixture
+def runtime(settings: Settings) -> Iterator[Runtime]:
+    """The live parts of this process, whose Redis may be in any state at the end."""
+    runtime = build(settings)
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger.jsonl")
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[Verdict, float], None]:
+def report(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Put a row into the table: what the oracle found, and the seconds from the fault's end to quiet."""
 
     def report(verdict: Verdict, recovery_seconds: float, *, fault: str | None = None) -> None:
@@ -55,6 +68,22 @@ def report(request: pytest.FixtureRequest) -> Callable[[Verdict, float], None]:
                 file.write(row.as_json() + "\n")
 
     return report
+
+
+@pytest.fixture
+def stage(
+    fleet: Fleet,
+    runtime: Runtime,
+    tenant: int,
+    owner: Engine,
+    ledger: Ledger,
+    report: Callable[..., None],
+) -> Iterator[Stage]:
+    """Everything together. Clients that a failed test left behind are stopped."""
+    stage = Stage(fleet, runtime, tenant, owner, ledger, report)
+    yield stage
+    for under_way in stage.loads:
+        under_way.cancel()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,14 @@ configure(level=settings.log.level, form=settings.log.form)
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 finder.run(build(settings), should_stop=stop.wait)
+"""
+API = """
+from memory_app.http.server import serve
+from memory_app.log import configure
+from memory_app.settings import Settings
+settings = Settings()
+configure(level=settings.log.level, form=settings.log.form)
+serve(settings)
 """
 
 
@@ -116,6 +125,10 @@ class Fleet:
         command = ("-m", "celery", "-A", "workers.app", "beat", "--schedule", str(schedule), "--pidfile", "")
         return self.start("beat", command, **settings)
 
+    def api(self, port: int, **settings: str) -> Member:
+        """The API on this port of loopback."""
+        return self.start("api", ("-c", API), MEMORY_HTTP__PORT=str(port), **settings)
+
     def kill_all(self) -> None:
         for member in self.members:
             member.signal_group(signal.SIGCONT)
@@ -124,6 +137,26 @@ class Fleet:
     def logs(self) -> Iterator[tuple[str, str]]:
         for member in self.members:
             yield member.log.name, member.said()
+
+
+@contextlib.contextmanager
+def kept_running(start: Callable[[], Member]) -> Iterator[list[Member]]:
+    """A supervisor: whenever the process has died, another is started. The block gets all there were, latest last."""
+    over = threading.Event()
+    generations = [start()]
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            if not generations[-1].is_alive():
+                generations.append(start())
+
+    watching = threading.Thread(target=watch, name="supervisor", daemon=True)
+    watching.start()
+    try:
+        yield generations
+    finally:
+        over.set()
+        watching.join()
 
 
 def is_ready(worker: Member) -> bool:

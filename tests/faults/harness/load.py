@@ -79,6 +79,10 @@ class Load:
     clients: ThreadPoolExecutor
     results: list[Future[int]]
     stop: Event
+    durations: list[float]
+    """Seconds of each call that was accepted, from all clients."""
+    failures: list[str]
+    """The kind of error of each call that has to be sent again."""
 
     def is_done(self) -> bool:
         return all(result.done() for result in self.results)
@@ -89,6 +93,10 @@ class Load:
             return sum(result.result() for result in self.results)
         finally:
             self.clients.shutdown()
+
+    def p99(self) -> float:
+        """Seconds that 99 of 100 accepted calls took at most."""
+        return sorted(self.durations)[int(len(self.durations) * 0.99)]
 
     def cancel(self) -> None:
         self.stop.set()
@@ -111,6 +119,9 @@ def play(
     """
     executor = ThreadPoolExecutor(clients, thread_name_prefix="client")
     stop = Event()
+    durations: list[float] = []
+    failures: list[str] = []
+    send = _timed(send, durations, failures)
     shares: dict[int, list[Sequence[Call]]] = defaultdict(list)
     for place, session in enumerate(calls):
         shares[place % clients].append(session)
@@ -126,7 +137,21 @@ def play(
         )
         for place, share in shares.items()
     ]
-    return Load(executor, results, stop)
+    return Load(executor, results, stop, durations, failures)
+
+
+def _timed(send: Send, durations: list[float], failures: list[str]) -> Send:
+    def timed(scope: Scope, turns: Sequence[NewTurn]) -> Sequence[Receipt]:
+        began = time.monotonic()
+        try:
+            receipts = send(scope, turns)
+        except (Transient, OSError) as error:
+            failures.append(type(error).__name__)
+            raise
+        durations.append(time.monotonic() - began)
+        return receipts
+
+    return timed
 
 
 def _interleaved(sessions: Sequence[Sequence[Call]], dice: random.Random) -> list[Call]:

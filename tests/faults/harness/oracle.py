@@ -54,6 +54,12 @@ _PENDING = text(
          + (SELECT count(*) FROM sessions WHERE lease_until > now())
     """
 )
+_PENDING_BEFORE = text(
+    """
+    SELECT count(*) FROM turns
+    WHERE failed_at IS NULL AND (indexed_at IS NULL OR extracted_at IS NULL) AND accepted_at <= :instant
+    """
+)
 _APPLIED = text("SELECT count(*) FROM turns WHERE indexed_at IS NOT NULL AND extracted_at IS NOT NULL")
 _TERMS = text("SELECT scope_id, term, row_count FROM terms WHERE row_count > 0")
 _WEIGHTS = text("SELECT scope_id, keywords::text AS keywords FROM memories WHERE keywords IS NOT NULL")
@@ -91,6 +97,18 @@ def applied(engine: Engine) -> int:
 def wait_for_quiet(engine: Engine, *, seconds: float) -> float:
     """Seconds until everything that was accepted is applied or failed."""
     return wait_until(lambda: pending(engine) == 0, "everything accepted is applied", seconds=seconds)
+
+
+def wait_for_accepted(engine: Engine, *, seconds: float) -> float:
+    """Seconds until what is accepted by now is applied or failed, whatever comes meanwhile."""
+    with engine.connect() as connection:
+        instant = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+
+    def is_applied() -> bool:
+        with engine.connect() as connection:
+            return connection.execute(_PENDING_BEFORE, {"instant": instant}).scalar_one() == 0
+
+    return wait_until(is_applied, "what was accepted before is applied", seconds=seconds)
 
 
 def judge(engine: Engine, ledger: Ledger) -> Verdict:

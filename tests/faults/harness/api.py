@@ -1,0 +1,67 @@
+"""Clients over HTTP: a new connection for each request, so that a restart behind a balancer can be seamless."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from harness.load import Receipt, Send
+from memory_app.domain.records import NewTurn
+from memory_app.domain.scope import Scope
+from memory_app.errors import ProviderUnavailable
+
+REQUEST_SECONDS = 30
+
+
+def over_http(port: Callable[[], int], key: str) -> Send:
+    """Clients of the API on ``port()``; whatever is not 202 counts as unknown and is sent again."""
+
+    def send(scope: Scope, turns: Sequence[NewTurn]) -> Sequence[Receipt]:
+        names = (scope.agent, "users", scope.user or "", "sessions", scope.session or "", "turns")
+        path = "/v1/agents/" + "/".join(map(quote, names))
+        said = [
+            {"role": turn.role.value, "content": turn.text, "idempotency_key": turn.idempotency_key}
+            for turn in turns
+        ]
+        status, body = call(port(), "POST", path, key=key, body={"turns": said})
+        if status != 202:
+            raise ProviderUnavailable(f"the API answered {status}")
+        return [(ticket["id"], ticket["seq"]) for ticket in body["tickets"]]
+
+    return send
+
+
+def call(
+    port: int, method: str, path: str, *, key: str | None = None, body: object = None
+) -> tuple[int, dict]:
+    """Status and body of one request. `OSError` when there was no answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS)
+    headers = {"Connection": "close", "Content-Type": "application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if content else {}
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"the answer was cut ({type(error).__name__})") from error
+    finally:
+        connection.close()
+
+
+def is_live(port: int) -> bool:
+    """Whether the API on this port answers."""
+    try:
+        return call(port, "GET", "/health/live")[0] == 200
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,83 @@
+"""A Valkey server of a test's own, which it may kill, fill and restart with other options."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from harness.waiting import wait_until
+from memory_app.embedded import valkey
+
+
+@dataclass(slots=True)
+class RedisServer:
+    """A server in the foreground, on a fixed port of loopback."""
+
+    port: int
+    folder: Path
+    options: tuple[str, ...] = ()
+    running: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self) -> Redis:
+        return Redis.from_url(self.url, protocol=2, socket_timeout=5)
+
+    def start(self, *options: str) -> None:
+        """Start it, and wait until it answers; ``options`` as on its command line."""
+        self.options = options or self.options
+        self.folder.mkdir(exist_ok=True)
+        with (self.folder / "server.out").open("ab") as log:
+            self.running = subprocess.Popen(
+                [
+                    str(valkey.program()),
+                    "--port",
+                    str(self.port),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    *self.options,
+                ],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_until(self.answers, "Valkey answers", seconds=20)
+
+    def answers(self) -> bool:
+        with suppress(RedisError), self.client() as client:
+            return bool(client.ping())
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL; whatever was not written is gone."""
+        if self.running is not None:
+            self.running.send_signal(signal.SIGKILL)
+            self.running.wait()
+            self.running = None
+
+    def command(self, *words: str) -> None:
+        with self.client() as client:
+            client.execute_command(*words)
+
+
+@contextmanager
+def redis_server(folder: Path, port: int, *options: str) -> Iterator[RedisServer]:
+    server = RedisServer(port, folder, options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
