@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from memory_app import queue
-from memory_app.services import extract
+from memory_app.services import extract, jobs
+from memory_app.services.job_table import JOBS
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -13,3 +16,9 @@ from workers.task import MemoryTask
 def extract_session(session_id: int) -> None:
     """Extract the next turns of one session, if it is due and free."""
     extract.extract_session(runtime(), session_id)
+
+
+@app.task(name=queue.DEDUPLICATE, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def deduplicate(run_id: str) -> None:
+    """Unite what says the same in one scope, as its run asks."""
+    jobs.perform(runtime(), UUID(run_id), JOBS)

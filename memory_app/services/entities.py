@@ -83,8 +83,8 @@ def merge(runtime: Runtime, tenant_id: int, scope: Scope, key: str, *, into: str
     return MergedEntity(found, run_id)
 
 
-def undo_merge(connection: Connection, tenant_id: int, run: runs.Run) -> Mapping[str, Any]:
-    """Give back what a merge moved; the run's new report. The scope's row must be locked.
+def undo_merge(connection: Connection, tenant_id: int, run: runs.Run) -> None:
+    """Give back what a merge moved. The scope's row must be locked.
 
     Raises `Conflict` naming what blocks it, and then nothing is changed: one of the two was merged again since.
     """
@@ -106,7 +106,6 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.Run) -> Mapping
     )
     aliases.give_back(connection, tenant_id, run.scope_id, merged.entity.id, heir.entity.id, moved)
     _take_back(connection, merged.entity, heir.entity, report)
-    return report
 
 
 def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity) -> UUID:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memory_app import queue
+from memory_app.services import consolidate
 from memory_app.services.jobs import Job
 
-JOBS: Mapping[str, Job] = {}
+JOBS: Mapping[str, Job] = {
+    consolidate.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
+}

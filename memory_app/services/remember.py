@@ -154,7 +154,7 @@ def write(
     prepared = _under_heirs(prepared, same)
     candidate = _candidate(prepared, place, now)
     neighbours = _neighbours(connection, runtime, place, prepared, same)
-    thresholds = _thresholds(runtime, prepared.statement.kind)
+    thresholds = thresholds_of(runtime, prepared.statement.kind)
     near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
     pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
     decision = ladder.decide(
@@ -422,10 +422,11 @@ def _neighbours(
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
         limit=runtime.settings.remember.neighbours,
     )
-    return tuple(_neighbour(stored, same) for stored in found)
+    return tuple(neighbour_of(stored, same) for stored in found)
 
 
-def _neighbour(stored: Stored, same: Mapping[str, str]) -> Neighbour:
+def neighbour_of(stored: Stored, same: Mapping[str, str]) -> Neighbour:
+    """A stored row as the ladder sees it; ``same`` leads from the slug of a merged alias to that of its heir."""
     subject, obj = stored.subject_key, stored.object_key
     return Neighbour(
         memory=stored.memory,
@@ -441,7 +442,8 @@ def _neighbour(stored: Stored, same: Mapping[str, str]) -> Neighbour:
     )
 
 
-def _thresholds(runtime: Runtime, kind: str) -> ladder.Thresholds:
+def thresholds_of(runtime: Runtime, kind: str) -> ladder.Thresholds:
+    """The cuts of the embedder, as the settings move them; a kind that does not merge has one that no pair reaches."""
     own, settings = runtime.embedder.thresholds, runtime.settings.remember
     return ladder.Thresholds(
         same=own.same,

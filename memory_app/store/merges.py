@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from memory_app.store import terms as term_store
 from memory_app.store.memories import COLUMNS, Stored, keyword_terms, stored
 
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Memories that may be compared with each other; shape of ``vectors``: (n, dimensions), unit rows."""
+
+    ids: tuple[UUID, ...]
+    vectors: NDArray[np.float32]
+
+
+_VECTORS = text(
+    """
+    SELECT m.id, m.session_id, m.embedding::text AS embedding FROM memories m
+    WHERE m.scope_id = :scope AND m.kind = :kind AND m.retired_at IS NULL AND m.valid_until IS NULL
+      AND m.embedding_model = :model ORDER BY m.id
+    """
+)
+_SESSION = text("SELECT session_id FROM memories WHERE scope_id = :scope AND id = :id")
 _ROWS = text(f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) ORDER BY m.id")
 _PARTS = text(
     f"""
@@ -88,3 +109,26 @@ def count_terms(
     """Count rows in the document frequencies of their scope, or take them out with ``sign`` −1."""
     present = keyword_terms(connection, scope_id, ids)
     term_store.add(connection, tenant_id, [(scope_id, found) for found in present], sign=sign)
+
+
+def vectors(connection: Connection, scope_id: int, *, kind: str, model: str) -> tuple[Vectors, ...]:
+    """Ids and vectors of the current, open-ended memories of a kind, by session; rows of another model are left out."""
+    groups: dict[int | None, list[tuple[UUID, NDArray[np.float32]]]] = defaultdict(list)
+    for row in connection.execute(_VECTORS, {"scope": scope_id, "kind": kind, "model": model}):
+        groups[row.session_id].append((row.id, np.fromstring(row.embedding[1:-1], dtype=np.float32, sep=",")))
+    return tuple(
+        Vectors(tuple(id for id, _ in found), _unit(np.stack([vector for _, vector in found])))
+        for found in groups.values()
+    )
+
+
+def session_of(connection: Connection, scope_id: int, memory_id: UUID) -> int | None:
+    """The session a memory belongs to; None for one of the user."""
+    return connection.execute(_SESSION, {"scope": scope_id, "id": memory_id}).scalar_one()  # type: ignore[no-any-return]
+
+
+def _unit(rows_of_floats: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Half precision is not exactly of length 1."""
+    lengths = np.linalg.norm(rows_of_floats, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = rows_of_floats / np.maximum(lengths, np.float32(1e-9))
+    return unit

@@ -1,0 +1,69 @@
+"""Routes of entities: the card of one, and merging two that are the same thing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import ConfigDict, Field
+
+from memory_app.http.answers import Answer, EntityAnswer, MemoryAnswer, memory_answer
+from memory_app.http.edge import SLASH
+from memory_app.http.fields import Body, CleanWords
+from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services import entities
+from memory_app.services.entities import Card
+
+router = APIRouter(route_class=StrictRoute, tags=["entities"])
+
+Key = Annotated[str, Path(description="`type:slug`, or an alias of it.", examples=["person:john_doe"])]
+
+
+class MergeBody(Body):
+    """What the entity is merged into."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"into": "person:john_doe"}]})
+
+    into: CleanWords = Field(description="Key of the entity that stays.")
+
+
+class LinkedEntityAnswer(Answer):
+    key: str
+    label: str
+    memories: int = Field(description="In so many memories the two stand together.")
+
+
+class CardAnswer(EntityAnswer):
+    alias_keys: list[str] = Field(description="Keys that were merged into it and lead here.")
+    facts: list[MemoryAnswer] = Field(description="The strongest current memories that mention it.")
+    linked: list[LinkedEntityAnswer]
+
+
+class MergedEntityAnswer(Answer):
+    card: CardAnswer
+    run: UUID = Field(description="`POST /v1/runs/{id}/undo` takes the merge back.")
+
+
+@router.get(IN_SCOPE + "/entities/{key}", responses=errors(404))
+def read_card(call: Reader, scope: OfUser, key: Key) -> CardAnswer:
+    """What is known of one entity; a merged key leads to what it was merged into."""
+    return _card(entities.card(call.runtime, call.tenant_id, scope, key.replace(SLASH, "/")))
+
+
+@router.post(IN_SCOPE + "/entities/{key}/merge", responses=errors(400, 404, 409))
+def merge_entity(call: Writer, scope: OfUser, key: Key, body: MergeBody) -> MergedEntityAnswer:
+    """The entity is the same thing as another: its mentions and aliases move there and its key becomes an alias."""
+    merged = entities.merge(call.runtime, call.tenant_id, scope, key.replace(SLASH, "/"), into=body.into)
+    return MergedEntityAnswer(card=_card(merged.card), run=merged.run_id)
+
+
+def _card(card: Card) -> CardAnswer:
+    return CardAnswer(
+        **EntityAnswer.model_validate(card.entity).model_dump(exclude={"mentions"}),
+        mention_count=card.entity.mention_count,
+        alias_keys=list(card.alias_keys),
+        facts=[memory_answer(memory) for memory in card.facts],
+        linked=[LinkedEntityAnswer.model_validate(one) for one in card.linked],
+    )

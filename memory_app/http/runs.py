@@ -1,0 +1,82 @@
+"""Routes of background work: ask for consolidation, follow a run, and undo what a run or a merge did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, Field
+
+from memory_app.http.answers import Answer, MemoryAnswer, memory_answer
+from memory_app.http.fields import Body, Id, KindName
+from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services import consolidate, jobs, undo
+from memory_app.services.tickets import WAIT_LIMIT_SECONDS, waiting
+
+router = APIRouter(route_class=StrictRoute, tags=["runs"])
+
+RunId = Annotated[Id, Path(description="Id of the run.")]
+
+
+class ConsolidateBody(Body):
+    """What to look through."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "fact", "dry_run": True}]})
+
+    kind: KindName | None = Field(None, description="Only memories of this kind.")
+    dry_run: bool = Field(False, description="Report what would be united, and change nothing.")
+
+
+class RunStateAnswer(Answer):
+    id: UUID
+    name: str
+    state: str = Field(description="`queued`, `running`, `done` or `failed`.")
+    report: dict[str, Any] | None = Field(description="What was done: ids and counts, never a text.")
+    reason: str | None = Field(description="Why it failed.")
+    attempts: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class RestoredAnswer(Answer):
+    memories: list[MemoryAnswer] = Field(description="Current again, as they were.")
+
+
+@router.post(IN_SCOPE + "/consolidate", status_code=202, responses=errors(400, 404))
+def ask_to_consolidate(call: Writer, scope: OfUser, body: ConsolidateBody) -> RunStateAnswer:
+    """Unite what says the same among the memories that are stored. Nothing is blended that differs in a number, a date,
+    a negation or a name, and the run can be undone."""
+    run = consolidate.ask(call.runtime, call.tenant_id, scope, kind=body.kind, dry_run=body.dry_run)
+    return RunStateAnswer.model_validate(run)
+
+
+@router.get("/v1/runs/{id}", responses=errors(404, 429))
+def read_run(
+    call: Reader,
+    id: RunId,
+    wait_seconds: Annotated[
+        float, Query(ge=0, le=WAIT_LIMIT_SECONDS, description="Wait this long until it is done or failed.")
+    ] = 0,
+) -> RunStateAnswer:
+    """A run and its report."""
+    if wait_seconds <= 0:
+        return RunStateAnswer.model_validate(jobs.read(call.runtime, call.tenant_id, id))
+    with waiting():
+        run = jobs.read(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
+    return RunStateAnswer.model_validate(run)
+
+
+@router.post("/v1/runs/{id}/undo", responses=errors(404, 409))
+def undo_run(call: Writer, id: RunId) -> RunStateAnswer:
+    """Take back everything a run did, or nothing: 409 names what stands on it."""
+    return RunStateAnswer.model_validate(undo.undo_run(call.runtime, call.tenant_id, id))
+
+
+@router.post("/v1/memories/{id}/unmerge", tags=["memories"], responses=errors(404, 409))
+def unmerge_memory(call: Writer, id: MemoryId) -> RestoredAnswer:
+    """Take one merged memory apart: its parts are current again and it is gone. 409 names what blocks it."""
+    parts = undo.undo_merge(call.runtime, call.tenant_id, id)
+    return RestoredAnswer(memories=[memory_answer(part) for part in parts])

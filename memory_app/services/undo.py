@@ -1,0 +1,79 @@
+"""Undo: take back what a run did, or one merge. All of it or nothing, and never over what happened since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.records import Memory
+from memory_app.errors import Conflict, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services import consolidate, entities, merging
+from memory_app.services.remember import drop_context
+from memory_app.store import clock, memories, merges, names, runs
+from memory_app.store.db import transaction
+from memory_app.store.runs import Run
+
+Undo = Callable[[Connection, int, Run], None]
+"""Takes back what a run did, under the lock on its scope; raises `Conflict` naming what blocks it."""
+
+UNDO: Mapping[str, Undo] = {
+    consolidate.CONSOLIDATE: consolidate.undo,
+    entities.MERGE_RUN: entities.undo_merge,
+}
+"""By the name of the run. What is not here cannot be undone."""
+
+
+def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
+    """Take back everything a run did; the run, whose report then says when it was undone.
+
+    Raises `NotFound`, or `Conflict` when it is not done yet, was undone already, changed nothing, cannot be undone by
+    its nature, or when something that happened since stands on it; then nothing is changed.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        run = runs.read(connection, run_id)
+        if run is None or run.scope_id is None or not names.lock_scope(connection, tenant_id, run.scope_id):
+            raise NotFound(f"no run {run_id}", field="id")
+        run = runs.lock(connection, run_id)
+        assert run is not None and run.scope_id is not None
+        _check(run)
+        UNDO[run.name](connection, tenant_id, run)
+        runs.amend(connection, run_id, {**run.report, "undone_at": clock.now(connection).isoformat()})
+        done = runs.read(connection, run_id)
+    drop_context(runtime, run.scope_id)
+    assert done is not None
+    return done
+
+
+def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory, ...]:
+    """Take one merged memory apart: its parts are current again, as they were, and it is gone. The parts.
+
+    Raises `Conflict` naming what blocks it (it was merged or changed since, or it was never merged), and then nothing
+    is changed; `NotFound` for an unknown memory.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = memories.read(connection, memory_id)
+        if found is None:
+            raise NotFound(f"no memory {memory_id}", field="id")
+        names.lock_scope(connection, tenant_id, found.scope_id)
+        if not merges.parts(connection, found.scope_id, [memory_id]):
+            raise Conflict(
+                f"memory {memory_id} was not made by merging; there is nothing to undo", field="id"
+            )
+        restored = merging.take_apart(connection, tenant_id, found.scope_id, [memory_id])
+        parts = merges.rows(connection, found.scope_id, restored)
+    drop_context(runtime, found.scope_id)
+    return tuple(part.memory for part in parts)
+
+
+def _check(run: Run) -> None:
+    if run.name not in UNDO:
+        raise Conflict(f"a run of {run.name} cannot be undone", field="id")
+    if run.state != "done":
+        raise Conflict(f"run {run.id} is {run.state}; only what is done can be undone", field="id")
+    if run.options.get("dry_run"):
+        raise Conflict(f"run {run.id} was a dry run; there is nothing to undo", field="id")
+    if run.report.get("undone_at"):
+        raise Conflict(f"run {run.id} was undone already", field="id")
