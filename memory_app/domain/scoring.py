@@ -68,8 +68,8 @@ def query_weights(
     return weights
 
 
-ANCHOR_ROWS = 4_000
-"""Rows the keyword index of a big scope may hand over: scoring them takes some 5 ms."""
+ANCHOR_ROWS = 2_000
+"""Rows the keyword index of a big scope may hand over: scoring them takes some 3 ms."""
 
 ANCHOR_TERMS = 12
 """Terms of a query that are looked at for pairs; the commonest of a long query say the least."""

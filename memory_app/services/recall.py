@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memory_app.domain.kinds import KINDS
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
-from memory_app.domain.records import Memory, Role, Tier, Turn
+from memory_app.domain.records import Role, Tier, Turn
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import Ranked, Signals, contributions, recency, relevance, twins
 from memory_app.domain.text import asks, canonical_key, indexed_text, terms
@@ -43,8 +43,10 @@ UNINDEXED_TURNS = 50
 TWINS_CONSIDERED = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
-HANDED_OVER = 4
-"""Times the limit: rows of each tier that the database hands over; its own order lacks only small signals."""
+HANDED_OVER = 2
+HANDED_OVER_MORE = 12
+"""Times the limit, and so many more: rows of each tier that the database hands over. Its order is that of the scores,
+so that the rest only makes up for repeats."""
 
 LINKS_FOLLOWED = 50
 """Memories that graph expansion adds at most in one step, by the strongest links."""
@@ -101,14 +103,13 @@ def _candidates(connection: Connection, runtime: Runtime, question: Question) ->
 
 def _probe(runtime: Runtime, question: Question) -> Probe:
     asked, settings = question.asked, runtime.settings.recall
-    whole = asked.explain or question.weights.frequency
     return Probe(
         scope_ids=question.row.visible,
         vectors=question.vectors,
         keywords=question.keywords,
         weights=question.weights,
         candidates=settings.candidates,
-        most=max(settings.candidates, asked.limit) if whole else HANDED_OVER * asked.limit + 20,
+        most=settings.candidates if asked.explain else HANDED_OVER * asked.limit + HANDED_OVER_MORE,
         least=asked.limit,
         filters=Filters(
             kinds=asked.kinds or RECALLED_KINDS,
@@ -185,28 +186,30 @@ def _passes(asked: RecallQuery, turn: Turn) -> bool:
 
 
 def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
+    if question.weights.frequency:
+        # How common its entities are is not known to the order in which the database hands rows over.
+        probe = replace(probe, most=max(probe.most, probe.candidates))
     hits = search.memory_hits(connection, probe)
     shared = _frequencies(connection, question, hits)
-    found = [_of_memory(question, hit, shared.get(hit.stored.memory.id, 0.0)) for hit in hits]
+    found = [_of_memory(question, hit, shared.get(hit.id, 0.0)) for hit in hits]
     if question.asked.expand_graph and hits:
         found = _expanded(connection, question, probe, found, scale=hits[0].scale)
     return found
 
 
 def _of_memory(
-    question: Question, found: MemoryHit, frequency: float, *, along: Sequence[tuple[Link, float]] = ()
+    question: Question, memory: MemoryHit, frequency: float, *, along: Sequence[tuple[Link, float]] = ()
 ) -> _Candidate:
-    memory = found.stored.memory
     signals = Signals(
-        similarity=found.raw.similarity,
-        keyword=found.raw.keyword,
+        similarity=memory.raw.similarity,
+        keyword=memory.raw.keyword,
         # A memory stands alone, so its own scores take the place of those of the turns around it.
-        neighbour_similarity=found.raw.similarity,
-        neighbour_keyword=found.raw.keyword,
-        session_keyword=found.raw.keyword,
+        neighbour_similarity=memory.raw.similarity,
+        neighbour_keyword=memory.raw.keyword,
+        session_keyword=memory.raw.keyword,
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
-        recency=recency(memory.last_seen or memory.created_at, question.now),
+        recency=recency(memory.last_seen, question.now),
         frequency=frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),
         feedback=memory.feedback_score,
@@ -220,7 +223,7 @@ def _of_memory(
     return _Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals, via)
 
 
-def _memory_hit(memory: Memory, score: float) -> Hit:
+def _memory_hit(memory: MemoryHit, score: float) -> Hit:
     return Hit(
         id=memory.id,
         tier=Tier.FACTS,
@@ -239,7 +242,7 @@ def _frequencies(connection: Connection, question: Question, hits: Iterable[Memo
     """For each hit how much of what is remembered is about the same entity, the commonest entity being 1."""
     if not question.weights.frequency:
         return {}
-    return entities.shares(connection, question.row.visible, [hit.stored.memory.id for hit in hits])
+    return entities.shares(connection, question.row.visible, [hit.id for hit in hits])
 
 
 def _expanded(
@@ -261,7 +264,7 @@ def _expanded(
         hits = search.memories_by_id(connection, probe, list(leading), scale=scale) if leading else ()
         edge = []
         for hit in hits:
-            candidate = _of_memory(question, hit, 0.0, along=leading[hit.stored.memory.id])
+            candidate = _of_memory(question, hit, 0.0, along=leading[hit.id])
             before = by_id.get(candidate.hit.id)
             if before is None or not before.via:
                 by_id[candidate.hit.id] = candidate

@@ -19,7 +19,6 @@ from sqlalchemy import Connection, Row, TextClause
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
 from memory_app.store import search_sql
-from memory_app.store.memories import Stored, stored
 from memory_app.store.search_sql import Shape
 from memory_app.store.vectors import sparse_text, vector_text
 
@@ -66,8 +65,8 @@ class Probe:
     ``vectors`` is empty where the embedder is away. ``keywords`` is the query side of BM25. ``anchors`` are sets of
     terms: the keyword index of a big scope is asked for rows that hold all of any one set. ``speakers`` are the names
     in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``periods``
-    the times it names. Each arm hands ``candidates`` rows to the scoring and ``most`` come back, no fewer than
-    ``least`` if the scopes have them.
+    the times it names. Each arm hands ``candidates`` rows to the scoring (half as many where indexes name the hits) and
+    ``most`` come back, no fewer than ``least`` if the scopes have them.
     """
 
     scope_ids: tuple[int, ...]
@@ -108,9 +107,24 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A memory that may answer the query. ``scale`` is the keyword score that counts as 1 for this query."""
+    """A memory that may answer the query: what is scored and shown of it.
 
-    stored: Stored
+    ``scale`` is the keyword score that counts as 1 for this query.
+    """
+
+    id: UUID
+    scope_id: int
+    kind: str
+    text: str
+    subject: str | None
+    importance: int
+    tags: tuple[str, ...]
+    pinned: bool
+    valid_from: datetime
+    valid_until: datetime | None
+    last_seen: datetime
+    feedback_score: float
+    session: str | None
     raw: Raw
     scale: float
 
@@ -187,6 +201,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "period_ends": [until for _, until in probe.periods],
         "current_session": probe.current_session,
         "candidates": probe.candidates,
+        "nearest": max(probe.candidates // 2, 2 * probe.least),
         "most": probe.most,
         "least_scale": 1e-9,
     }
@@ -202,4 +217,6 @@ def _turn_hit(row: Row[Any]) -> TurnHit:
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
-    return MemoryHit(stored(row), Raw(float(row.similarity), float(row.keyword_share)), float(row.scale))
+    fields = row._asdict()
+    raw = Raw(float(fields.pop("similarity")), float(fields.pop("keyword")))
+    return MemoryHit(**{**fields, "tags": tuple(fields["tags"]), "raw": raw})

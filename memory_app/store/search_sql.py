@@ -12,7 +12,6 @@ from functools import lru_cache
 from sqlalchemy import TextClause, text
 
 from memory_app.domain.text import QUESTION_MARKS
-from memory_app.store.memories import COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,12 @@ _ASKED_WORDS = "(SELECT CAST(:keywords AS sparsevec))"
 _KEYWORD = f"-(r.keywords <#> {_ASKED_WORDS})"
 _IN_PERIODS = """EXISTS (SELECT FROM unnest(CAST(:period_starts AS timestamptz[]), CAST(:period_ends AS timestamptz[]))
                   AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
-_RECENCY = "power(0.5, greatest(extract(epoch FROM now() - {at}), 0) / 1209600.0)"
-"""`domain.scoring.recency`: the half-life is 14 days."""
+_RECENCY = """power(CAST(0.5 AS double precision),
+                 greatest(CAST(extract(epoch FROM now() - {at}) AS double precision), 0) / 1209600)"""
+"""`domain.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
+
+ASKED_MORE = 40
+"""Turns read beyond those that come back: whether one asks something takes its text, and moves it a few places."""
 
 _ASKS = f"(right(t.text, 200) ~ '[{QUESTION_MARKS}]')::integer"
 """`domain.text.asks`."""
@@ -92,15 +95,17 @@ _TURNS = f"""scaled AS (
                + :w_in_time * {_IN_PERIODS.format(at="at")}
                + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
         FROM placed
+    ), read AS (
+        SELECT b.*, t.seq AS place, t.text, b.score + :w_asks * {_ASKS} AS whole_score
+        FROM (SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :most + {ASKED_MORE}) b
+        JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     ), best AS (
-        SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :candidates
+        SELECT * FROM read ORDER BY whole_score DESC, at DESC LIMIT :most
     )
-    SELECT t.id, t.scope_id, s.name, t.seq, t.role, t.speaker, t.text, t.at, b.similarity, b.keyword,
+    SELECT b.id, b.scope_id, s.name, b.place, b.role, b.speaker, b.text, b.at, b.similarity, b.keyword,
            b.neighbour_similarity, b.neighbour_keyword, b.session_keyword
-    FROM best b
-    JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
-    JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
-    ORDER BY b.score + :w_asks * {_ASKS} DESC, b.at DESC LIMIT :most
+    FROM best b JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
+    ORDER BY b.whole_score DESC, b.at DESC
     """
 
 
@@ -131,7 +136,10 @@ _MEMORIES = f"""scaled AS (
                  + :w_importance * importance / 10.0 + :w_feedback * feedback_score DESC
         LIMIT :most
     )
-    SELECT {COLUMNS}, b.similarity, b.keyword AS keyword_share, b.scale
+    SELECT m.id, m.scope_id, m.kind, m.text, m.subject, m.importance, m.tags, m.pinned, m.valid_from, m.valid_until,
+           coalesce(m.last_seen, m.created_at) AS last_seen, m.feedback_score,
+           (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session,
+           b.similarity, b.keyword, b.scale
     FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
     """
 
@@ -188,7 +196,8 @@ def _near_indexed(shape: Shape) -> str:
         for place in places
     ]
     arms += [
-        f"SELECT CAST({scope} AS bigint), h.id FROM keyword_hits('turns', {scope}, :anchors, {_ASKED_WORDS}, :candidates) h"
+        f"SELECT CAST({scope} AS bigint), h.id "
+        f"FROM keyword_hits('turns', {scope}, :anchors, {_ASKED_WORDS}, :nearest) h"
         for scope, _ in shape.indexed
     ]
     return f"""hits AS ({" UNION ".join(arms)}), wanted AS (
@@ -229,14 +238,14 @@ def _memories_indexed(shape: Shape) -> str:
     ]
     arms += [
         f"SELECT CAST({scope} AS bigint), h.id "
-        f"FROM keyword_hits('memories', {scope}, :anchors, {_ASKED_WORDS}, :candidates) h"
+        f"FROM keyword_hits('memories', {scope}, :anchors, {_ASKED_WORDS}, :nearest) h"
         for scope, _ in shape.indexed
     ]
     scopes = ", ".join(str(scope) for scope, _ in shape.indexed)
     arms += [
         f"""(SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.pinned
             AND (m.pinned OR m.importance >= 9) AND m.retired_at IS NULL
-            ORDER BY m.importance DESC, m.id DESC LIMIT :candidates)""",
+            ORDER BY m.importance DESC, m.id DESC LIMIT :nearest)""",
         f"SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.id = ANY(:mentioning)",
     ]
     return f"""found AS ({" UNION ".join(arms)}), scored AS MATERIALIZED (
@@ -253,7 +262,7 @@ def _nearest(alias: str, shape: Shape, place: int) -> str:
     size = int(dimensions)
     return (
         f"AND {alias}.embedding_model = {_quoted(model)} ORDER BY CAST({alias}.embedding AS halfvec({size})) "
-        f"<=> (SELECT CAST(:vector_{place} AS halfvec({size}))) LIMIT :candidates"
+        f"<=> (SELECT CAST(:vector_{place} AS halfvec({size}))) LIMIT :nearest"
     )
 
 
