@@ -35,6 +35,32 @@ def answer_of(body: Json) -> object:
     }
 
 
+def with_references(answer: object, body: Json) -> object:
+    """``answer`` with "@words" in its lists of evidence replaced; see `memory_app.testing.script.Rule`."""
+    lines = {text: reference for reference, _, _, text in TURN_LINE.findall("\n".join(_texts(body)))}
+    return _placed(answer, lines)
+
+
+def _placed(part: object, lines: Mapping[str, str]) -> object:
+    if isinstance(part, list):
+        placed = (_placed(inner, lines) for inner in part)
+        return [inner for inner in placed if inner is not None]
+    if not isinstance(part, Mapping):
+        return part
+    evidence = part.get("evidence")
+    if not isinstance(evidence, list) or not any(str(words).startswith("@") for words in evidence):
+        return {key: _placed(inner, lines) for key, inner in part.items()}
+    found = [_reference(str(words), lines) for words in evidence]
+    known = [reference for reference in found if reference]
+    return {**part, "evidence": known} if known else None
+
+
+def _reference(words: str, lines: Mapping[str, str]) -> str | None:
+    if not words.startswith("@"):
+        return words
+    return next((reference for text, reference in lines.items() if words[1:] in text), None)
+
+
 def schema_of(body: Json) -> Json | None:
     """The JSON schema of a request: from ``response_format``, or written into its messages."""
     form = body.get("response_format")

@@ -76,8 +76,8 @@ class Rule:
     """How many requests it decides; None for all."""
     path: str = ""
     """End of the path, such as ``/embeddings``."""
-    contains: str = ""
-    """Text that stands anywhere in the body."""
+    contains: str | tuple[str, ...] = ()
+    """Texts that all stand in the body, such as the name of a schema and a sentence somebody said."""
     share: float = 1.0
     """Part of the fitting requests it decides, 0–1, by chance."""
     seconds: float = 0.0
@@ -87,7 +87,15 @@ class Rule:
     size_bytes: int = 50_000_000
     """Length of a huge answer."""
     answer: object = None
-    """What the model says: JSON, or in the same process an `Answerer`; None for the stub's own."""
+    """What the model says: JSON, or in the same process an `Answerer`; None for the stub's own.
+
+    "@some words" in a list "evidence" stands for the reference of the turn that holds these words. What finds no
+    turn in the request is left out, so that one answer serves however the turns were batched.
+    """
+
+    def fits(self, path: str, body: str) -> bool:
+        wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
+        return path.endswith(self.path) and all(text in body for text in wanted)
 
 
 def parse_rule(given: Mapping[str, object]) -> Rule:
@@ -97,7 +105,12 @@ def parse_rule(given: Mapping[str, object]) -> Rule:
         raise InvalidInput(f"rule: unknown field {sorted(unknown)[0]!r}", field=sorted(unknown)[0])
     if given.get("mode", "good") not in set(Mode):
         raise InvalidInput(f"mode: one of {', '.join(Mode)}", field="mode")
-    return replace(Rule(**given), mode=Mode(str(given.get("mode", "good"))))  # type: ignore[arg-type]
+    contains = given.get("contains", ())
+    return replace(
+        Rule(**given),  # type: ignore[arg-type]
+        mode=Mode(str(given.get("mode", "good"))),
+        contains=tuple(map(str, contains)) if isinstance(contains, list) else str(contains or ""),
+    )
 
 
 @dataclass(slots=True)
@@ -122,7 +135,7 @@ class Script:
         """The rule for one request; a good answer when none fits."""
         with self._lock:
             for place, rule in enumerate(self.rules):
-                if not path.endswith(rule.path) or rule.contains not in body:
+                if not rule.fits(path, body):
                     continue
                 if rule.share < 1 and self.chance.random() >= rule.share:
                     continue

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from memory_app.models.embedders.hashing import HashEmbedder
-from memory_app.testing.answers import answer_of, schema_of
+from memory_app.testing.answers import answer_of, schema_of, with_references
 from memory_app.testing.script import Json, Mode, Rule
 
 OPENAI_DIMENSIONS = 1536
@@ -16,7 +16,7 @@ OLLAMA_DIMENSIONS = 768
 def chat_body(body: Json, rule: Rule) -> Json:
     """The answer of ``/v1/chat/completions``."""
     answer = rule.answer(body) if callable(rule.answer) else rule.answer
-    answer = answer_of(body) if answer is None else answer
+    answer = answer_of(body) if answer is None else with_references(answer, body)
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     message, finish = _message(text, answer, body, rule)
     return {
