@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from celery.worker.consumer import Consumer
 from kombu.message import Message
-from vine import promise  # type: ignore[import-untyped]
+from vine import promise
 
 log = structlog.get_logger(__name__)
 

@@ -117,16 +117,30 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
     try:
         indexed, counted = _indexed(runtime, found, scope_of)
     except Transient as error:
-        wait = error.retry_after or _backoff(runtime)
-        with transaction(runtime.engine, tenant_id) as connection:
-            turns.postpone(connection, borrowed, timedelta(seconds=wait))
-        log.warning("indexing_postponed", turns=len(borrowed), seconds=wait, error=error.kind)
-        return IndexReport(postponed=len(borrowed))
+        return _postpone(runtime, tenant_id, borrowed, error)
     except Permanent as error:
         if len(borrowed) == 1:
             return IndexReport(failed=_set_aside(runtime, tenant_id, borrowed, error.message))
         # One bad text must not take its neighbours along: each gets its own call.
         return sum((_index_of_tenant(runtime, tenant_id, [turn]) for turn in borrowed), IndexReport())
+    try:
+        done = _write(runtime, tenant_id, found, indexed, counted, scope_of)
+    except Transient as error:
+        return _postpone(runtime, tenant_id, borrowed, error)
+    for scope_id in new_scopes:
+        _seed(runtime, tenant_id, scope_id)
+    return IndexReport(indexed=done)
+
+
+def _write(
+    runtime: Runtime,
+    tenant_id: int,
+    found: Sequence[Turn],
+    indexed: Sequence[IndexedTurn],
+    counted: dict[UUID, set[int]],
+    scope_of: dict[UUID, int],
+) -> int:
+    """Vectors and counts of the turns that nobody else wrote meanwhile; how many those were."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
         written = turns.index(connection, indexed, model=runtime.embedder.model)
@@ -135,9 +149,17 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         speakers.add(connection, tenant_id, [(scope_of[turn.id], turn.speaker) for turn in found])
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
-    for scope_id in new_scopes:
-        _seed(runtime, tenant_id, scope_id)
-    return IndexReport(indexed=len(written))
+    return len(written)
+
+
+def _postpone(
+    runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], error: Transient
+) -> IndexReport:
+    wait = error.retry_after or _backoff(runtime)
+    with transaction(runtime.engine, tenant_id) as connection:
+        turns.postpone(connection, borrowed, timedelta(seconds=wait))
+    log.warning("indexing_postponed", turns=len(borrowed), seconds=wait, error=error.kind)
+    return IndexReport(postponed=len(borrowed))
 
 
 def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,8 @@ from memory_app.errors import StoreUnavailable
 from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+
+_LAST = "before_commit"
 
 _PASSING_STATES = frozenset(
     {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03"}
@@ -80,12 +82,33 @@ def _keep_values_out(context: Any) -> None:
 def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
     """One transaction in which only rows of ``tenant_id`` exist; None sees no tenant's rows.
 
-    Raises `StoreUnavailable` when the server is away, busy, or the outcome of the commit is unknown.
+    What was asked for with `before_commit` runs last. Raises `StoreUnavailable` when the server is away, busy, or
+    the outcome of the commit is unknown.
     """
     with translated(), engine.begin() as connection:
         if tenant_id is not None:
             connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
-        yield connection
+        last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
+        connection.info[_LAST] = last
+        try:
+            yield connection
+        finally:
+            connection.info.pop(_LAST, None)
+        for act, values in last.items():
+            act(connection, values)
+
+
+def before_commit(connection: Connection, act: Callable[[Connection, list[Any]], None], value: Any) -> None:
+    """Let ``act`` be the last thing the transaction does, once, with all values it was asked for.
+
+    For rows that many transactions touch: who takes such locks last, and in one order, never waits in a circle.
+    Outside of `transaction` it acts at once.
+    """
+    last = connection.info.get(_LAST)
+    if last is None:
+        act(connection, [value])
+    else:
+        last.setdefault(act, []).append(value)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
+from memory_app.store.db import before_commit
+
 ROWS = 0
 """The term id that counts the rows themselves; real terms count from 1."""
 
@@ -16,6 +18,8 @@ _ADD = text(
     SELECT :tenant, v.scope_id, v.term, v.n
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:terms AS integer[]), CAST(:counts AS integer[]))
         AS v(scope_id, term, n)
+    JOIN scopes c ON c.id = v.scope_id
+    WHERE v.n > 0 OR EXISTS (SELECT FROM terms t WHERE t.scope_id = v.scope_id AND t.term = v.term)
     ORDER BY v.scope_id, v.term
     ON CONFLICT (scope_id, term) DO UPDATE SET row_count = greatest(terms.row_count + excluded.row_count, 0)
     """
@@ -30,7 +34,8 @@ def add(
 ) -> None:
     """Count rows, each a scope and its distinct terms; ``sign`` −1 takes deleted rows out again.
 
-    Written in the order of the key, so that two workers never wait for each other in a circle.
+    Written as the last act of the transaction and in the order of the key: workers of one scope touch the same words,
+    and would else wait for each other in a circle.
     """
     counted: Counter[tuple[int, int]] = Counter()
     for scope_id, present in rows:
@@ -38,14 +43,21 @@ def add(
         for term in present:
             counted[scope_id, term] += sign
     if counted:
-        keys = list(counted)
-        values = {
-            "tenant": tenant_id,
-            "scopes": [scope_id for scope_id, _ in keys],
-            "terms": [term for _, term in keys],
-            "counts": [counted[key] for key in keys],
-        }
-        connection.execute(_ADD, values)
+        before_commit(connection, _write, (tenant_id, counted))
+
+
+def _write(connection: Connection, waiting: Sequence[tuple[int, Counter[tuple[int, int]]]]) -> None:
+    counted: Counter[tuple[int, int]] = Counter()
+    for _, some in waiting:
+        counted.update(some)
+    keys = [key for key, n in counted.items() if n]
+    values = {
+        "tenant": waiting[0][0],
+        "scopes": [scope_id for scope_id, _ in keys],
+        "terms": [term for _, term in keys],
+        "counts": [counted[key] for key in keys],
+    }
+    connection.execute(_ADD, values)
 
 
 def document_counts(

@@ -302,7 +302,8 @@ def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str
 
 def mark_extracted(connection: Connection, scope_id: int, reasons: dict[UUID, str | None]) -> None:
     """Note that extraction is through with these turns, and why where nothing came of one."""
-    values = {"scope": scope_id, "ids": list(reasons), "reasons": list(reasons.values())}
+    ordered = sorted(reasons.items())  # as the indexer locks them: nobody waits in a circle
+    values = {"scope": scope_id, "ids": [id for id, _ in ordered], "reasons": [why for _, why in ordered]}
     connection.execute(_EXTRACTED, values)
 
 
