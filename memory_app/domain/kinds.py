@@ -69,3 +69,8 @@ def kind_of(name: str, *, field: str = "kind") -> Kind:
 def kinds_of_section(*sections: Section) -> tuple[str, ...]:
     """Names of the kinds that stand in any of ``sections``, in table order."""
     return tuple(k.name for k in KINDS.values() if k.section in sections)
+
+
+def half_life_of(name: str, *, of_queries: timedelta) -> timedelta | None:
+    """How long a kind takes to lose half its strength; None: it never fades. Questions take a setting's time."""
+    return of_queries if name == "query" else KINDS[name].half_life

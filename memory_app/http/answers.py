@@ -237,6 +237,7 @@ class WhyAnswer(Answer):
     runs: list[RunAnswer]
     strength: float = Field(description="0 to 1; 1 is pinned.")
     fades_at: datetime | None = Field(description="When it is faded if nothing happens; null: never.")
+    fate: str = Field(description="When and why it fades or goes, and what brings it back.")
 
 
 class EntityAnswer(Answer):
@@ -272,6 +273,7 @@ class FailedTurnAnswer(Answer):
     failed_at: datetime
     reason: str
     attempts: int
+    is_indexed: bool = Field(description="False: it failed while it was made searchable.")
 
 
 class FailedAnswer(Answer):

@@ -21,7 +21,7 @@ from memory_app.http.bodies import StatementBody, statement_of
 from memory_app.http.fields import CleanWords, KindName
 from memory_app.http.parts import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.services import memories
+from memory_app.services import decay, memories
 from memory_app.services.memories import MemoryFilter
 from memory_app.services.remember import remember
 
@@ -89,6 +89,12 @@ def unpin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
     return memory_answer(memories.pin(call.runtime, call.tenant_id, id, pinned=False))
 
 
+@router.post("/v1/memories/{id}/revive", responses=errors(404, 409))
+def revive_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+    """Bring back a memory that expired or was evicted, as if it had just been seen."""
+    return memory_answer(decay.revive(call.runtime, call.tenant_id, id))
+
+
 @router.get("/v1/memories/{id}/why", responses=errors(404))
 def explain_memory(call: Reader, id: MemoryId) -> WhyAnswer:
     """Why it is there and how firmly: evidence, parents, successor, jobs, strength, and when it fades."""
@@ -101,4 +107,5 @@ def explain_memory(call: Reader, id: MemoryId) -> WhyAnswer:
         runs=[RunAnswer.model_validate(run) for run in found.runs],
         strength=found.strength,
         fades_at=found.fades_at,
+        fate=found.fate,
     )

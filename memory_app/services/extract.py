@@ -27,7 +27,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, Permanent, StoreUnav
 from memory_app.hot import hints
 from memory_app.models import rules
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import queries, remember
+from memory_app.services import capacity, queries, remember
 from memory_app.services.patience import give_back
 from memory_app.store import entities, names, runs, sessions, turns
 from memory_app.store import queries as query_store
@@ -268,6 +268,8 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
         written = [remember.write(connection, runtime, place, item) for item in prepared[: len(told)]]
         if batch.policy.query_graph:
             _note_questions(connection, runtime, place, batch, prepared[len(told) :])
+        for result in written:
+            capacity.keep_ceiling(connection, runtime, claimed.scope_id, batch.policy, written=result.id)
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))

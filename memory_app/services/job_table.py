@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
-from memory_app.services import consolidate
+from memory_app.services import consolidate, decay
 from memory_app.services.jobs import Job
 
 JOBS: Mapping[str, Job] = {
     consolidate.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
+    decay.DECAY: Job(queue.DECAY, decay.decay),
 }

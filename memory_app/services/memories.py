@@ -9,20 +9,18 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.kinds import KINDS, kind_of
+from memory_app.domain.kinds import kind_of
 from memory_app.domain.records import Memory, Turn
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import fades_at, strength
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
+from memory_app.services import capacity, decay
 from memory_app.services.remember import drop_context
 from memory_app.store import clock, lineage, memories, names, terms
 from memory_app.store.db import transaction
 from memory_app.store.lineage import Parent, RunRow
 from memory_app.store.memories import Stored
-
-FADED_STRENGTH = 0.1
-"""Strength from which on a memory counts as faded: the first to go when space is needed."""
 
 LINEAGE_LIMIT = 100
 """Most turns and parents shown in one answer."""
@@ -40,7 +38,7 @@ class MemoryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Where a memory comes from and how firmly it stands. ``strength`` 0–1."""
+    """Where a memory comes from and how firmly it stands. ``strength`` 0–1; ``fate`` tells what becomes of it."""
 
     memory: Memory
     evidence: tuple[Turn, ...]
@@ -49,6 +47,7 @@ class Why:
     runs: tuple[RunRow, ...]
     strength: float
     fades_at: datetime | None
+    fate: str
 
 
 def read_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
@@ -80,7 +79,8 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         jobs = lineage.runs(connection, tenant_id, scope_id, family)
         after = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
-    half_life = KINDS[memory.kind].half_life
+    half_life = capacity.half_life(runtime, memory.kind)
+    fades = fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
         memory=memory,
         evidence=rests_on,
@@ -88,14 +88,18 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         successor=None if after is None else after.memory,
         runs=jobs,
         strength=strength(memory, now, half_life),
-        fades_at=fades_at(memory, FADED_STRENGTH, half_life),
+        fades_at=fades,
+        fate=decay.fate(runtime, memory, fades_at=fades),
     )
 
 
 def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> Memory:
-    """Pin or unpin. `Conflict` for a memory that is no longer current."""
+    """Pin or unpin; pinning brings back what expired or was evicted. `Conflict` for one that is otherwise retired."""
     with transaction(runtime.engine, tenant_id) as connection:
         found = _need(connection, memory_id)
+        if pinned and found.memory.retired_reason in decay.RECOVERABLE:
+            names.lock_scope(connection, tenant_id, found.scope_id)
+            decay.revive_row(connection, found.scope_id, found.memory)
         if not memories.pin(connection, found.scope_id, memory_id, pinned=pinned):
             raise _retired(found.memory)
         changed = _need(connection, memory_id)

@@ -29,7 +29,7 @@ from memory_app.domain.text import canonical_key, entity_key, slug, terms
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
-from memory_app.services import merging
+from memory_app.services import capacity, merging
 from memory_app.store import clock, entities, memories, names, scope_models, sessions
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
@@ -93,7 +93,8 @@ def remember(
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)
     seed(runtime, tenant_id, row.id)
-    (prepared,) = prepare(runtime, [statement], policy=parse_policy(row.policy))
+    policy = parse_policy(row.policy)
+    (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
         tenant_id,
         row.id,
@@ -104,6 +105,7 @@ def remember(
         if not names.lock_scope(connection, tenant_id, row.id):
             raise NotFound("the person was forgotten while this was under way; nothing was stored")
         remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
+        capacity.keep_ceiling(connection, runtime, row.id, policy, written=remembered.id)
     drop_context(runtime, row.id)
     return remembered
 

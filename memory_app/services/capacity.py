@@ -1,0 +1,111 @@
+"""Capacity: how much a scope may hold, and what goes when it holds more. Called under the lock on the scope's row.
+
+The ceiling is kept at the write that would pass it, not by a job that comes later. Counting costs some milliseconds in
+a big scope, so there it is done at every sixteenth write and a little is freed beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.fading import Held, hubs, weakest
+from memory_app.domain.kinds import half_life_of
+from memory_app.domain.policy import Policy
+from memory_app.domain.records import Memory
+from memory_app.domain.scoring import strength
+from memory_app.runtime import Runtime
+from memory_app.store import clock, fading, memories
+from memory_app.store.fading import Weighed
+
+BIG = 1_000
+"""From this ceiling on counting is done now and then."""
+
+COUNTED_EACH = 16
+SLACK = 0.02
+"""Share of a big ceiling that is kept free: more than the writes between two counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """Most current memories and most links of a scope."""
+
+    memories: int
+    links: int
+
+
+def ceiling_of(runtime: Runtime, policy: Policy) -> Ceiling:
+    """The agent's own limits, else those of the settings."""
+    settings = runtime.settings.decay
+    return Ceiling(
+        settings.max_memories if policy.max_memories is None else policy.max_memories,
+        settings.max_links if policy.max_links is None else policy.max_links,
+    )
+
+
+def half_life(runtime: Runtime, kind: str) -> timedelta | None:
+    """How long memories of the kind take to lose half their strength; None: they never fade."""
+    return half_life_of(kind, of_queries=timedelta(minutes=runtime.settings.queries.half_life_minutes))
+
+
+def strength_of(runtime: Runtime, memory: Memory, now: datetime) -> float:
+    """See `scoring.strength`, with the half-life of its kind."""
+    return strength(memory, now, half_life(runtime, memory.kind))
+
+
+def held(runtime: Runtime, weighed: Collection[Weighed], now: datetime) -> list[Held]:
+    """Memories with their strength at ``now``."""
+    return [
+        Held(
+            one.memory.id,
+            strength_of(runtime, one.memory, now),
+            one.degree,
+            one.memory.pinned,
+            fades=half_life(runtime, one.memory.kind) is not None,
+        )
+        for one in weighed
+    ]
+
+
+def keep_ceiling(
+    connection: Connection, runtime: Runtime, scope_id: int, policy: Policy, *, written: UUID
+) -> tuple[UUID, ...]:
+    """After a write: evict the weakest where there are too many; their ids. What was ``written`` just now stays."""
+    ceiling = ceiling_of(runtime, policy)
+    is_big = ceiling.memories >= BIG
+    if is_big and written.int % COUNTED_EACH:
+        return ()
+    most = int(ceiling.memories * (1 - SLACK)) if is_big else ceiling.memories
+    if fading.current_count(connection, scope_id, most=most + 1) <= most:
+        return ()
+    fading.trim_links(connection, scope_id, most=ceiling.links)
+    return evict(
+        connection, runtime, scope_id, down_to=int(most * (1 - SLACK)) if is_big else most, spared=[written]
+    )
+
+
+def evict(
+    connection: Connection,
+    runtime: Runtime,
+    scope_id: int,
+    *,
+    down_to: int,
+    spared: Collection[UUID] = (),
+    among: Collection[UUID] | None = None,
+) -> tuple[UUID, ...]:
+    """Retire the weakest memories above ``down_to``, never pinned ones nor hubs; their ids.
+
+    ``among`` names the only ones that may go, where given.
+    """
+    own = held(runtime, fading.held(connection, scope_id), clock.now(connection))
+    over = len(own) - down_to
+    if over <= 0:
+        return ()
+    kept = hubs(own, degree=runtime.settings.decay.hub_degree, capacity=down_to) | frozenset(spared)
+    movable = own if among is None else [one for one in own if one.id in frozenset(among)]
+    gone = weakest(movable, most=over, spared=kept)
+    return memories.retire(connection, scope_id, gone, reason="evicted")

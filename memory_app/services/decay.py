@@ -1,0 +1,149 @@
+"""Decay: what has faded is retired, what was retired long ago goes for good, and the ceilings are kept.
+
+Retired is not gone: for some days a memory that expired or was evicted can be revived. Pinned memories and hubs stay.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app import queue
+from memory_app.domain.fading import faded, hubs
+from memory_app.domain.policy import parse_policy
+from memory_app.domain.records import Memory
+from memory_app.domain.scope import Scope
+from memory_app.errors import Conflict, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services import capacity, jobs
+from memory_app.services.remember import drop_context
+from memory_app.store import clock, fading, memories, merges, names
+from memory_app.store.db import transaction
+from memory_app.store.runs import Run, RunClaim
+
+log = structlog.get_logger(__name__)
+
+DECAY = "decay"
+
+RECOVERABLE = ("evicted", "expired")
+
+IDS_SHOWN = 1_000
+"""Most ids of each sort in a report."""
+
+
+def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
+    """Ask for decay of the scope now. `NotFound` for an unknown scope."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+    return jobs.ask(runtime, tenant_id, DECAY, task=queue.DECAY, scope_id=row.id)
+
+
+def decay(runtime: Runtime, claimed: RunClaim) -> None:
+    """Do one run: retire what has faded and what is too much, delete what was retired long ago."""
+    assert claimed.scope_id is not None
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
+            raise NotFound("the person was forgotten while this was under way")
+        report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id)
+        jobs.complete(connection, claimed, report)
+    if report["expired"] or report["evicted"]:
+        drop_context(runtime, claimed.scope_id)
+    log.info("scope_decayed", scope=claimed.scope_id, purged=report["purged"], current=report["current"])
+
+
+def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> dict[str, Any]:
+    settings = runtime.settings.decay
+    row = names.read_scope(connection, scope_id)
+    assert row is not None
+    ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
+    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
+    kept = hubs(own, degree=settings.hub_degree, capacity=ceiling.memories)
+    gone = faded(own, threshold=settings.faded_strength, spared=kept)
+    expired = memories.retire(connection, scope_id, gone, reason="expired")
+    evicted = capacity.evict(connection, runtime, scope_id, down_to=ceiling.memories)
+    stages = {
+        "recoverable": timedelta(days=settings.recoverable_days),
+        "merged": timedelta(days=settings.merged_days),
+    }
+    purged = fading.overdue(connection, scope_id, most=ceiling.memories, **stages)
+    merges.remove(connection, tenant_id, scope_id, purged)
+    fading.drop_images(connection, scope_id, age=stages["recoverable"])
+    next_purge = fading.next_overdue(connection, scope_id, **stages)
+    return {
+        "expired": [str(id) for id in expired[:IDS_SHOWN]],
+        "evicted": [str(id) for id in evicted[:IDS_SHOWN]],
+        "retired": len(expired) + len(evicted),
+        "purged": len(purged),
+        "links_trimmed": fading.trim_links(connection, scope_id, most=ceiling.links),
+        "current": len(own) - len(expired) - len(evicted),
+        "next_purge_at": None if next_purge is None else next_purge.isoformat(),
+    }
+
+
+def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
+    """Bring back an expired or evicted memory, as if just seen; repeating it changes nothing.
+
+    `NotFound` for one that is unknown or gone for good; `Conflict` for one that was retired for another reason, or
+    whose place is taken by a newer one.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = memories.read(connection, memory_id)
+        if found is None:
+            raise NotFound(f"no memory {memory_id}", field="id")
+        names.lock_scope(connection, tenant_id, found.scope_id)
+        revive_row(connection, found.scope_id, found.memory)
+        revived = memories.read(connection, memory_id)
+    drop_context(runtime, found.scope_id)
+    assert revived is not None
+    return revived.memory
+
+
+def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
+    """Make the row current if it is in its recoverable stage; under the scope's lock."""
+    if memory.retired_at is None:
+        return
+    if memory.retired_reason not in RECOVERABLE:
+        after = f"; {memory.successor} took its place" if memory.successor else ""
+        raise Conflict(
+            f"memory {memory.id} was {memory.retired_reason}, which reviving does not mend{after}", field="id"
+        )
+    taken = merges.twins(connection, scope_id, [memory.id], besides=[memory.id])
+    if taken:
+        raise Conflict(f"memory {memory.id} was stored again as {taken[0][1]}", field="id")
+    fading.revive(connection, scope_id, memory.id)
+
+
+def fate(runtime: Runtime, memory: Memory, *, fades_at: datetime | None) -> str:
+    """When and why a memory fades or goes, and what holds it, in one sentence."""
+    days = runtime.settings.decay.recoverable_days
+    if memory.retired_at is not None:
+        told = f"it was {memory.retired_reason} on {_day(memory.retired_at)}"
+        if memory.retired_reason in RECOVERABLE:
+            until = memory.retired_at + timedelta(days=days)
+            return f"{told} and can be revived until {_day(until)}; then it is deleted for good"
+        return f"{told}" + (f" in favour of {memory.successor}" if memory.successor else "")
+    if memory.pinned:
+        return "it is pinned: it never fades and is never evicted"
+    half = capacity.half_life(runtime, memory.kind)
+    if half is None:
+        return f"memories of kind {memory.kind} never fade; it may still be evicted where there are too many"
+    told = f"its strength halves every {_span(half)} since it was last seen or recalled"
+    if fades_at is None:
+        return told
+    return (
+        f"{told}; it expires on {_day(fades_at)} unless it is recalled, repeated, rated up or pinned before, "
+        f"and can be revived for {days:g} days after that"
+    )
+
+
+def _day(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d")
+
+
+def _span(half: timedelta) -> str:
+    minutes = half.total_seconds() / 60
+    return f"{minutes:g} minutes" if minutes < 2_880 else f"{minutes / 1_440:g} days"

@@ -1,0 +1,142 @@
+"""What a scope holds, seen by decay and capacity: strengths without texts, the recoverable stage, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+from memory_app.domain.records import Memory
+
+_HELD = text(
+    """
+    WITH ends AS (
+        SELECT l.source_id AS id FROM links l WHERE l.scope_id = :scope
+        UNION ALL
+        SELECT l.target_id FROM links l WHERE l.scope_id = :scope
+    ), degrees AS (SELECT id, count(*) AS n FROM ends GROUP BY id)
+    SELECT m.id, m.kind, m.created_at, m.valid_from, m.importance, m.confidence, m.pinned, m.last_seen,
+           m.last_recalled, m.repeat_count, m.recall_count, m.feedback_score, coalesce(d.n, 0) AS degree
+    FROM memories m LEFT JOIN degrees d ON d.id = m.id
+    WHERE m.scope_id = :scope AND m.retired_at IS NULL
+      AND (CAST(:session AS bigint) IS NULL OR m.session_id = :session)
+    ORDER BY m.id
+    """
+)
+_COUNT = text(
+    """SELECT count(*) FROM (SELECT FROM memories
+       WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
+)
+_OVERDUE = text(
+    """
+    SELECT id FROM (
+        SELECT id, retired_at, retired_reason, row_number() OVER (
+                   PARTITION BY retired_reason = 'merged' ORDER BY retired_at DESC, id DESC) AS place
+        FROM memories
+        WHERE scope_id = :scope AND retired_reason IN ('evicted', 'expired', 'merged')
+    ) gone
+    WHERE place > :most
+       OR retired_at <= now() - CASE WHEN retired_reason = 'merged' THEN CAST(:merged AS interval)
+                                     ELSE CAST(:recoverable AS interval) END
+    """
+)
+_NEXT_OVERDUE = text(
+    """
+    SELECT min(retired_at + CASE WHEN retired_reason = 'merged' THEN CAST(:merged AS interval)
+                                 ELSE CAST(:recoverable AS interval) END)
+    FROM memories WHERE scope_id = :scope AND retired_reason IN ('evicted', 'expired', 'merged')
+    """
+)
+_REVIVE = text(
+    """
+    UPDATE memories SET retired_at = NULL, retired_reason = NULL, last_seen = now()
+    WHERE scope_id = :scope AND id = :id AND retired_reason IN ('evicted', 'expired')
+    """
+)
+_TRIM_LINKS = text(
+    """
+    DELETE FROM links l USING (
+        SELECT source_id, target_id, type FROM links WHERE scope_id = :scope AND type = 'similar_to'
+        ORDER BY weight, created_at, source_id, target_id
+        LIMIT greatest((SELECT count(*) FROM links WHERE scope_id = :scope) - :most, 0)) weak
+    WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type
+    """
+)
+_DROP_IMAGES = text(
+    """
+    DELETE FROM images WHERE scope_id = :scope AND run_id IN (
+        SELECT id FROM runs WHERE scope_id = :scope AND finished_at <= now() - CAST(:age AS interval))
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A current memory without its text, and how many links it has."""
+
+    memory: Memory
+    degree: int
+
+
+def held(connection: Connection, scope_id: int, *, session_id: int | None = None) -> tuple[Weighed, ...]:
+    """Every current memory of the scope, or of one session of it."""
+    rows = connection.execute(_HELD, {"scope": scope_id, "session": session_id})
+    return tuple(_weighed(row) for row in rows)
+
+
+def current_count(connection: Connection, scope_id: int, *, most: int) -> int:
+    """How many current memories there are; counting stops at ``most``."""
+    return int(connection.execute(_COUNT, {"scope": scope_id, "most": most}).scalar_one())
+
+
+def overdue(
+    connection: Connection, scope_id: int, *, recoverable: timedelta, merged: timedelta, most: int
+) -> tuple[UUID, ...]:
+    """Retired rows whose recoverable stage is over, and the oldest of more than ``most`` of them."""
+    values = {"scope": scope_id, "recoverable": recoverable, "merged": merged, "most": most}
+    return tuple(connection.execute(_OVERDUE, values).scalars())
+
+
+def next_overdue(
+    connection: Connection, scope_id: int, *, recoverable: timedelta, merged: timedelta
+) -> datetime | None:
+    """When the next recoverable stage ends."""
+    values = {"scope": scope_id, "recoverable": recoverable, "merged": merged}
+    return connection.execute(_NEXT_OVERDUE, values).scalar_one()  # type: ignore[no-any-return]
+
+
+def revive(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
+    """Make an expired or evicted row current again, as if just seen; False when it is neither."""
+    return connection.execute(_REVIVE, {"scope": scope_id, "id": memory_id}).rowcount == 1
+
+
+def trim_links(connection: Connection, scope_id: int, *, most: int) -> int:
+    """Delete the weakest likenesses above ``most`` links; how many went. Where a memory comes from is never cut."""
+    return connection.execute(_TRIM_LINKS, {"scope": scope_id, "most": most}).rowcount
+
+
+def drop_images(connection: Connection, scope_id: int, *, age: timedelta) -> int:
+    """Forget what jobs older than ``age`` changed; they cannot be undone any more."""
+    return connection.execute(_DROP_IMAGES, {"scope": scope_id, "age": age}).rowcount
+
+
+def _weighed(row: Row[Any]) -> Weighed:
+    memory = Memory(
+        id=row.id,
+        kind=row.kind,
+        text="",
+        created_at=row.created_at,
+        valid_from=row.valid_from,
+        importance=row.importance,
+        confidence=row.confidence,
+        pinned=row.pinned,
+        last_seen=row.last_seen,
+        last_recalled=row.last_recalled,
+        repeat_count=row.repeat_count,
+        recall_count=row.recall_count,
+        feedback_score=row.feedback_score,
+    )
+    return Weighed(memory, int(row.degree))
