@@ -329,8 +329,8 @@ def test_an_agents_own_memories_are_seen_by_its_users_and_by_no_other_agent(
 ) -> None:
     know(runtime, tenant, "Ada was built by sailors.", scope=AGENT, kind="core")
     for tenant_id, agent in ((tenant, "ada"), (tenant, "max"), (other_tenant, "ada")):
-        for user in ("bob", "eve"):
-            know(runtime, tenant_id, "Tea is nice.", scope=Scope(agent, user))
+        for name in ("bob", "eve"):
+            know(runtime, tenant_id, "Tea is nice.", scope=Scope(agent, name))
     for user in ("bob", "eve", None):
         assert "Ada was built by sailors." in texts(
             asked(runtime, tenant, "sailors", scope=Scope("ada", user))

@@ -379,9 +379,9 @@ def test_with_postgres_away_the_caller_is_told_to_try_again(
 # --- what people said stays in Postgres -----------------------------------------------------------------------
 
 
-def everything_in(client: RedisClient, prefix: str) -> bytes:
+def everything_in(client: Any, prefix: str) -> bytes:
     """Every key under the prefix with all it holds; messages with their bodies decoded."""
-    dumps = {
+    dumps: dict[str, Callable[[bytes], Any]] = {
         "string": client.get,
         "hash": client.hgetall,
         "set": client.smembers,
