@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memory_app.domain.records import VALENCES
 from memory_app.hot.client import Hot
 from memory_app.hot.keys import EXPRESSION, milliseconds
 
@@ -25,6 +26,16 @@ class Expression:
     tone: str | None = None
     session_id: int | None = None
     session_started_at: datetime | None = None
+
+
+UNLABELLED = "other"
+
+
+def label(tone: str) -> str:
+    """The tone as it may be kept here: one of `VALENCES`, or `UNLABELLED`, since any other word is what a producer
+    said."""
+    folded = tone.strip().casefold()
+    return folded if folded in VALENCES else UNLABELLED
 
 
 def note(

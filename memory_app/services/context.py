@@ -1,14 +1,15 @@
 """Context: the window of text put before the model. Gathers the parts; `domain.sections` lays them out.
 
-Every group of sections is read on its own, so that what is slow or away is left out and named instead of failing the
-chat. Reading never writes.
+What depends on who is read in one transaction, what bears on the query by recall; what is slow or away is left out and
+named instead of failing the chat. Reading writes no row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -17,16 +18,23 @@ from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
+from memory_app.domain.recalling import Hit, RecallQuery
 from memory_app.domain.records import Memory, Tier
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
-from memory_app.errors import InvalidInput, Transient
+from memory_app.errors import InvalidInput, MemoryAppError, Transient
+from memory_app.hot import cache, expression
+from memory_app.hot.cache import CachedContext, asked_about
+from memory_app.hot.expression import Expression
 from memory_app.runtime import Runtime
 from memory_app.services import stream
-from memory_app.services.recall import Hit, RecallQuery, recall
-from memory_app.store import clock, entities, memories, names, sessions
+from memory_app.services.question import zone_of
+from memory_app.services.recall import recall
+from memory_app.store import cards, clock, names, sessions, standing
 from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
+from memory_app.store.sessions import SessionRow
+from memory_app.store.standing import Want
 
 log = structlog.get_logger(__name__)
 
@@ -50,27 +58,58 @@ class ContextRequest:
     preset: str | None = None
 
 
+_WANTS = tuple(
+    Want(kind, limit, least)
+    for section, limit, least in (
+        (Section.CORE, CORE_LIMIT, 1),
+        (Section.EXPRESSION, 10, 1),
+        (Section.RELATIONSHIP, ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
+        (Section.INSIGHTS, ARTIFACT_LIMIT, 1),
+        (Section.IDENTITY, 5, 1),
+        (Section.NARRATIVE, 1, 1),
+    )
+    for kind in kinds_of_section(section)
+)
+"""What stands in every window of a scope: it depends on who, not on the query."""
+
+_LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
+
+STANDING = asked_about("standing", 1)
+"""Under which the ids of the standing memories are cached; the number changes with `_WANTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The parts that do not depend on the query, and of which scope they are."""
+
+    row: ScopeRow | None
+    parts: ContextParts
+    now: datetime
+
+
 def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequest) -> ContextWindow:
     """The window for the next reply. A scope of which nothing is known yet gives the persona and the empty rest.
 
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
     """
     budget, shown_turns = _checked(runtime, request)
-    with transaction(runtime.engine, tenant_id) as connection:
-        row = names.find_scope(connection, tenant_id, Scope(scope.agent, scope.user))
-        now = clock.now(connection)
-        parts = ContextParts() if row is None else _bootstrap(connection, row)
-    if row is None:
-        with transaction(runtime.engine, tenant_id) as connection:
-            persona = names.agent_persona(connection, tenant_id, scope.agent)
-        parts = replace(parts, expression=ExpressionPart(persona=_persona(persona)))
-        return render(parts, budget_tokens=budget, now=now)
-    parts = _with(
-        parts, "session", lambda p: _with_session(runtime, tenant_id, row, request.session, shown_turns, p)
-    )
-    if request.query is not None and request.query.strip():
-        parts = _with(parts, "memories", lambda p: _with_rows(runtime, tenant_id, scope, request, p))
-    return render(parts, budget_tokens=budget, now=now)
+    read = _read(runtime, tenant_id, scope, request.session, shown_turns)
+    if read.row is None or request.query is None or not request.query.strip():
+        return render(read.parts, budget_tokens=budget, now=read.now)
+    try:
+        found = _topic(runtime, tenant_id, scope, read.row, request, read.parts)
+    except Transient as error:
+        log.warning("context_degraded", section="memories", error=error.kind)
+        found = _Topic(degraded=("memories",))
+    shown = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
+    most = runtime.settings.context.memories
+    window = render(_with_topic(read.parts, found, shown, most), budget_tokens=budget, now=read.now)
+    left_out = shown - {str(turn.id) for turn in window.turns}
+    if any(str(row.id) in left_out for row in found.rows):
+        # The budget took these turns out of the session section: the best of them may stand as rows.
+        parts = _with_topic(read.parts, found, shown - left_out, most)
+        window = render(parts, budget_tokens=budget, now=read.now)
+    return window
 
 
 def _checked(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
@@ -84,104 +123,197 @@ def _checked(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
     return budget, shown
 
 
-def _with(parts: ContextParts, section: str, add: Callable[[ContextParts], ContextParts]) -> ContextParts:
-    """The parts with one more group, or without it and its name among the degraded ones."""
+# --- what depends on who ------------------------------------------------------------------------------------
+
+
+def _read(runtime: Runtime, tenant_id: int, scope: Scope, session: str | None, turns_shown: int) -> _Read:
+    """One transaction for all of it; if that fails behind the scope's row, the session is done without."""
+    row = None
     try:
-        return add(parts)
+        with transaction(runtime.engine, tenant_id) as connection:
+            row = names.find_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+            if row is None:
+                persona = _persona(names.agent_persona(connection, tenant_id, scope.agent))
+                parts = ContextParts(expression=ExpressionPart(persona=persona))
+                return _Read(None, parts, clock.now(connection))
+            parts = _standing(runtime, connection, row)
+            return _Read(row, _with_session(runtime, connection, row, session, turns_shown, parts), row.now)
     except Transient as error:
-        log.warning("context_degraded", section=section, error=error.kind)
-        return replace(parts, degraded=(*parts.degraded, section))
+        if row is None or session is None:
+            raise
+        log.warning("context_degraded", section="session", error=error.kind)
+    with transaction(runtime.engine, tenant_id) as connection:
+        parts = _standing(runtime, connection, row)
+    return _Read(row, replace(parts, degraded=(*parts.degraded, "session")), row.now)
 
 
-def _bootstrap(connection: Connection, row: ScopeRow) -> ContextParts:
-    """Sections 1–4 and 6: they depend on who, not on the query."""
-
-    def of(section: Section, limit: int, min_importance: int = 1) -> tuple[Memory, ...]:
-        kinds = kinds_of_section(section)
-        return memories.strongest(connection, row.visible, kinds, limit=limit, min_importance=min_importance)
-
-    anchors = of(Section.RELATIONSHIP, ANCHOR_LIMIT, ANCHOR_IMPORTANCE)
-    expression = of(Section.EXPRESSION, 10)
-    episodes = of(Section.NARRATIVE, 1)
-    mood = next((m.emotional_state for m in (*expression, *anchors) if m.emotional_state), None)
+def _standing(runtime: Runtime, connection: Connection, row: ScopeRow) -> ContextParts:
+    """Sections 1–4, 6 and 9."""
+    by_section = _by_section(_standing_memories(runtime, connection, row))
+    anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
+    episodes = by_section[Section.NARRATIVE]
     return ContextParts(
-        core=of(Section.CORE, CORE_LIMIT),
+        core=by_section[Section.CORE],
         expression=ExpressionPart(
             persona=_persona(row.persona),
-            tuning=tuple(m for m in expression if m.kind == "expression"),
-            values=tuple(m for m in expression if m.kind == "value"),
-            mood=mood,
+            tuning=tuple(m for m in speaking if m.kind == "expression"),
+            values=tuple(m for m in speaking if m.kind == "value"),
+            mood=next((m.emotional_state for m in (*speaking, *anchors) if m.emotional_state), None),
         ),
         anchors=anchors,
         vocabulary=shared_vocabulary(anchors),
-        artifacts=of(Section.INSIGHTS, ARTIFACT_LIMIT),
-        identity=of(Section.IDENTITY, 5),
+        artifacts=by_section[Section.INSIGHTS],
+        identity=by_section[Section.IDENTITY],
         narrative=episodes[0].text if episodes else "",
         narrative_ids=tuple(m.id for m in episodes),
-        zone=_zone(row.time_zone),
+        zone=zone_of(row.time_zone),
     )
+
+
+def _standing_memories(runtime: Runtime, connection: Connection, row: ScopeRow) -> tuple[Memory, ...]:
+    """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
+    try:
+        found = cache.get(runtime.hot, row.own_first)
+    except MemoryAppError as error:
+        log.warning("context_cache_not_read", error=error.kind)
+        return standing.strongest(connection, row.visible, _WANTS)
+    kept = found.context
+    if kept is not None and kept.asked == STANDING:
+        return standing.by_ids(connection, row.visible, kept.ids.get("standing", ()))
+    memories = standing.strongest(connection, row.visible, _WANTS)
+    try:
+        fresh = CachedContext(STANDING, {"standing": tuple(memory.id for memory in memories)})
+        cache.put(runtime.hot, row.own_first, fresh, token=found.token)
+    except MemoryAppError as error:
+        log.warning("context_cache_not_written", error=error.kind)
+    return memories
+
+
+def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
+    """Strongest first in each section, whichever scope and kind a memory is of."""
+    ordered = sorted(memories, key=_strength_order, reverse=True)
+    found = {}
+    for section in Section:
+        kinds = kinds_of_section(section)
+        found[section] = tuple(m for m in ordered if m.kind in kinds)[: _LIMITS.get(section)]
+    return found
+
+
+def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
+    return memory.pinned, memory.importance, memory.last_seen or memory.created_at
 
 
 def _persona(given: dict[str, object] | None) -> str:
     return render_persona(load_template("default").persona if given is None else parse_persona(given))
 
 
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
-
-
 def _with_session(
-    runtime: Runtime, tenant_id: int, row: ScopeRow, name: str | None, limit: int, parts: ContextParts
+    runtime: Runtime,
+    connection: Connection,
+    row: ScopeRow,
+    name: str | None,
+    limit: int,
+    parts: ContextParts,
 ) -> ContextParts:
-    with transaction(runtime.engine, tenant_id) as connection:
-        session = sessions.find(connection, row.id, name) if name is not None else None
-        if session is None:
-            return parts
-        shown = stream.latest(runtime, connection, row.id, session=session, limit=limit)
-        before = sessions.last_activity_before(connection, row.id, session)
+    session = sessions.find(connection, row.id, name) if name is not None else None
+    felt = _expression(runtime, connection, row, session)
+    parts = replace(parts, expression=replace(parts.expression, last_tone=felt.tone))
+    if session is None:
+        return parts
+    began = felt.session_started_at if felt.session_id == session.id else None
     return replace(
         parts,
         session=SessionPart(
-            name=session.name, started_at=session.created_at, last_interaction_at=before, turns=shown
+            name=session.name,
+            started_at=began or session.created_at,
+            last_interaction_at=sessions.last_activity_before(connection, row.id, session),
+            turns=stream.latest(runtime, connection, row.id, session=session, limit=limit),
         ),
     )
 
 
-def _with_rows(
-    runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequest, parts: ContextParts
-) -> ContextParts:
-    """Sections 5, 7 and 8: what bears on the query, without what the session section shows anyway."""
-    shown = {turn.id for turn in parts.session.turns} if parts.session else set()
+def _expression(
+    runtime: Runtime, connection: Connection, row: ScopeRow, session: SessionRow | None
+) -> Expression:
+    """The hot state, with what only the table knows; rebuilt from there where Redis has lost it."""
+    try:
+        felt = expression.read(runtime.hot, row.id)
+        if felt.last_interaction_at is None and session is not None:
+            _rebuild(runtime, row, session)
+    except MemoryAppError as error:
+        log.warning("expression_not_read", error=error.kind)
+        felt = Expression()
+    if felt.tone in (None, expression.UNLABELLED):
+        return replace(felt, tone=sessions.last_tone(connection, row.id))
+    return felt
+
+
+def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
+    at, began = session.last_activity_at, session.created_at
+    expression.note(runtime.hot, row.id, session_id=session.id, at=at, session_started_at=began)
+
+
+# --- what bears on the query --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """What recall found for the query, and how entities and insights of it are shown."""
+
+    rows: tuple[Row, ...] = ()
+    artifacts: tuple[Memory, ...] = ()
+    cards: tuple[Card, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+def _topic(
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    row: ScopeRow,
+    request: ContextRequest,
+    parts: ContextParts,
+) -> _Topic:
+    shown = len(parts.session.turns) if parts.session else 0
     limits = runtime.settings.recall
     asked = RecallQuery(
         # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
         text=(request.query or "")[: limits.query_limit_chars],
-        limit=min(TOPIC_MEMORIES + len(shown), limits.limit_max),
+        limit=min(TOPIC_MEMORIES + shown, limits.limit_max),
         preset=request.preset,
-        tiers=(Tier.FACTS, Tier.ENTITIES, Tier.DAILY_LOGS),
     )
     place = Scope(scope.agent, scope.user, request.session if scope.user else None)
     recalled = recall(runtime, tenant_id, place, asked)
-    elsewhere = {m.id for m in (*parts.core, *parts.anchors, *parts.identity, *parts.expression.tuning)}
-    rows = [
-        _row(hit)
-        for hit in recalled.memories
-        if hit.tier is not Tier.ENTITIES and hit.id not in shown and hit.id not in elsewhere
-    ]
-    topical = tuple(m for m in parts.artifacts if any(row.id == m.id for row in rows))
-    with transaction(runtime.engine, tenant_id) as connection:
-        cards = _cards(
-            connection, [hit for hit in recalled.memories if hit.tier is Tier.ENTITIES], tenant_id, place
-        )
+    named = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES][:CARDS]
+    insights = kinds_of_section(Section.INSIGHTS)
+    artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
+    about: tuple[Memory, ...] = ()
+    shown_cards: tuple[cards.EntityCard, ...] = ()
+    if named or artifacts:
+        with transaction(runtime.engine, tenant_id) as connection:
+            about = standing.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
+            shown_cards = cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS)
+    return _Topic(
+        rows=tuple(_row(hit) for hit in recalled.memories if hit.tier is not Tier.ENTITIES),
+        artifacts=about,
+        cards=tuple(_card(card) for card in shown_cards),
+        degraded=recalled.degraded,
+    )
+
+
+def _with_topic(parts: ContextParts, found: _Topic, shown_turns: set[str], most_rows: int) -> ContextParts:
+    """Sections 5, 7 and 8, without what other sections show anyway."""
+    artifacts = found.artifacts or parts.artifacts
+    speaking = (*parts.expression.tuning, *parts.expression.values)
+    elsewhere = {m.id for m in (*parts.core, *speaking, *parts.anchors, *parts.identity, *artifacts)}
+    elsewhere |= set(parts.narrative_ids)
+    rows = [row for row in found.rows if str(row.id) not in shown_turns and row.id not in elsewhere]
     return replace(
         parts,
-        rows=tuple(rows[: runtime.settings.context.memories]),
-        artifacts=topical or parts.artifacts,
-        cards=cards,
-        degraded=(*parts.degraded, *recalled.degraded),
+        rows=tuple(rows[:most_rows]),
+        artifacts=artifacts,
+        cards=found.cards,
+        degraded=(*parts.degraded, *found.degraded),
     )
 
 
@@ -197,18 +329,12 @@ def _row(hit: Hit) -> Row:
     )
 
 
-def _cards(connection: Connection, hits: list[Hit], tenant_id: int, scope: Scope) -> tuple[Card, ...]:
-    row = names.find_scope(connection, tenant_id, Scope(scope.agent, scope.user))
-    if row is None:
-        return ()
-    return tuple(
-        Card(
-            key=entity.key,
-            label=entity.label,
-            type=entity.type,
-            summary=entity.summary or "",
-            facts=entities.facts_about(connection, entity, limit=CARD_FACTS),
-            linked=entities.linked_to(connection, entity, limit=CARD_FACTS),
-        )
-        for entity in entities.by_keys(connection, row.visible, [str(hit.id) for hit in hits[:CARDS]])
+def _card(card: cards.EntityCard) -> Card:
+    return Card(
+        key=card.key,
+        label=card.label,
+        type=card.type,
+        summary=card.summary or "",
+        facts=card.facts,
+        linked=card.linked,
     )

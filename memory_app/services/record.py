@@ -21,7 +21,7 @@ from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import NewTurn, Role, Stage, Ticket
 from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
-from memory_app.hot import stream
+from memory_app.hot import expression, stream
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
 from memory_app.store import names, sessions, turns
@@ -175,7 +175,24 @@ def _announce(
         stream.append(runtime.hot, session.scope_id, entries)
     except MemoryAppError as error:
         log.warning("stream_not_written", error=error.kind)
+    _note_interaction(runtime, session, [turn for turn, _, _ in prepared])
     runtime.hint(queue.INDEX_TURNS)
     policy = parse_policy(session.policy)
     if policy.extraction is ExtractionMode.RULES and policy.memory:
         runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
+
+
+def _note_interaction(runtime: Runtime, session: sessions.LockedSession, said: Sequence[NewTurn]) -> None:
+    """When the user was last here and in which tone, for the next context window."""
+    tones = [turn.emotional_tone for turn in said if turn.emotional_tone]
+    try:
+        expression.note(
+            runtime.hot,
+            session.scope_id,
+            session_id=session.id,
+            at=max(turn.at or session.now for turn in said),
+            tone=expression.label(tones[-1]) if tones else None,
+            session_started_at=session.created_at,
+        )
+    except MemoryAppError as error:
+        log.warning("interaction_not_noted", error=error.kind)

@@ -79,25 +79,6 @@ _BY_KEYS = text(
     ORDER BY array_position(CAST(:keys AS text[]), e.key), e.id
     """
 )
-_FACTS = text(
-    """
-    SELECT m.text FROM mentions n JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
-    WHERE n.scope_id = :scope AND n.entity_id = :entity AND m.retired_at IS NULL
-      AND (m.valid_until IS NULL OR m.valid_until > now())
-    ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :limit
-    """
-)
-_LINKED = text(
-    """
-    SELECT o.label FROM mentions mine
-    JOIN mentions theirs ON theirs.scope_id = mine.scope_id AND theirs.memory_id = mine.memory_id
-      AND theirs.entity_id <> mine.entity_id
-    JOIN memories m ON m.scope_id = mine.scope_id AND m.id = mine.memory_id
-    JOIN entities o ON o.scope_id = theirs.scope_id AND o.id = theirs.entity_id
-    WHERE mine.scope_id = :scope AND mine.entity_id = :entity AND m.retired_at IS NULL
-    GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :limit
-    """
-)
 _RESOLVE = text(
     f"""
     SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
@@ -235,18 +216,6 @@ def types_of(connection: Connection, scope_ids: Sequence[int], slugs: Sequence[s
 def heirs_by_alias(connection: Connection, scope_ids: Sequence[int]) -> dict[str, str]:
     """Slugs of merged entities and the slug of what each was merged into, where the slug names nothing else."""
     return {row.alias: row.heir for row in connection.execute(_HEIRS, {"scopes": list(scope_ids)})}
-
-
-def facts_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[str, ...]:
-    """Texts of the strongest current memories that mention the entity."""
-    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
-    return tuple(connection.execute(_FACTS, values).scalars())
-
-
-def linked_to(connection: Connection, entity: Entity, *, limit: int) -> tuple[str, ...]:
-    """Labels of entities that stand in the same memories, most often first."""
-    values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
-    return tuple(connection.execute(_LINKED, values).scalars())
 
 
 def resolve(connection: Connection, scope_ids: Sequence[int], key: str) -> Resolved | None:

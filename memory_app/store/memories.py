@@ -240,13 +240,6 @@ _LIST = text(
     ORDER BY m.id DESC LIMIT :limit
     """
 )
-_STRONGEST = text(
-    f"""
-    SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = ANY(:scopes) AND m.kind = ANY(:kinds) AND m.importance >= :min_importance AND {CURRENT}
-    ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :limit
-    """
-)
 _COUNTS = text(
     f"SELECT m.kind, count(*) AS n FROM memories m WHERE m.scope_id = ANY(:scopes) AND {CURRENT} GROUP BY m.kind"
 )
@@ -453,24 +446,6 @@ def listed(
         "history": history,
     }
     return tuple(stored(row).memory for row in connection.execute(_LIST, values))
-
-
-def strongest(
-    connection: Connection,
-    scope_ids: Sequence[int],
-    kinds: Sequence[str],
-    *,
-    limit: int,
-    min_importance: int = 1,
-) -> tuple[Memory, ...]:
-    """Current memories of the kinds: pinned, then important, then lately seen."""
-    values = {
-        "scopes": list(scope_ids),
-        "kinds": list(kinds),
-        "limit": limit,
-        "min_importance": min_importance,
-    }
-    return tuple(stored(row).memory for row in connection.execute(_STRONGEST, values))
 
 
 def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
@@ -26,11 +27,19 @@ class ScopeRow:
     persona: dict[str, Any] | None
     default_memories: list[dict[str, Any]]
     is_seeded: bool
+    now: datetime
+    """The database's clock when the row was read."""
     visible: tuple[int, ...]
+
+    @property
+    def own_first(self) -> tuple[int, ...]:
+        """``visible`` with this scope before the wider ones."""
+        return (self.id, *(scope for scope in self.visible if scope != self.id))
 
 
 _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
     u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
+    now() AS now,
     ARRAY(SELECT v.id FROM scopes v
           WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id
             AND (v.id = c.id OR v.user_id IS NULL) ORDER BY v.id) AS visible"""
@@ -141,5 +150,6 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         row.persona,
         list(row.default_memories),
         row.is_seeded,
+        row.now,
         tuple(row.visible),
     )

@@ -10,6 +10,9 @@ from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.scope import Scope
 
+TONE_TURNS = 50
+"""Newest turns looked through for an emotional tone; an older one says nothing about now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Debounce:
@@ -28,6 +31,8 @@ class LockedSession:
     scope_id: int
     next_seq: int
     policy: dict[str, Any]
+    created_at: datetime
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ _COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.
 
 _LOCK = text(
     """
-    SELECT s.id, s.scope_id, s.next_seq, a.policy
+    SELECT s.id, s.scope_id, s.next_seq, a.policy, s.created_at, now() AS now
     FROM agents a
     JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
     JOIN scopes c ON c.agent_id = a.id AND c.user_id = u.id
@@ -147,7 +152,11 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
     """Hold the session's row until the end of the transaction, so that one caller at a time takes its numbers."""
     names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user, "session": scope.session}
     row = connection.execute(_LOCK, names).one_or_none()
-    return None if row is None else LockedSession(row.id, row.scope_id, row.next_seq, dict(row.policy))
+    return (
+        None
+        if row is None
+        else LockedSession(row.id, row.scope_id, row.next_seq, dict(row.policy), row.created_at, row.now)
+    )
 
 
 def ensure_session(connection: Connection, tenant_id: int, scope_id: int, name: str) -> None:
@@ -192,6 +201,17 @@ def last_activity_before(connection: Connection, scope_id: int, session: Session
     )
     values = {"scope": scope_id, "session": session.id, "began": session.created_at}
     return connection.execute(statement, values).scalar_one()  # type: ignore[no-any-return]
+
+
+def last_tone(connection: Connection, scope_id: int) -> str | None:
+    """Emotional tone of the last of the scope's newest turns that has one."""
+    statement = text(
+        """SELECT emotional_tone FROM (
+            SELECT id, emotional_tone FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :newest) AS newest
+        WHERE emotional_tone IS NOT NULL ORDER BY id DESC LIMIT 1"""
+    )
+    values = {"scope": scope_id, "newest": TONE_TURNS}
+    return connection.execute(statement, values).scalar_one_or_none()
 
 
 def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int) -> bool:

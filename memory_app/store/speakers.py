@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from sqlalchemy import Connection, text
 
@@ -18,7 +18,6 @@ _ADD = text(
     ON CONFLICT DO NOTHING
     """
 )
-_LIST = text("SELECT DISTINCT name FROM speakers WHERE scope_id = ANY(:scopes) ORDER BY name LIMIT :limit")
 
 
 def add(connection: Connection, tenant_id: int, spoke: Iterable[tuple[int, str]]) -> None:
@@ -31,8 +30,3 @@ def add(connection: Connection, tenant_id: int, spoke: Iterable[tuple[int, str]]
             "names": [name for _, name in pairs],
         }
         connection.execute(_ADD, values)
-
-
-def listed(connection: Connection, scope_ids: Sequence[int]) -> tuple[str, ...]:
-    """Names of those who spoke in the scopes."""
-    return tuple(connection.execute(_LIST, {"scopes": list(scope_ids), "limit": SPEAKERS_LIMIT}).scalars())

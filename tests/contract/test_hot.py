@@ -15,7 +15,18 @@ import pytest
 from redis import Redis
 
 from memory_app.errors import BadModelOutput, CircuitOpen, Misconfigured, ProviderUnavailable, Transient
-from memory_app.hot import Hot, HotUnavailable, breaker, cache, connect, expression, hints, limits, stream
+from memory_app.hot import (
+    Hot,
+    HotUnavailable,
+    breaker,
+    cache,
+    connect,
+    expression,
+    hints,
+    limits,
+    recalled,
+    stream,
+)
 from memory_app.hot.cache import CachedContext
 from memory_app.hot.client import Outage
 from memory_app.hot.erase import erase
@@ -615,6 +626,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     expression.note(hot, scope, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
     hints.claim(hot, "memory.index_turns", life_ms=5_000)
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
+    recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
 
 

@@ -1,0 +1,59 @@
+"""Memories that stand in every context window, whatever is asked: the strongest of some kinds, in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.records import Memory
+from memory_app.store.memories import COLUMNS, CURRENT, stored
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """At most ``limit`` current memories of a kind, of importance ``least`` and more."""
+
+    kind: str
+    limit: int
+    least: int = 1
+
+
+_STRONGEST = text(
+    f"""
+    SELECT {COLUMNS}
+    FROM unnest(CAST(:kinds AS text[]), CAST(:limits AS integer[]), CAST(:leasts AS integer[]))
+        WITH ORDINALITY AS w(kind, most, least, place)
+    CROSS JOIN unnest(CAST(:scopes AS bigint[])) AS s(id)
+    CROSS JOIN LATERAL (
+        SELECT m.* FROM memories m
+        WHERE m.scope_id = s.id AND m.kind = w.kind AND m.importance >= w.least AND {CURRENT}
+        ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT w.most) m
+    ORDER BY w.place, m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id
+    """
+)
+_BY_ID = text(
+    f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = ANY(:scopes) AND m.id = ANY(:ids) AND {CURRENT}"
+)
+
+
+def strongest(connection: Connection, scope_ids: Sequence[int], wants: Sequence[Want]) -> tuple[Memory, ...]:
+    """For each want its memories: pinned, then important, then lately seen. Each scope gives up to the limit."""
+    values = {
+        "scopes": list(scope_ids),
+        "kinds": [want.kind for want in wants],
+        "limits": [want.limit for want in wants],
+        "leasts": [want.least for want in wants],
+    }
+    return tuple(stored(row).memory for row in connection.execute(_STRONGEST, values))
+
+
+def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> tuple[Memory, ...]:
+    """Those of the memories that are still current, in the order of ``ids``."""
+    if not ids:
+        return ()
+    rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
+    places = {id: place for place, id in enumerate(ids)}
+    return tuple(sorted((stored(row).memory for row in rows), key=lambda memory: places[memory.id]))
