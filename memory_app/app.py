@@ -17,6 +17,7 @@ from memory_app.errors import Misconfigured, NotFound
 from memory_app.runtime import Runtime, build, embedded_settings
 from memory_app.services import context as context_service
 from memory_app.services import facts as facts_service
+from memory_app.services import failed as failed_service
 from memory_app.services import feedback as feedback_service
 from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
@@ -33,7 +34,7 @@ from memory_app.settings import Settings
 from memory_app.store import keys
 from memory_app.store.db import transaction
 from memory_app.store.facts import FactHit
-from memory_app.store.turns import TicketRow
+from memory_app.store.turns import FailedTurn, TicketRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,18 @@ class MemoryApp:
     def similar_queries(self, scope: Scope, text: str, *, limit: int = 10) -> tuple[SimilarQuery, ...]:
         """Questions the user asked that are like ``text``; those of the scope's session are preferred a little."""
         return query_service.search(self.runtime, self.tenant_id, scope, text, limit=limit)
+
+    def failed(self, *, limit: int = 100) -> tuple[FailedTurn, ...]:
+        """Turns that were set aside, newest first, with the reason and without their text."""
+        return failed_service.failed(self.runtime, self.tenant_id, limit=limit)
+
+    def replay(self, turn_id: UUID) -> None:
+        """Index and extract a failed turn once more."""
+        failed_service.replay(self.runtime, self.tenant_id, turn_id)
+
+    def discard(self, turn_id: UUID) -> None:
+        """Give a failed turn up: it stays readable and has no effects."""
+        failed_service.discard(self.runtime, self.tenant_id, turn_id)
 
     def close(self) -> None:
         self.runtime.close()

@@ -33,7 +33,8 @@ from memory_app.http.parts import (
     errors,
 )
 from memory_app.http.strict import StrictRoute
-from memory_app.services.listing import clear_hot, failed_turns, latest_turns, list_sessions
+from memory_app.services import failed
+from memory_app.services.listing import clear_hot, latest_turns, list_sessions
 from memory_app.services.record import record
 from memory_app.services.tickets import WAIT_LIMIT_SECONDS, ticket
 from memory_app.store.sessions import SessionRow
@@ -115,11 +116,25 @@ def read_failed(
     limit: Annotated[int, Query(ge=1, le=500, description="Most turns.")] = 100,
 ) -> FailedAnswer:
     """Turns that were set aside, newest first, with the reason."""
-    rows = failed_turns(call.runtime, call.tenant_id, limit=limit, before=cursor)
+    rows = failed.failed(call.runtime, call.tenant_id, limit=limit, before=cursor)
     return FailedAnswer(
         turns=[FailedTurnAnswer.model_validate(row) for row in rows],
         cursor=next_cursor([row.id for row in rows], limit),
     )
+
+
+@router.post("/v1/failed/{id}/replay", tags=["operations"], status_code=202, responses=errors(404, 409))
+def replay_failed(call: Writer, id: TurnId) -> Response:
+    """Index and extract the turn once more, once the cause is mended. Follow it with `GET /v1/turns/{id}`."""
+    failed.replay(call.runtime, call.tenant_id, id)
+    return Response(status_code=202)
+
+
+@router.post("/v1/failed/{id}/discard", tags=["operations"], status_code=202, responses=errors(404, 409))
+def discard_failed(call: Writer, id: TurnId) -> Response:
+    """Give the turn up: it stays readable and has no effects; a session that waited for it goes on."""
+    failed.discard(call.runtime, call.tenant_id, id)
+    return Response(status_code=202)
 
 
 def _with_key(body: OneOrManyTurns, key: str) -> TurnBody:

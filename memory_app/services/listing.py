@@ -1,10 +1,9 @@
-"""Listings of what a scope holds: sessions, latest turns, entities, statistics, and the tenant's failed turns."""
+"""Listings of what a scope holds: sessions, latest turns, entities, statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -17,7 +16,7 @@ from memory_app.hot import cache, expression, stream
 from memory_app.runtime import Runtime
 from memory_app.services.stream import latest
 from memory_app.store import counts, entities, memories, names, sessions
-from memory_app.store.counts import FailedTurn, ScopeCounts
+from memory_app.store.counts import ScopeCounts
 from memory_app.store.db import transaction
 from memory_app.store.entities import Entity
 from memory_app.store.names import ScopeRow
@@ -68,14 +67,6 @@ def stats(runtime: Runtime, tenant_id: int, scope: Scope) -> Stats:
         rows = counts.of_scopes(connection, [row.id])
     policy = parse_policy(row.policy)
     return Stats(kinds, rows, policy.max_memories, policy.max_links)
-
-
-def failed_turns(
-    runtime: Runtime, tenant_id: int, *, limit: int, before: UUID | None = None
-) -> tuple[FailedTurn, ...]:
-    """Turns of the tenant that were set aside, newest first, and why."""
-    with transaction(runtime.engine, tenant_id) as connection:
-        return counts.failed(connection, tenant_id, limit=limit, before=before)
 
 
 def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:

@@ -157,8 +157,8 @@ _UNINDEXED = text(
 
 _FAILED = text(
     """
-    SELECT t.id, a.name AS agent, u.name AS user, s.name AS session, t.seq, t.failed_at, t.failed_reason AS reason,
-           t.indexed_at IS NOT NULL AS is_indexed
+    SELECT t.id, a.name AS agent, u.name AS user, s.name AS session, t.seq, t.accepted_at, t.failed_at,
+           t.failed_reason AS reason, t.starts + t.failures AS attempts, t.indexed_at IS NOT NULL AS is_indexed
     FROM turns t
     JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
     JOIN scopes c ON c.id = t.scope_id JOIN agents a ON a.id = c.agent_id JOIN users u ON u.id = c.user_id
@@ -316,8 +316,10 @@ class FailedTurn:
     user: str
     session: str
     seq: int
+    accepted_at: datetime
     failed_at: datetime
     reason: str
+    attempts: int
     is_indexed: bool
 
 

@@ -1,0 +1,74 @@
+"""``failed``, ``replay``, ``discard``: turns that were set aside, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.output import AsJson, out, write_json, write_table
+
+app = typer.Typer()
+
+TurnId = Annotated[UUID, typer.Argument(help="The turn, as `memory failed` lists it.")]
+
+
+@app.command()
+def failed(
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most turns.")] = 100,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """List turns that were set aside, with the reason and without what was said."""
+    with connect(data, tenant) as memory:
+        rows = memory.failed(limit=limit)
+    if as_json:
+        write_json(rows)
+        return
+    titles = ("turn", "agent", "user", "session", "seq", "failed at", "reason")
+    write_table(
+        "failed turns",
+        titles,
+        [
+            (
+                str(row.id),
+                row.agent,
+                row.user,
+                row.session,
+                str(row.seq),
+                f"{row.failed_at:%Y-%m-%d %H:%M}",
+                row.reason,
+            )
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def replay(
+    turns: Annotated[
+        list[UUID] | None, typer.Argument(help="The turns, as `memory failed` lists them.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All failed turns.")] = False,
+    tenant: Tenant = "default",
+    data: Data = None,
+) -> None:
+    """Index and extract failed turns once more, once the cause is mended."""
+    if bool(turns) == everything:
+        raise typer.BadParameter("name the turns, or give --all")
+    with connect(data, tenant) as memory:
+        wanted = turns or [row.id for row in memory.failed(limit=500)]
+        for turn_id in wanted:
+            memory.replay(turn_id)
+    out.print(f"{len(wanted)} turns are due again", highlight=False)
+
+
+@app.command()
+def discard(turn: TurnId, tenant: Tenant = "default", data: Data = None) -> None:
+    """Give a failed turn up: it stays readable and has no effects."""
+    with connect(data, tenant) as memory:
+        memory.discard(turn)
+    out.print(f"turn {turn} is given up", highlight=False)
