@@ -15,16 +15,20 @@ from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
+from memory_app.services import entities as entities_service
 from memory_app.services import facts as facts_service
 from memory_app.services import failed as failed_service
 from memory_app.services import feedback as feedback_service
+from memory_app.services import forget as forget_service
+from memory_app.services import jobs, tickets, undo
 from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
 from memory_app.services import remember as remember_service
-from memory_app.services import tickets
 from memory_app.services.context import ContextRequest
+from memory_app.services.entities import Card, MergedEntity
 from memory_app.services.facts import FactQuery
 from memory_app.services.feedback import Given, Label
 from memory_app.services.queries import SimilarQuery
@@ -34,6 +38,7 @@ from memory_app.settings import Settings
 from memory_app.store import keys
 from memory_app.store.db import transaction
 from memory_app.store.facts import FactHit
+from memory_app.store.runs import Run
 from memory_app.store.turns import FailedTurn, TicketRow
 
 
@@ -107,6 +112,42 @@ class MemoryApp:
     def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
         """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
         return facts_service.find_facts(self.runtime, self.tenant_id, scope, FactQuery(**query))
+
+    def entity(self, scope: Scope, key: str) -> Card:
+        """The card of an entity; a merged key leads to what it was merged into."""
+        return entities_service.card(self.runtime, self.tenant_id, scope, key)
+
+    def merge_entities(self, scope: Scope, key: str, *, into: str) -> MergedEntity:
+        """The entity ``key`` is the same thing as ``into``; undo it with the run that is named."""
+        return entities_service.merge(self.runtime, self.tenant_id, scope, key, into=into)
+
+    def consolidate(self, scope: Scope, *, kind: str | None = None, dry_run: bool = False) -> Run:
+        """Ask a worker to unite what says the same; follow it with `run`."""
+        return consolidate_service.ask(self.runtime, self.tenant_id, scope, kind=kind, dry_run=dry_run)
+
+    def run(self, run_id: UUID, *, wait_seconds: float = 0) -> Run:
+        """A background job and its report; waits until it is done or failed, for ``wait_seconds`` at most."""
+        return jobs.read(self.runtime, self.tenant_id, run_id, wait_seconds=wait_seconds)
+
+    def undo(self, run_id: UUID) -> Run:
+        """Take back everything a run did, or nothing: `Conflict` says what stands on it."""
+        return undo.undo_run(self.runtime, self.tenant_id, run_id)
+
+    def forget(self, user: str, *, dry_run: bool = False) -> Run:
+        """Forget a person for good; the report counts rows by table and names the receipt."""
+        return forget_service.forget_user(self.runtime, self.tenant_id, user, dry_run=dry_run)
+
+    def forget_session(self, scope: Scope, *, dry_run: bool = False) -> Run:
+        """Forget the scope's session, its turns and what came only from it."""
+        return forget_service.forget_session(self.runtime, self.tenant_id, scope, dry_run=dry_run)
+
+    def forget_turn(self, turn_id: UUID) -> Run:
+        """Forget one turn and what came only from it."""
+        return forget_service.forget_turn(self.runtime, self.tenant_id, turn_id)
+
+    def forget_memory(self, memory_id: UUID) -> Run:
+        """Forget one memory, and what was made of it alone."""
+        return forget_service.forget_memory(self.runtime, self.tenant_id, memory_id)
 
     def recall(self, scope: Scope, query: str | None = None, **options: Any) -> Recalled:
         """The best rows for the query; options as in `RecallQuery`."""

@@ -1,9 +1,61 @@
-"""Routes that forget for good."""
+"""Routes that forget for good: a turn, a session, a person; and the receipts."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from memory_app.http.answers import Answer
+from memory_app.http.edge import SLASH
+from memory_app.http.fields import Id
+from memory_app.http.parts import IN_SESSION, OfSession, Reader, TurnId, UserName, Writer, errors
+from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
+from memory_app.services import forget
 
 router = APIRouter(route_class=StrictRoute, tags=["forget"])
+
+DryRun = Annotated[bool, Query(description="Count what would go, and change nothing.")]
+
+
+class ErasureAnswer(Answer):
+    """A receipt: how much went, never what."""
+
+    id: UUID
+    state: str
+    counts: dict[str, int] = Field(description="Rows by table; empty when there was nothing.")
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@router.delete("/v1/turns/{id}", status_code=202, responses=errors(404))
+def forget_turn(call: Writer, id: TurnId) -> RunStateAnswer:
+    """Forget one turn and what came only from it: memories, entities, its share in every count."""
+    return RunStateAnswer.model_validate(forget.forget_turn(call.runtime, call.tenant_id, id))
+
+
+@router.delete(IN_SESSION, status_code=202, responses=errors())
+def forget_session(call: Writer, scope: OfSession, dry_run: DryRun = False) -> RunStateAnswer:
+    """Forget one session, its turns and what came only from it. Repeating it is harmless."""
+    run = forget.forget_session(call.runtime, call.tenant_id, scope, dry_run=dry_run)
+    return RunStateAnswer.model_validate(run)
+
+
+@router.delete("/v1/users/{user}", status_code=202, responses=errors())
+def forget_user(call: Writer, user: UserName, dry_run: DryRun = False) -> RunStateAnswer:
+    """Forget a person with all agents. Done when this answers; the report names the receipt. Repeating it is harmless,
+    and the same name may come back later as somebody new."""
+    name = user.replace(SLASH, "/")
+    return RunStateAnswer.model_validate(
+        forget.forget_user(call.runtime, call.tenant_id, name, dry_run=dry_run)
+    )
+
+
+@router.get("/v1/erasures/{id}", responses=errors(404))
+def read_erasure(call: Reader, id: Annotated[Id, Path(description="Id of the receipt.")]) -> ErasureAnswer:
+    """The receipt of something that was forgotten: counts per table."""
+    return ErasureAnswer.model_validate(forget.read_erasure(call.runtime, call.tenant_id, id))

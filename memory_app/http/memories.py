@@ -22,6 +22,7 @@ from memory_app.http.fields import CleanWords, KindName
 from memory_app.http.parts import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
 from memory_app.services import decay, memories
+from memory_app.services.forget import forget_memory
 from memory_app.services.memories import MemoryFilter
 from memory_app.services.remember import remember
 
@@ -63,11 +64,11 @@ def read_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
 
 @router.delete("/v1/memories/{id}", status_code=204, responses=errors(404))
 def delete_memory(call: Writer, id: MemoryId) -> Response:
-    """Delete a memory for good, with the rows that were merged into it.
+    """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
 
     To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
     """
-    memories.delete(call.runtime, call.tenant_id, id)
+    forget_memory(call.runtime, call.tenant_id, id)
     return Response(status_code=204)
 
 

@@ -146,7 +146,8 @@ def _write(
         written = turns.index(connection, indexed, model=runtime.embedder.model)
         fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
         term_store.add(connection, tenant_id, fresh)
-        speakers.add(connection, tenant_id, [(scope_of[turn.id], turn.speaker) for turn in found])
+        spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
+        speakers.add(connection, tenant_id, spoke)
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     return len(written)

@@ -1,8 +1,7 @@
-"""Memories by id: read, list, explain, pin, close, delete. A text is never edited here or anywhere."""
+"""Memories by id: read, list, explain, pin, close. A text is never edited here or anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -17,7 +16,7 @@ from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, decay
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, lineage, memories, names, terms
+from memory_app.store import clock, lineage, memories, names
 from memory_app.store.db import transaction
 from memory_app.store.lineage import Parent, RunRow
 from memory_app.store.memories import Stored
@@ -120,28 +119,6 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
             raise _retired(changed.memory)
     drop_context(runtime, changed.scope_id)
     return changed.memory
-
-
-def delete(runtime: Runtime, tenant_id: int, memory_id: UUID) -> int:
-    """Remove a memory for good, with every row that was merged into it, which say the same; how many rows went.
-
-    The turns it came from stay: forgetting those is a verb of its own.
-    """
-    with transaction(runtime.engine, tenant_id) as connection:
-        found = _need(connection, memory_id)
-        names.lock_scope(connection, tenant_id, found.scope_id)
-        ids = lineage.with_merged(connection, tenant_id, found.scope_id, memory_id)
-        _delete(connection, tenant_id, found.scope_id, ids)
-    drop_context(runtime, found.scope_id)
-    return len(ids)
-
-
-def _delete(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> None:
-    """Rows and their share in the document frequencies."""
-    present = memories.keyword_terms(connection, scope_id, ids)
-    terms.add(connection, tenant_id, [(scope_id, found) for found in present], sign=-1)
-    for memory_id in ids:
-        memories.delete(connection, scope_id, memory_id)
 
 
 def _need(connection: Connection, memory_id: UUID) -> Stored:

@@ -20,13 +20,13 @@ from memory_app.domain.intervals import Cut, Interval
 from memory_app.domain.kinds import kind_of
 from memory_app.domain.ladder import Candidate, Decision, Neighbour
 from memory_app.domain.policy import Policy, parse_policy
-from memory_app.domain.records import Mention, Outcome, Statement
+from memory_app.domain.records import Mention, Origin, Outcome, Statement
 from memory_app.domain.relations import relation_of
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.statement import checked_statement
 from memory_app.domain.text import canonical_key, entity_key, slug, terms
-from memory_app.errors import InvalidInput, MemoryAppError, NotFound
+from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, merging
@@ -38,6 +38,9 @@ from memory_app.store.memories import NewMemory, Stored
 log = structlog.get_logger(__name__)
 
 Vector = Sequence[float]
+
+DERIVED = (Origin.EXTRACTED, Origin.SYNTHESIZED)
+"""Origins of what was made of something else, and goes with it."""
 
 NEVER = 2.0
 """A cosine that no two texts reach."""
@@ -150,7 +153,11 @@ def write(
     *,
     deduplicate: bool = True,
 ) -> Remembered:
-    """Judge one statement and write the outcome. The scope's row must be locked by this transaction."""
+    """Judge one statement and write the outcome. The scope's row must be locked by this transaction.
+
+    Raises `Transient` when something that it was made of was forgotten meanwhile: whoever made it must look again.
+    """
+    _check_sources(connection, place, prepared.statement)
     now = clock.now(connection)
     same = entities.heirs_by_alias(connection, [place.scope_id])
     prepared = _under_heirs(prepared, same)
@@ -252,9 +259,7 @@ class _Writer:
             session_id=place.session[0] if place.session else None,
             run_id=place.run_id,
         )
-        return merging.unite(
-            self.connection, place.tenant_id, place.scope_id, row, [*decision.targets, part]
-        )
+        return merging.unite(self.connection, place.tenant_id, place.scope_id, row, [*decision.targets, part])
 
     def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
@@ -396,6 +401,24 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
         session=place.session[1] if place.session else None,
         trust=ladder.trust_of(statement.origin, [statement.source] if statement.source else []),
     )
+
+
+def _check_sources(connection: Connection, place: Place, statement: Statement) -> None:
+    """What is forgotten must not come back through what was made of it a moment before."""
+    if statement.origin not in DERIVED:
+        return
+    turn_ids, parents = set(statement.evidence), set(statement.parents)
+    there = memories.count_sources(
+        connection,
+        place.scope_id,
+        turn_ids=list(turn_ids),
+        parents=list(parents),
+        turn_scopes=place.turn_scopes or (place.scope_id,),
+    )
+    if there < len(turn_ids) + len(parents):
+        raise Transient(
+            "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
+        )
 
 
 def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:

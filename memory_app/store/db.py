@@ -18,10 +18,10 @@ _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _LAST = "before_commit"
 
 _PASSING_STATES = frozenset(
-    {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03"}
+    {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03", "23503"}
 )
 """SQLSTATEs that pass by themselves: serialization, deadlock, lock or statement time-out, shutdown, too many
-connections, disk full, idle-in-transaction time-out."""
+connections, disk full, idle-in-transaction time-out, and a reference to what was forgotten a moment before."""
 
 
 def connect(

@@ -212,6 +212,12 @@ _EVIDENCE = text(
     ON CONFLICT DO NOTHING
     """
 )
+_SOURCES = text(
+    """
+    SELECT (SELECT count(*) FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns))
+         + (SELECT count(*) FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents))
+    """
+)
 _INHERIT_EVIDENCE = text(
     """
     INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
@@ -411,6 +417,24 @@ def add_evidence(
             "turn_scopes": list(turn_scopes),
         }
         connection.execute(_EVIDENCE, values)
+
+
+def count_sources(
+    connection: Connection,
+    scope_id: int,
+    *,
+    turn_ids: Sequence[UUID],
+    parents: Sequence[UUID],
+    turn_scopes: Sequence[int],
+) -> int:
+    """How many of the turns and memories that a statement rests on are there."""
+    values = {
+        "scope": scope_id,
+        "turns": list(turn_ids),
+        "parents": list(parents),
+        "turn_scopes": list(turn_scopes),
+    }
+    return connection.execute(_SOURCES, values).scalar_one()  # type: ignore[no-any-return]
 
 
 def inherit(connection: Connection, scope_id: int, memory_id: UUID, parents: Sequence[UUID]) -> None:

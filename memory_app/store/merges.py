@@ -59,10 +59,22 @@ _TWINS = text(
     GROUP BY p.id ORDER BY p.id
     """
 )
+_CHOSEN = """
+    SELECT DISTINCT ON (p.session_id, p.kind, p.canonical_key) p.id, p.session_id, p.kind, p.canonical_key
+    FROM memories p WHERE p.scope_id = :scope AND p.id = ANY(:ids)
+    ORDER BY p.session_id, p.kind, p.canonical_key, p.relation IS NULL, p.id"""
 _RESTORE = text(
+    f"""
+    UPDATE memories m SET retired_at = NULL, retired_reason = NULL, successor = NULL
+    FROM ({_CHOSEN}) c WHERE m.scope_id = :scope AND m.id = c.id
     """
-    UPDATE memories SET retired_at = NULL, retired_reason = NULL, successor = NULL
-    WHERE scope_id = :scope AND id = ANY(:ids)
+)
+_BESIDE = text(
+    f"""
+    UPDATE memories m SET successor = c.id
+    FROM ({_CHOSEN}) c
+    WHERE m.scope_id = :scope AND m.id = ANY(:ids) AND m.id <> c.id AND m.kind = c.kind
+      AND m.session_id IS NOT DISTINCT FROM c.session_id AND m.canonical_key = c.canonical_key
     """
 )
 _REMOVE = text("DELETE FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
@@ -93,8 +105,11 @@ def twins(
 
 
 def restore(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:
-    """Make merged rows current again, exactly as they were."""
-    connection.execute(_RESTORE, {"scope": scope_id, "ids": list(ids)})
+    """Make merged rows current again, exactly as they were; of those that say the very same only one, the others stay
+    merged into it."""
+    values = {"scope": scope_id, "ids": list(ids)}
+    connection.execute(_RESTORE, values)
+    connection.execute(_BESIDE, values)
 
 
 def remove(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> int:

@@ -1,0 +1,313 @@
+"""Rows that are forgotten, and what rests on them. Everything returns counts; nothing here decides.
+
+The rows of the scopes must be locked. Deleting a turn or a memory takes its links, mentions, evidence and feedback with
+it, by the foreign keys.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.forgetting import Kin
+from memory_app.domain.records import Origin
+from memory_app.store import terms as term_store
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """What is needed to take a turn's share out of everything."""
+
+    id: UUID
+    session_id: int
+    seq: int
+    speaker: str
+    text: str
+    terms: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Memories that rest on each other, and which of them were retired, why and in favour of what."""
+
+    kin: Mapping[UUID, Kin]
+    retired: Mapping[UUID, tuple[datetime, str, UUID | None]]
+    parts: Mapping[UUID, tuple[UUID, ...]]
+    """By merged memory: the rows it unites, one step back."""
+
+
+_TURN_COLUMNS = "SELECT t.id, t.session_id, t.seq, t.speaker, t.text, t.terms FROM turns t "
+_TURN = text("SELECT t.scope_id FROM turns t WHERE t.id = :id")
+_TURNS = text(_TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.id = ANY(:ids) ORDER BY t.id")
+_TURNS_OF_SESSION = text(
+    _TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.session_id = :session ORDER BY t.id"
+)
+_CITED_ELSEWHERE = text(
+    """
+    SELECT e.scope_id, e.memory_id, t.text FROM evidence e
+    JOIN turns t ON t.scope_id = e.turn_scope_id AND t.id = e.turn_id
+    WHERE e.turn_scope_id = ANY(:scopes) AND e.scope_id <> ALL(:scopes)
+    """
+)
+_RESTING = text(
+    "SELECT DISTINCT scope_id, memory_id FROM evidence WHERE turn_scope_id = :scope AND turn_id = ANY(:ids)"
+)
+_FENCE = text(
+    """
+    UPDATE sessions SET fence = fence + 1, lease_until = NULL, summary = NULL,
+        replay_seqs = ARRAY(SELECT r FROM unnest(replay_seqs) r WHERE r <> ALL(CAST(:seqs AS integer[]))),
+        due_at = CASE WHEN lease_until IS NOT NULL THEN now() ELSE due_at END
+    WHERE scope_id = :scope AND id = :session
+    """
+)
+_DROP_ANSWERS = text(
+    "UPDATE runs SET answer = NULL WHERE scope_id = :scope AND answer IS NOT NULL AND state IN ('queued', 'running')"
+)
+_DELETE_TURNS = text("DELETE FROM turns WHERE scope_id = :scope AND id = ANY(:ids)")
+_DELETE_SESSION = text("DELETE FROM sessions WHERE scope_id = :scope AND id = :session")
+_SPEAKERS = text(
+    """
+    DELETE FROM speakers s WHERE s.scope_id = :scope AND s.name = ANY(:names)
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = s.scope_id AND t.speaker = s.name)
+    """
+)
+_OF_SESSION = text("SELECT id FROM memories WHERE scope_id = :scope AND session_id = :session")
+_SAME_WORDS = text(
+    """
+    SELECT o.id FROM memories m JOIN memories o ON o.scope_id = m.scope_id AND o.kind = m.kind
+      AND o.session_id IS NOT DISTINCT FROM m.session_id AND o.canonical_key = m.canonical_key
+    WHERE m.scope_id = :scope AND m.id = ANY(:ids)
+    """
+)
+_KIN = text(
+    """
+    WITH RECURSIVE kin AS (
+        SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids)
+        UNION
+        SELECT n.id FROM kin k CROSS JOIN LATERAL (
+            SELECT m.successor AS id FROM memories m
+            WHERE m.scope_id = :scope AND m.id = k.id AND m.retired_reason = 'merged' AND m.successor IS NOT NULL
+            UNION ALL
+            SELECT l.source_id FROM links l
+            WHERE l.scope_id = :scope AND l.target_id = k.id AND l.type = 'derived_from') n
+    )
+    SELECT id FROM kin
+    """
+)
+_PARENTS = text(
+    """
+    SELECT m.successor AS id, m.id AS parent, true AS is_part FROM memories m
+    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = 'merged'
+    UNION
+    SELECT l.source_id, l.target_id, false FROM links l
+    WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = 'derived_from'
+      AND NOT EXISTS (SELECT FROM memories m WHERE m.scope_id = :scope AND m.id = l.target_id
+                      AND m.successor = l.source_id AND m.retired_reason = 'merged')
+    """
+)
+_ROWS = text(
+    """
+    SELECT id, text, origin, retired_at, retired_reason, successor FROM memories
+    WHERE scope_id = :scope AND id = ANY(:ids)
+    """
+)
+_EVIDENCE = text(
+    """
+    SELECT e.memory_id, e.turn_id, t.text FROM evidence e
+    JOIN turns t ON t.scope_id = e.turn_scope_id AND t.id = e.turn_id
+    WHERE e.scope_id = :scope AND e.memory_id = ANY(:ids)
+    """
+)
+_HAND_ON = text(
+    """
+    UPDATE memories SET retired_at = :at, retired_reason = :reason, successor = :successor
+    WHERE scope_id = :scope AND id = ANY(:ids)
+    """
+)
+_UNSUPPORTED = text(
+    """
+    UPDATE memories SET retired_at = now(), retired_reason = 'expired'
+    WHERE scope_id = :scope AND id = ANY(:ids) AND retired_at IS NULL
+    """
+)
+_CHECKPOINTS = text(
+    """
+    DELETE FROM checkpoints c WHERE c.scope_id = :scope
+      AND EXISTS (SELECT FROM unnest(CAST(:ids AS text[])) v(id) WHERE position(v.id IN c.content::text) > 0)
+    """
+)
+_LABELS = text("SELECT id, label, aliases FROM entities WHERE scope_id = :scope")
+_MENTIONED = text("SELECT DISTINCT entity_id FROM mentions WHERE scope_id = :scope AND memory_id = ANY(:ids)")
+_LOWER = text(
+    """
+    UPDATE entities e SET summary = NULL, mention_count = greatest(e.mention_count - v.n, 0)
+    FROM unnest(CAST(:ids AS bigint[]), CAST(:counts AS integer[])) AS v(id, n)
+    WHERE e.scope_id = :scope AND e.id = v.id
+    """
+)
+_ORPHANS = text(
+    """
+    DELETE FROM entities e WHERE e.scope_id = :scope AND e.id = ANY(:ids)
+      AND NOT EXISTS (SELECT FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id)
+      AND NOT EXISTS (SELECT FROM entities a WHERE a.scope_id = e.scope_id AND a.merged_into = e.id)
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = e.scope_id
+                      AND position(lower(e.label) IN lower(t.text)) > 0)
+    """
+)
+
+
+def scope_of_turn(connection: Connection, turn_id: UUID) -> int | None:
+    return connection.execute(_TURN, {"id": turn_id}).scalar_one_or_none()
+
+
+def turns(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[TurnRow, ...]:
+    return tuple(TurnRow(*row) for row in connection.execute(_TURNS, {"scope": scope_id, "ids": list(ids)}))
+
+
+def turns_of_session(connection: Connection, scope_id: int, session_id: int) -> tuple[TurnRow, ...]:
+    rows = connection.execute(_TURNS_OF_SESSION, {"scope": scope_id, "session": session_id})
+    return tuple(TurnRow(*row) for row in rows)
+
+
+def resting_on(
+    connection: Connection, scope_id: int, turn_ids: Sequence[UUID]
+) -> dict[int, tuple[UUID, ...]]:
+    """Memories that name any of the turns as evidence, by their scope."""
+    found: dict[int, list[UUID]] = defaultdict(list)
+    for row in connection.execute(_RESTING, {"scope": scope_id, "ids": list(turn_ids)}):
+        found[row.scope_id].append(row.memory_id)
+    return {scope: tuple(ids) for scope, ids in sorted(found.items())}
+
+
+def resting_outside(
+    connection: Connection, scope_ids: Sequence[int]
+) -> tuple[dict[int, tuple[UUID, ...]], str]:
+    """Memories of other scopes that rest on turns of these, by their scope; and what those turns say, in one text."""
+    found: dict[int, set[UUID]] = defaultdict(set)
+    said: set[str] = set()
+    for row in connection.execute(_CITED_ELSEWHERE, {"scopes": list(scope_ids)}):
+        found[row.scope_id].add(row.memory_id)
+        said.add(row.text)
+    return {scope: tuple(sorted(ids)) for scope, ids in sorted(found.items())}, "\n".join(sorted(said))
+
+
+def fence_sessions(connection: Connection, scope_id: int, gone: Sequence[TurnRow]) -> None:
+    """An extraction that has read the turns can no longer commit what it made of them."""
+    seqs: dict[int, list[int]] = defaultdict(list)
+    for turn in gone:
+        seqs[turn.session_id].append(turn.seq)
+    for session_id, places in sorted(seqs.items()):
+        connection.execute(_FENCE, {"scope": scope_id, "session": session_id, "seqs": places})
+
+
+def drop_answers(connection: Connection, scope_id: int) -> None:
+    """What a model said about what is forgotten is not kept: unfinished jobs of the scope ask again."""
+    connection.execute(_DROP_ANSWERS, {"scope": scope_id})
+
+
+def delete_turns(connection: Connection, tenant_id: int, scope_id: int, gone: Sequence[TurnRow]) -> int:
+    """Delete turns with their share in the document frequencies, and speakers who then said nothing."""
+    counted = [(scope_id, turn.terms) for turn in gone if turn.terms is not None]
+    term_store.add(connection, tenant_id, counted, sign=-1)
+    deleted = connection.execute(
+        _DELETE_TURNS, {"scope": scope_id, "ids": [turn.id for turn in gone]}
+    ).rowcount
+    connection.execute(_SPEAKERS, {"scope": scope_id, "names": sorted({turn.speaker for turn in gone})})
+    return deleted
+
+
+def delete_session(connection: Connection, scope_id: int, session_id: int) -> int:
+    return connection.execute(_DELETE_SESSION, {"scope": scope_id, "session": session_id}).rowcount
+
+
+def memories_of_session(connection: Connection, scope_id: int, session_id: int) -> tuple[UUID, ...]:
+    return tuple(connection.execute(_OF_SESSION, {"scope": scope_id, "session": session_id}).scalars())
+
+
+def same_words(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:
+    """The memories and every row that says the very same: earlier and later intervals, and merged parts."""
+    return tuple(connection.execute(_SAME_WORDS, {"scope": scope_id, "ids": list(ids)}).scalars())
+
+
+def family(
+    connection: Connection, scope_id: int, ids: Collection[UUID], *, touched: Collection[UUID]
+) -> Family:
+    """The memories, all that rest on them, and the parents of those. ``touched`` lost evidence already."""
+    values = {"scope": scope_id, "ids": list(ids)}
+    resting = list(connection.execute(_KIN, values).scalars())
+    parents: dict[UUID, set[UUID]] = defaultdict(set)
+    parts: dict[UUID, list[UUID]] = defaultdict(list)
+    for row in connection.execute(_PARENTS, {"scope": scope_id, "ids": resting}):
+        parents[row.id].add(row.parent)
+        if row.is_part:
+            parts[row.id].append(row.parent)
+    everyone = list({*resting, *(parent for some in parents.values() for parent in some)})
+    evidence: dict[UUID, dict[UUID, str]] = defaultdict(dict)
+    for row in connection.execute(_EVIDENCE, {"scope": scope_id, "ids": everyone}):
+        evidence[row.memory_id][row.turn_id] = row.text
+    kin, retired = {}, {}
+    for row in connection.execute(_ROWS, {"scope": scope_id, "ids": everyone}):
+        inherited = {turn for part in parts[row.id] for turn in evidence[part]}
+        kin[row.id] = Kin(
+            row.id,
+            row.text,
+            Origin(row.origin),
+            is_merged=bool(parts[row.id]),
+            is_touched=row.id in touched,
+            parents=frozenset(parents[row.id]),
+            evidence=tuple(evidence[row.id].values()),
+            has_own_evidence=bool(evidence[row.id].keys() - inherited),
+        )
+        if row.retired_at is not None:
+            retired[row.id] = (row.retired_at, row.retired_reason, row.successor)
+    return Family(kin, retired, {id: tuple(found) for id, found in parts.items()})
+
+
+def hand_on(
+    connection: Connection,
+    scope_id: int,
+    ids: Sequence[UUID],
+    *,
+    at: datetime,
+    reason: str,
+    successor: UUID | None,
+) -> None:
+    """Retire the parts of a row that goes the way that row was retired."""
+    values = {"scope": scope_id, "ids": list(ids), "at": at, "reason": reason, "successor": successor}
+    connection.execute(_HAND_ON, values)
+
+
+def retire_unsupported(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> int:
+    """Retire memories that have no source left; how many were current."""
+    return connection.execute(_UNSUPPORTED, {"scope": scope_id, "ids": list(ids)}).rowcount
+
+
+def delete_checkpoints(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> int:
+    """Delete checkpoints that hold any of the memories or turns."""
+    values = {"scope": scope_id, "ids": [str(id) for id in ids]}
+    return connection.execute(_CHECKPOINTS, values).rowcount if ids else 0
+
+
+def labels(connection: Connection, scope_id: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """Ids of the entities of a scope and everything each is called."""
+    rows = connection.execute(_LABELS, {"scope": scope_id})
+    return tuple((row.id, (row.label, *row.aliases)) for row in rows)
+
+
+def mentioned_by(connection: Connection, scope_id: int, memory_ids: Sequence[UUID]) -> frozenset[int]:
+    return frozenset(connection.execute(_MENTIONED, {"scope": scope_id, "ids": list(memory_ids)}).scalars())
+
+
+def lower_mentions(connection: Connection, scope_id: int, counts: Mapping[int, int]) -> int:
+    """Count fewer mentions of entities and drop their summaries; then those that nothing names any more go, and how
+    many did."""
+    if not counts:
+        return 0
+    ids = sorted(counts)
+    connection.execute(_LOWER, {"scope": scope_id, "ids": ids, "counts": [counts[id] for id in ids]})
+    return connection.execute(_ORPHANS, {"scope": scope_id, "ids": ids}).rowcount
