@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import finder, scope_index
+from memory_app.services import finder, reembed, scope_index
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -19,3 +19,9 @@ def find_due() -> None:
 def index_scopes() -> None:
     """Build the search indexes of scopes that grew too big to scan."""
     scope_index.index_big_scopes(runtime())
+
+
+@app.task(name=queue.REEMBED, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def reembed_rows() -> None:
+    """Move vectors of other models to the current one, as far as it goes in eight minutes."""
+    reembed.reembed_on_hint(runtime(), most_seconds=480)

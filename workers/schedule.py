@@ -14,11 +14,13 @@ from typing import Any
 from celery.schedules import ParseException, crontab
 
 from memory_app.errors import Misconfigured
-from memory_app.queue import FIND_DUE, INDEX_SCOPES, ROUTES
+from memory_app.queue import FIND_DUE, INDEX_SCOPES, NOTE_RECALLS, REEMBED, ROUTES
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "find-due": {"task": FIND_DUE, "every_seconds": 5.0},
     "index-scopes": {"task": INDEX_SCOPES, "every_seconds": 300.0},
+    "note-recalls": {"task": NOTE_RECALLS, "every_seconds": 60.0},
+    "reembed": {"task": REEMBED, "every_seconds": 300.0},
 }
 """Used when no file is given."""
 

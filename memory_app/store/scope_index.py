@@ -7,6 +7,7 @@ only its own scope. They are built concurrently, as the owner of the tables, out
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, text
@@ -23,6 +24,11 @@ _VALID = text(
 _OF_SCOPE = text(
     """SELECT c.relname FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
       AND c.relname ~ :pattern"""
+)
+
+_DEFINED = text(
+    """SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c
+    WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ :pattern"""
 )
 
 
@@ -61,6 +67,16 @@ def build(
     return tuple(wanted)
 
 
+def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
+    """Drop the scope's vector indexes of models that are not among ``keep``; the keyword indexes fit any model."""
+    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for name, definition in connection.execute(_DEFINED, {"pattern": _pattern(scope_id)}).all():
+            if "_hnsw_" in name and not any(
+                f"embedding_model = {_literal(model)}" in definition for model in keep
+            ):
+                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+
+
 def drop(owner: Engine, scope_id: int) -> None:
     """Drop the indexes of a scope that is gone or small again."""
     with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -69,15 +85,22 @@ def drop(owner: Engine, scope_id: int) -> None:
 
 
 def _existing(connection: Connection, scope_id: int) -> list[str]:
-    pattern = f"^({'|'.join(TABLES)})_(hnsw|words)_{int(scope_id)}(_[0-9a-f]+)?$"
-    return list(connection.execute(_OF_SCOPE, {"pattern": pattern}).scalars())
+    return list(connection.execute(_OF_SCOPE, {"pattern": _pattern(scope_id)}).scalars())
+
+
+def _pattern(scope_id: int) -> str:
+    return f"^({'|'.join(TABLES)})_(hnsw|words)_{int(scope_id)}(_[0-9a-f]+)?$"
+
+
+def _literal(model: str) -> str:
+    return "'" + model.replace("'", "''") + "'"
 
 
 def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
     """Statement by index name. The names carry a digest of the model, since another model needs other indexes."""
     scope, size = int(scope_id), int(dimensions)
     tag = hashlib.sha256(f"{model}:{size}".encode()).hexdigest()[:8]
-    literal = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
+    literal = _literal(model).replace(":", "\\:")
     found = {}
     for table in TABLES:
         vectors, words = f"{table}_hnsw_{scope}_{tag}", f"{table}_words_{scope}"

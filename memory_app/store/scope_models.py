@@ -51,6 +51,12 @@ def remove(connection: Connection, scope_id: int, model: str) -> bool:
     return connection.execute(_REMOVE, {"scope": scope_id, "model": model}).one_or_none() is not None
 
 
+def indexed(connection: Connection, scope_id: int) -> tuple[str, ...]:
+    """Models for which the scope has search indexes."""
+    statement = text("SELECT model FROM scope_models WHERE scope_id = :scope AND is_indexed ORDER BY model")
+    return tuple(connection.execute(statement, {"scope": scope_id}).scalars())
+
+
 def mark(connection: Connection, scope_id: int, model: str, *, is_indexed: bool) -> None:
     """Say that recall may use the scope's search indexes for the model, or not any more."""
     connection.execute(_MARK, {"scope": scope_id, "model": model, "is_indexed": is_indexed})

@@ -1,0 +1,46 @@
+"""``reembed``: move what was embedded by another model to the current one, while everything goes on."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from memory_app.cli.connect import Data, find_settings
+from memory_app.cli.output import AsJson, out, write_json
+from memory_app.errors import Permanent
+from memory_app.runtime import Runtime, build
+from memory_app.services.reembed import Reembedded
+from memory_app.services.reembed import reembed as move
+
+app = typer.Typer()
+
+
+@app.command()
+def reembed(data: Data = None, as_json: AsJson = False) -> None:
+    """Embed again every row of another model than the settings name. Stop it at any time; it goes on where it was.
+
+    Search answers meanwhile: by the vectors of both models where the old one can still be made, else by words.
+    """
+    with closing(build(find_settings(data))) as runtime:
+        done = move(runtime) if as_json else _shown(runtime)
+        model = runtime.embedder.model
+    if as_json:
+        write_json(done)
+    else:
+        out.print(f"{done.moved} rows moved to {model}, {done.scopes} scopes are through", highlight=False)
+    if done.refused:
+        raise Permanent(
+            f"the embedder refused {done.refused} rows; they keep their vectors and are found by words"
+        )
+
+
+def _shown(runtime: Runtime) -> Reembedded:
+    columns = (TextColumn("embedding again"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=out) as progress:
+        task = progress.add_task("rows", total=None)
+        return move(
+            runtime,
+            on_progress=lambda now: progress.update(task, completed=now.moved, total=now.moved + now.left),
+        )

@@ -1,0 +1,176 @@
+"""Re-embed: move every vector of another model to the current one, in the background, while search goes on.
+
+A row says by its model's name whether it was moved, so a run may end at any moment and the next goes on where it was.
+Rows of the scope are searched by both models' vectors meanwhile. No transaction is open while the embedder works.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import structlog
+
+from memory_app import queue
+from memory_app.domain.text import indexed_text
+from memory_app.errors import MemoryAppError, Permanent
+from memory_app.hot import hints
+from memory_app.runtime import Runtime, hint_name
+from memory_app.services.scope_index import index_scope
+from memory_app.store import reembedding, scope_index, scope_models
+from memory_app.store.db import transaction
+from memory_app.store.reembedding import FIRST, StaleRow, StaleScope
+
+log = structlog.get_logger(__name__)
+
+BATCH = 64
+MOST_SCOPES = 50
+"""Scopes and models looked up at once; the next look finds the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reembedded:
+    """What one call did: rows moved, rows the embedder refused, scopes that are through. ``left`` counts the rows of
+    the scopes at hand that still wait; ``is_done`` says that no scope waits any more."""
+
+    moved: int = 0
+    refused: int = 0
+    scopes: int = 0
+    left: int = 0
+    is_done: bool = False
+
+
+OnProgress = Callable[[Reembedded], None]
+
+
+def reembed(
+    runtime: Runtime, *, most_seconds: float | None = None, on_progress: OnProgress | None = None
+) -> Reembedded:
+    """Embed everything that has a vector of another model, over all tenants; stops after ``most_seconds``.
+
+    Calls the embedder. Two calls at once do some rows twice and lose none. Raises the embedder's transient errors: what
+    was moved stays moved.
+    """
+    run = _Run(runtime, None if most_seconds is None else time.monotonic() + most_seconds, on_progress)
+    seen: set[StaleScope] = set()
+    while not run.is_over():
+        waiting = [stale for stale in _waiting(runtime) if stale not in seen]
+        if not waiting:
+            run.report = replace(run.report, is_done=not seen or run.report.refused == 0)
+            break
+        for stale in waiting:
+            run.move_scope(stale)
+            seen.add(stale)
+            if run.is_over():
+                break
+    if run.report.moved or run.report.refused:
+        log.info(
+            "rows_reembedded", moved=run.report.moved, refused=run.report.refused, done=run.report.is_done
+        )
+    return run.report
+
+
+def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
+    """As `reembed`, for a task: what is left when the time is over gets a new hint."""
+    try:
+        hints.clear(runtime.hot, hint_name(queue.REEMBED))
+    except MemoryAppError as error:
+        log.warning("hint_not_cleared", error=error.kind)
+    done = reembed(runtime, most_seconds=most_seconds)
+    if done.moved and not done.is_done:
+        runtime.hint(queue.REEMBED)
+    return done
+
+
+def _waiting(runtime: Runtime) -> tuple[StaleScope, ...]:
+    with transaction(runtime.engine, None) as connection:
+        return reembedding.stale_scopes(connection, model=runtime.embedder.model, most=MOST_SCOPES)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One call of `reembed` and how far it is."""
+
+    runtime: Runtime
+    until: float | None
+    on_progress: OnProgress | None
+    report: Reembedded = Reembedded()
+
+    def is_over(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
+
+    def move_scope(self, stale: StaleScope) -> None:
+        with transaction(self.runtime.engine, stale.tenant_id) as connection:
+            left = reembedding.count(connection, stale)
+        self.tell(left=left)
+        if self.runtime.owner is not None and left >= self.runtime.settings.recall.scan_rows:
+            # The indexes for the new vectors come first, so that a moved row is found by the next question.
+            index_scope(self.runtime, self.runtime.owner, stale.tenant_id, stale.scope_id)
+        for table in reembedding.TABLES:
+            self._move_table(stale, table)
+        if not self.is_over():
+            self._finish(stale)
+
+    def _move_table(self, stale: StaleScope, table: str) -> None:
+        after = FIRST
+        while not self.is_over():
+            with transaction(self.runtime.engine, stale.tenant_id) as connection:
+                rows = reembedding.read(connection, stale, table, after=after, most=BATCH)
+            if not rows:
+                return
+            vectors = self._embedded(rows)
+            with transaction(self.runtime.engine, stale.tenant_id) as connection:
+                scope_models.add(connection, [stale.scope_id], self.runtime.embedder.model)
+                moved = reembedding.write(
+                    connection, stale, table, vectors, model=self.runtime.embedder.model
+                )
+            after = rows[-1].id
+            refused = len(rows) - len(vectors)
+            self.tell(moved=moved, refused=refused, left=max(self.report.left - len(rows), 0))
+
+    def _embedded(self, rows: Sequence[StaleRow]) -> list[tuple[UUID, Sequence[float]]]:
+        """Vectors of the rows; one that the embedder refuses keeps its old one and is found by words."""
+        try:
+            vectors = self.runtime.embedder.embed([_said(row) for row in rows])
+        except Permanent as error:
+            if len(rows) == 1:
+                log.error("row_not_reembedded", row=str(rows[0].id), error=error.kind)
+                return []
+            return [pair for row in rows for pair in self._embedded([row])]
+        return [(row.id, vector.tolist()) for row, vector in zip(rows, vectors, strict=True)]
+
+    def _finish(self, stale: StaleScope) -> None:
+        """Nothing of the model is left, unless it was refused or somebody still writes it: then it waits on."""
+        with transaction(self.runtime.engine, stale.tenant_id) as connection:
+            is_through = scope_models.remove(connection, stale.scope_id, stale.model)
+        if not is_through:
+            return
+        if self.runtime.owner is not None:
+            scope_index.drop_unused(self.runtime.owner, stale.scope_id, keep=_models_of(self.runtime, stale))
+        self.tell(scopes=1)
+
+    def tell(self, *, moved: int = 0, refused: int = 0, scopes: int = 0, left: int | None = None) -> None:
+        told = self.report
+        self.report = replace(
+            told,
+            moved=told.moved + moved,
+            refused=told.refused + refused,
+            scopes=told.scopes + scopes,
+            left=told.left if left is None else left,
+        )
+        if self.on_progress is not None:
+            self.on_progress(self.report)
+
+
+def _said(row: StaleRow) -> str:
+    """What a turn or a memory is embedded by, as when it was written."""
+    if row.speaker is None or row.at is None:
+        return row.text
+    return indexed_text(row.speaker, row.at, row.text)
+
+
+def _models_of(runtime: Runtime, stale: StaleScope) -> tuple[str, ...]:
+    with transaction(runtime.engine, stale.tenant_id) as connection:
+        return scope_models.indexed(connection, stale.scope_id)
