@@ -11,6 +11,7 @@
     │   ├── RateLimited         a limit of ours or of a provider
     │   ├── CircuitOpen         a provider failed too often; waiting for its probe
     │   ├── ProviderUnavailable a provider did not answer, or answered 5xx
+    │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
     │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.client`)
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     └── Permanent               never retried; the run or turn says failed and why
@@ -80,6 +81,10 @@ class CircuitOpen(Transient):
 
 class ProviderUnavailable(Transient):
     kind = "provider_unavailable"
+
+
+class CapReached(Transient):
+    kind = "cap_reached"
 
 
 class StoreUnavailable(Transient):

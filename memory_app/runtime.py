@@ -13,12 +13,17 @@ import structlog
 from sqlalchemy import Engine
 
 from memory_app.embedded import Servers
-from memory_app.errors import MemoryAppError
-from memory_app.hot import hints
+from memory_app.errors import MemoryAppError, Misconfigured
+from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
-from memory_app.models.embedders import Embedder, Formers, make_embedder
+from memory_app.models.chat import Chat
+from memory_app.models.embedders import Embedder, Formers, Options, Pooling, make_embedder
+from memory_app.models.provider import Gate, Rates, Timeouts, Wire
+from memory_app.models.provider import connect as connect_provider
 from memory_app.queue import Sender
+from memory_app.settings import Chat as ChatSettings
+from memory_app.settings import Embedding as EmbeddingSettings
 from memory_app.settings import Settings
 from memory_app.store import db
 from memory_app.store.backlog import Backlog
@@ -27,6 +32,18 @@ log = structlog.get_logger(__name__)
 
 HINT_LIFE_MS = 5_000
 """A hint that was lost blocks its followers for this long at most; the finder looks sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chats:
+    """A small model for turns, a larger one for sessions and deep synthesis; perhaps the same."""
+
+    small: Chat
+    large: Chat
+    wire: Wire
+
+    def close(self) -> None:
+        self.wire.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,8 @@ class Runtime:
     embedder: Embedder
     formers: Formers
     """Embedders of models that rows may still wait to leave."""
+    chat: Chats | None
+    """Language models, where the settings name a server."""
     sender: Sender
     backlog: Backlog
 
@@ -56,6 +75,8 @@ class Runtime:
 
     def close(self) -> None:
         self.sender.close()
+        if self.chat is not None:
+            self.chat.close()
         self.hot.close()
         self.engine.dispose()
         if self.owner is not None:
@@ -70,6 +91,14 @@ def hint_name(task: str, **ids: Any) -> str:
 def build(settings: Settings) -> Runtime:
     """Wire the parts; opens no connection yet. Raises `Misconfigured` for an embedder that cannot be loaded."""
     database = settings.database
+    hot = connect_hot(
+        settings.redis.url.get_secret_value(),
+        prefix=settings.redis.prefix,
+        timeout_seconds=settings.redis.timeout_seconds,
+        stream_turns=settings.hot.stream_turns,
+        stream_life=timedelta(days=settings.hot.stream_days),
+        context_life=timedelta(seconds=settings.context.cache_seconds),
+    )
     return Runtime(
         settings=settings,
         engine=db.connect(
@@ -88,19 +117,78 @@ def build(settings: Settings) -> Runtime:
         else db.connect(
             database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1, statement_timeout_ms=0
         ),
-        hot=connect_hot(
-            settings.redis.url.get_secret_value(),
-            prefix=settings.redis.prefix,
-            timeout_seconds=settings.redis.timeout_seconds,
-            stream_turns=settings.hot.stream_turns,
-            stream_life=timedelta(days=settings.hot.stream_days),
-            context_life=timedelta(seconds=settings.context.cache_seconds),
-        ),
-        embedder=make_embedder(settings.embedding.provider, dimensions=settings.embedding.dimensions),
+        hot=hot,
+        embedder=_embedder(settings.embedding, hot),
         formers=Formers(),
+        chat=_chats(settings.chat, hot),
         sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
         backlog=Backlog(settings.record.backlog_limit),
     )
+
+
+def _gate(name: str, hot: Hot, *, requests: float, tokens: float, patience_seconds: float = 5.0) -> Gate:
+    """Our own rate limit and the circuit breaker before a provider, both shared by all processes."""
+
+    def take_from(name: str, *, rate_per_second: float, burst: float, cost: float) -> limits.Verdict:
+        return limits.take(hot, name, rate_per_second=rate_per_second, burst=burst, cost=cost)
+
+    rates = Rates(requests_per_minute=requests, tokens_per_minute=tokens, patience_seconds=patience_seconds)
+    return Gate(name, take=take_from, guarded=lambda: breaker.guarded(hot, name), rates=rates)
+
+
+def _embedder(settings: EmbeddingSettings, hot: Hot) -> Embedder:
+    options = Options(
+        model=settings.model,
+        base_url=settings.base_url,
+        key=settings.key,
+        timeouts=Timeouts(settings.connect_seconds, settings.total_seconds, settings.total_seconds),
+        gate=_gate(
+            "embedding", hot, requests=settings.requests_per_minute, tokens=settings.tokens_per_minute
+        ),
+        batch=settings.batch,
+        ask_dimensions=settings.ask_dimensions,
+        query_prefix=settings.query_prefix,
+        passage_prefix=settings.passage_prefix,
+        folder=settings.folder,
+        pooling=Pooling(settings.pooling),
+        tokens_limit=settings.tokens_limit,
+    )
+    return make_embedder(settings.provider, settings.dimensions, options=options)
+
+
+def _chats(settings: ChatSettings, hot: Hot) -> Chats | None:
+    if settings.base_url is None:
+        return None
+    if settings.model is None:
+        raise Misconfigured("chat.model: name the model to ask at chat.base_url", field="chat.model")
+    wire = connect_provider(
+        settings.base_url,
+        settings.key,
+        provider="the language model",
+        timeouts=Timeouts(settings.connect_seconds, settings.total_seconds, settings.total_seconds),
+        response_limit_bytes=settings.response_limit_bytes,
+        connections=settings.connections,
+    )
+    gate = _gate(
+        "chat",
+        hot,
+        requests=settings.requests_per_minute,
+        tokens=settings.tokens_per_minute,
+        patience_seconds=settings.patience_seconds,
+    )
+
+    def chat(model: str) -> Chat:
+        return Chat(
+            wire,
+            model,
+            gate=gate,
+            temperature=settings.temperature,
+            output_limit_tokens=settings.output_limit_tokens,
+            question_seconds=settings.question_seconds,
+            slow_after_seconds=settings.slow_after_seconds,
+        )
+
+    return Chats(chat(settings.model), chat(settings.large_model or settings.model), wire)
 
 
 def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:

@@ -6,6 +6,7 @@ command line read this module; everything below gets plain values.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -82,6 +83,11 @@ class Index(_Section):
 class Extract(_Section):
     batch: int = Field(32, ge=1, le=500, description="Most turns of a session in one extraction.")
     lease_seconds: int = Field(45, ge=1, description="How long a claim on a session holds.")
+    model_lease_seconds: int = Field(
+        150,
+        ge=1,
+        description="The same where a language model is asked: longer than a question with its repair.",
+    )
     starts_limit: int = Field(3, ge=1, description="Unexplained deaths after which a turn is quarantined.")
     after_turns: int = Field(8, ge=1, description="Turns that make a session due at once (policy llm).")
     idle_seconds: float = Field(20, ge=0, description="Silence that makes a session due (policy llm).")
@@ -105,10 +111,84 @@ class Finder(_Section):
 
 
 class Embedding(_Section):
-    provider: Literal["wordllama", "hash"] = Field(
-        "wordllama", description="Which embedder; both work offline."
+    provider: Literal["wordllama", "hash", "onnx", "openai", "ollama", "compatible"] = Field(
+        "wordllama", description="Which embedder; wordllama and hash work offline, onnx from a folder."
     )
-    dimensions: int = Field(256, ge=8, le=4000, description="Length of a vector; wordllama: 64, 128 or 256.")
+    dimensions: int | None = Field(
+        None, ge=8, le=4000, description="Length of a vector; None takes the provider's own (wordllama: 256)."
+    )
+    model: str | None = Field(None, description="Model asked of a provider; None takes its usual one.")
+    base_url: str | None = Field(
+        None, description="Address of a provider behind HTTP; needed for compatible."
+    )
+    key: SecretStr | None = Field(None, description="Key of the provider.")
+    folder: Path | None = Field(None, description="Folder with model.onnx and tokenizer.json, for onnx.")
+    query_prefix: str | None = Field(None, description="Put before questions; None takes the model's own.")
+    passage_prefix: str | None = Field(
+        None, description="Put before what is stored; None takes the model's own."
+    )
+    batch: int = Field(64, ge=1, le=2048, description="Most texts in one call of a provider.")
+    ask_dimensions: bool = Field(False, description="Send the dimensions wanted, for models that can be cut.")
+    pooling: Literal["mean", "cls"] = Field("mean", description="How onnx makes one vector of many tokens.")
+    tokens_limit: int = Field(256, ge=8, le=8192, description="Tokens of a text that onnx reads.")
+    connect_seconds: float = Field(5, gt=0, description="Wait for a connection to the provider.")
+    total_seconds: float = Field(
+        30, gt=0, description="A call of the provider that takes longer is given up."
+    )
+    requests_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
+
+
+class ModelPrice(_Section):
+    tokens_in: Decimal = Field(ge=0, description="US dollars per million tokens sent.")
+    tokens_out: Decimal = Field(ge=0, description="US dollars per million tokens answered.")
+
+
+class Chat(_Section):
+    base_url: str | None = Field(
+        None, description="Any server that speaks the OpenAI API; None means no model."
+    )
+    key: SecretStr | None = Field(None, description="Key of that server.")
+    model: str | None = Field(None, description="Small model, asked about turns.")
+    large_model: str | None = Field(
+        None, description="Model for sessions and deep synthesis; None takes the small one."
+    )
+    temperature: float = Field(
+        0, ge=0, le=2, description="0 answers the same to the same, as far as the server can."
+    )
+    output_limit_tokens: int = Field(4_000, ge=100, description="Longest answer asked for.")
+    connect_seconds: float = Field(5, gt=0, description="Wait for a connection.")
+    total_seconds: float = Field(
+        30, gt=0, description="A call that takes longer is given up and tried later."
+    )
+    question_seconds: float = Field(
+        40, gt=0, description="A question with its repair is given up after this."
+    )
+    slow_after_seconds: float = Field(
+        0,
+        ge=0,
+        description="While the mean call takes longer, optional questions are not asked; 0 asks always.",
+    )
+    response_limit_bytes: int = Field(8_000_000, ge=10_000, description="A larger answer is refused.")
+    connections: int = Field(64, ge=1, description="Calls at the same time per process.")
+    requests_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
+    patience_seconds: float = Field(
+        5, ge=0, description="Wait for a turn within the limit before postponing."
+    )
+    prices: dict[str, ModelPrice] = Field({}, description="Price by beginning of the model's name.")
+    tokens_per_day: int | None = Field(None, ge=1, description="Most tokens of a tenant in a day (UTC).")
+    dollars_per_day: Decimal | None = Field(None, gt=0, description="Most money of a tenant in a day (UTC).")
+
+
+class Synthesis(_Section):
+    idle_minutes: float = Field(
+        30, gt=0, description="Silence after which a session is synthesised (policy llm)."
+    )
+    anchors: int = Field(10, ge=0, le=50, description="Strongest anchors shown with a session.")
+    turns: int = Field(200, ge=1, le=2000, description="Most turns of a session read in one synthesis.")
+    deep_memories: int = Field(50, ge=2, le=200, description="Most memories read by deep synthesis.")
+    deep_days: int = Field(7, ge=1, description="Days that deep synthesis looks back.")
 
 
 class Remember(_Section):
@@ -252,6 +332,8 @@ class Settings(BaseSettings):
     extract: Extract = Extract()
     finder: Finder = Finder()
     embedding: Embedding = Embedding()
+    chat: Chat = Chat()
+    synthesis: Synthesis = Synthesis()
     remember: Remember = Remember()
     recall: Recall = Recall()
     context: Context = Context()

@@ -23,11 +23,12 @@ from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import Extraction, Role, Statement, Turn
 from memory_app.domain.text import entity_key
-from memory_app.errors import InvalidInput, MemoryAppError, Permanent, StoreUnavailable, Transient
+from memory_app.errors import CapReached, InvalidInput, MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
-from memory_app.models import rules
+from memory_app.models.llm import Talk
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import capacity, queries, remember
+from memory_app.services import capacity, extractor, queries, remember
+from memory_app.services.extractor import Answered
 from memory_app.services.patience import give_back
 from memory_app.store import entities, names, runs, sessions, turns
 from memory_app.store import queries as query_store
@@ -43,14 +44,11 @@ TAKEN_APART = "its worker died twice; each of its turns is tried alone"
 
 NOT_CURATED = "fact curation is off for this agent"
 
-EXTRACTOR = "rules-1"
-"""Name and version of the extractor, kept with each run."""
-
 QUARANTINED = (
     "quarantined: its worker died {starts} times while extracting it; replay it once the cause is mended"
 )
 
-_ANSWER = TypeAdapter(Extraction)
+_ANSWER = TypeAdapter(Answered)
 
 
 class _Fenced(Exception):
@@ -81,10 +79,11 @@ class _Batch:
     time_zone: ZoneInfo
     known: tuple[str, ...]
     run_id: UUID
-    answer: Extraction | None
+    answer: Answered | None
     is_replay: bool
     """One turn behind the session's place, extracted once more; its effects come late, its facts keep their dates."""
     failures: int
+    refusals: int
     failing_for: timedelta
 
 
@@ -140,11 +139,13 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     if claimed.starts > limit:
         return _park(runtime, batch, QUARANTINED.format(starts=limit))
     try:
-        extraction = batch.answer if batch.answer is not None else _ask(runtime, batch)
-        return _apply(runtime, batch, extraction)
+        answered = batch.answer if batch.answer is not None else _ask(runtime, batch)
+        return _apply(runtime, batch, answered)
     except _Fenced:
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
         return ExtractReport()
+    except CapReached as error:
+        return _wait_for_cap(runtime, batch, error)
     except Transient as error:
         return _postpone(runtime, batch, error)
     except (Permanent, InvalidInput) as error:
@@ -164,6 +165,9 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
         if high < low or not extracting:
             sessions.release(connection, claimed, extracting=extracting)
             return None
+        if policy.extraction is ExtractionMode.LLM:
+            lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
+            sessions.extend(connection, claimed, lease)
         run = _open_run(connection, claimed, low, high)
         high = run.to_seq or high
         return _Batch(
@@ -183,6 +187,7 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
             answer=_kept(run),
             is_replay=low <= session.extracted_seq,
             failures=session.failures,
+            refusals=session.refusals,
             failing_for=session.now - (session.failing_since or session.now),
         )
 
@@ -201,7 +206,7 @@ def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> ru
     )
 
 
-def _kept(run: runs.Run) -> Extraction | None:
+def _kept(run: runs.Run) -> Answered | None:
     """The answer of a worker that died, or None; one kept by a version that wrote answers otherwise is asked anew."""
     if run.answer is None:
         return None
@@ -216,7 +221,7 @@ def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, 
     """First and last seq of the next batch; one turn alone while it is suspected, or replayed."""
     if session.replay_seqs:
         return session.replay_seqs[0], session.replay_seqs[0]
-    most = 1 if claimed.starts > 1 or session.failures else runtime.settings.extract.batch
+    most = 1 if claimed.starts > 1 or session.refusals else runtime.settings.extract.batch
     return session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
 
 
@@ -234,26 +239,34 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo("UTC")
 
 
-def _ask(runtime: Runtime, batch: _Batch) -> Extraction:
+def _ask(runtime: Runtime, batch: _Batch) -> Answered:
     """Call the extractor and keep its answer. No transaction is open during the call."""
     failpoint.reach("extract.before_answer")
-    extraction = rules.extract(
-        batch.turns,
-        batch.earlier,
+    talk = Talk(
+        turns=batch.turns,
         user_label=batch.user,
         agent_label=batch.agent,
         time_zone=batch.time_zone,
+        earlier=batch.earlier,
         known=batch.known,
     )
+    answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        answer = _ANSWER.dump_python(extraction, mode="json")
-        runs.keep_answer(connection, batch.run_id, answer, to_seq=batch.to_seq, model=EXTRACTOR)
+        runs.keep_answer(
+            connection,
+            batch.run_id,
+            _ANSWER.dump_python(answered, mode="json"),
+            to_seq=batch.to_seq,
+            model=answered.model,
+            prompt_version=answered.prompt,
+        )
     failpoint.reach("extract.after_answer")
-    return extraction
+    return answered
 
 
-def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractReport:
+def _apply(runtime: Runtime, batch: _Batch, answered: Answered) -> ExtractReport:
     """Write memories, entities, reasons and progress in one transaction, or nothing."""
+    extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
     told = [_sourced(statement, batch) for statement in statements]
     asked = queries.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
@@ -273,7 +286,11 @@ def _apply(runtime: Runtime, batch: _Batch, extraction: Extraction) -> ExtractRe
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
-        report = {"turns": len(batch.turns), "memories": [str(result.id) for result in written]}
+        report = {
+            "turns": len(batch.turns),
+            "memories": [str(result.id) for result in written],
+            "made": dict(answered.made),
+        }
         runs.finish(connection, batch.run_id, report)
         # Last, because it holds the session's row: a turn that arrives meanwhile is accepted without waiting.
         if not _progress(connection, batch, to_seq=batch.to_seq):
@@ -352,6 +369,15 @@ def _postpone(runtime: Runtime, batch: _Batch, error: Transient) -> ExtractRepor
     return ExtractReport()
 
 
+def _wait_for_cap(runtime: Runtime, batch: _Batch, error: CapReached) -> ExtractReport:
+    """The tenant's day is spent: the turns wait for the next one, and nothing has failed."""
+    wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
+    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
+        sessions.defer(connection, batch.claim, wait)
+    log.warning("extraction_waits_for_cap", session=batch.claim.session_id, seconds=wait.total_seconds())
+    return ExtractReport()
+
+
 def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
     """Seconds until the next try: doubles, capped, with jitter so that many do not come back together."""
     doubled: float = base_seconds * 2 ** min(failures - 1, 16)
@@ -361,11 +387,11 @@ def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
 def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent | InvalidInput) -> ExtractReport:
     """Ask anew a few times, then park; a batch is first taken apart, so that only the guilty turn is parked."""
     settings = runtime.settings.extract
-    if len(batch.turns) <= 1 and batch.failures + 1 >= settings.permanent_limit:
+    if len(batch.turns) <= 1 and batch.refusals + 1 >= settings.permanent_limit:
         return _park(runtime, batch, error.message)
     wait = backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        if sessions.postpone(connection, batch.claim, timedelta(seconds=wait)):
+        if sessions.postpone(connection, batch.claim, timedelta(seconds=wait), refused=True):
             runs.fail(connection, batch.run_id, error.message)
     log.warning("extraction_refused", session=batch.claim.session_id, seconds=wait, error=error.kind)
     return ExtractReport()

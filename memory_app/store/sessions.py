@@ -57,6 +57,8 @@ class SessionRow:
     extracted_seq: int
     fence: int
     failures: int
+    refusals: int
+    """How often in a row an error that does not pass came back; such a batch is taken apart."""
     failing_since: datetime | None
     created_at: datetime
     last_activity_at: datetime
@@ -69,7 +71,7 @@ class SessionRow:
     """The database's clock when the row was read."""
 
 
-_COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.failing_since,
+_COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.refusals, s.failing_since,
     s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, s.replay_seqs, now() AS now"""
 
 _LOCK = text(
@@ -99,7 +101,7 @@ _LIST = text(
 _ADVANCE = text(
     """
     UPDATE sessions
-    SET extracted_seq = :to_seq, starts = 0, failures = 0, failing_since = NULL, lease_until = NULL,
+    SET extracted_seq = :to_seq, starts = 0, failures = 0, refusals = 0, failing_since = NULL, lease_until = NULL,
         due_at = CASE WHEN next_seq - 1 > :to_seq OR replay_seqs <> '{}' THEN now() END,
         pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :fence AND extracted_seq = :from_seq - 1
@@ -116,7 +118,7 @@ _RELEASE = text(
 _POSTPONE = text(
     """
     UPDATE sessions
-    SET lease_until = NULL, starts = 0, failures = failures + 1,
+    SET lease_until = NULL, starts = 0, failures = failures + 1, refusals = refusals + CAST(:refused AS integer),
         failing_since = coalesce(failing_since, now()), due_at = now() + :wait
     WHERE scope_id = :scope AND id = :session AND fence = :fence
     """
@@ -124,7 +126,7 @@ _POSTPONE = text(
 _REPLAYED = text(
     """
     UPDATE sessions
-    SET replay_seqs = array_remove(replay_seqs, :seq), starts = 0, failures = 0, failing_since = NULL,
+    SET replay_seqs = array_remove(replay_seqs, :seq), starts = 0, failures = 0, refusals = 0, failing_since = NULL,
         lease_until = NULL,
         due_at = CASE WHEN next_seq - 1 > extracted_seq OR cardinality(array_remove(replay_seqs, :seq)) > 0
                       THEN now() END
@@ -136,8 +138,20 @@ _RESUME = text(
     UPDATE sessions
     SET replay_seqs = CASE WHEN :again AND :seq <= extracted_seq AND NOT :seq = ANY(replay_seqs)
                            THEN array_append(replay_seqs, :seq) ELSE replay_seqs END,
-        parked_reason = NULL, failures = 0, failing_since = NULL, starts = 0, due_at = now()
+        parked_reason = NULL, failures = 0, refusals = 0, failing_since = NULL, starts = 0, due_at = now()
     WHERE scope_id = :scope AND id = :session
+    """
+)
+_DEFER = text(
+    """
+    UPDATE sessions SET lease_until = NULL, starts = 0, due_at = now() + :wait
+    WHERE scope_id = :scope AND id = :session AND fence = :fence
+    """
+)
+_EXTEND = text(
+    """
+    UPDATE sessions SET lease_until = now() + :lease
+    WHERE scope_id = :scope AND id = :session AND fence = :fence
     """
 )
 _STOP = text(
@@ -241,9 +255,23 @@ def release(connection: Connection, claimed: Claim, *, extracting: bool) -> None
     connection.execute(_RELEASE, {**_keys(claimed), "extracting": extracting})
 
 
-def postpone(connection: Connection, claimed: Claim, wait: timedelta) -> bool:
-    """Free the session and leave it alone until ``wait`` has passed; its start is explained. False as in `advance`."""
-    return connection.execute(_POSTPONE, {**_keys(claimed), "wait": wait}).rowcount == 1
+def postpone(connection: Connection, claimed: Claim, wait: timedelta, *, refused: bool = False) -> bool:
+    """Free the session and leave it alone until ``wait`` has passed; its start is explained.
+
+    ``refused``: by an error that does not pass by itself. False when another worker holds a newer fence.
+    """
+    values = {**_keys(claimed), "wait": wait, "refused": refused}
+    return connection.execute(_POSTPONE, values).rowcount == 1
+
+
+def defer(connection: Connection, claimed: Claim, wait: timedelta) -> None:
+    """Free the session until ``wait`` has passed, without counting a failure: it only waits for its turn."""
+    connection.execute(_DEFER, {**_keys(claimed), "wait": wait})
+
+
+def extend(connection: Connection, claimed: Claim, lease: timedelta) -> None:
+    """Hold the session for ``lease`` from now on."""
+    connection.execute(_EXTEND, {**_keys(claimed), "lease": lease})
 
 
 def stop(connection: Connection, claimed: Claim, reason: str) -> bool:

@@ -176,6 +176,7 @@ sessions = Table(
     _instant("pending_since"),
     _count("starts"),
     _count("failures"),
+    _count("refusals"),
     _instant("failing_since"),
     Column("parked_reason", Text),
     Column("replay_seqs", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),

@@ -110,7 +110,7 @@ BEGIN
     ELSE
         IF TG_OP <> 'INSERT' THEN before := to_jsonb(OLD); END IF;
         IF TG_OP <> 'DELETE' THEN after := to_jsonb(NEW); END IF;
-        touched := coalesce(before, after);
+        touched := coalesce(before, after) - 'weight' - 'created_at';
     END IF;
     INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key, before, after)
     VALUES (CASE TG_OP WHEN 'DELETE' THEN OLD.tenant_id ELSE NEW.tenant_id END,

@@ -165,6 +165,7 @@ CREATE TABLE sessions (
 	pending_since TIMESTAMP WITH TIME ZONE,
 	starts INTEGER DEFAULT 0 NOT NULL,
 	failures INTEGER DEFAULT 0 NOT NULL,
+	refusals INTEGER DEFAULT 0 NOT NULL,
 	failing_since TIMESTAMP WITH TIME ZONE,
 	parked_reason TEXT,
 	replay_seqs INTEGER[] DEFAULT '{}'::integer[] NOT NULL,

@@ -21,7 +21,7 @@ from memory_app.hot.cache import CachedContext
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.runtime import Runtime
-from memory_app.services import extract, failed, finder
+from memory_app.services import extract, extractor, failed, finder
 from memory_app.services.extract import ExtractReport, extract_session
 from memory_app.services.index import index_turns
 from memory_app.services.record import record
@@ -205,7 +205,7 @@ def test_the_answer_is_gone_once_it_took_effect_and_ids_stay(
     spoken(runtime, tenant, PARIS)
     finder.drain(runtime)
     (run,) = rows(owner, "SELECT * FROM runs")
-    assert (run.state, run.answer, run.model) == ("done", None, extract.EXTRACTOR)
+    assert (run.state, run.answer, run.model) == ("done", None, extractor.RULES)
     assert run.report["turns"] == 1
     assert [UUID(id) for id in run.report["memories"]] == [
         row.id for row in rows(owner, "SELECT id FROM memories")
@@ -350,7 +350,7 @@ def test_a_statement_that_cannot_be_stored_counts_against_its_turn_and_not_as_a_
     session = only_session(owner)
     with pytest.raises(Killed):
         extract_session(replace(runtime, embedder=raising(Killed())), session)
-    change(owner, "UPDATE runs SET answer = jsonb_set(answer, '{statements,0,subtype}', '\"unheard of\"')")
+    change(owner, "UPDATE runs SET answer = jsonb_set(answer, '{extraction,statements,0,subtype}', '\"unheard of\"')")
     expire_lease(owner)
     assert extract_session(runtime, session) == ExtractReport()
     assert [row.reason.split(":")[0] for row in rows(owner, "SELECT * FROM runs")] == ["subtype"]

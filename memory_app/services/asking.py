@@ -1,0 +1,60 @@
+"""Asking a language model for a tenant: what it cost is counted, and a cap postpones work instead of losing it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from memory_app.errors import CapReached, ProviderUnavailable
+from memory_app.models.chat import Cap, Price, Usage, dollars, wait_for_cap
+from memory_app.models.llm import Asking
+from memory_app.runtime import Chats, Runtime
+from memory_app.store import usage
+from memory_app.store.db import transaction
+
+UNSET_RETRY_SECONDS = 60.0
+
+
+def small(runtime: Runtime, tenant_id: int) -> Asking:
+    """The model for turns. Raises `CapReached` while the tenant must wait, `ProviderUnavailable` where none is set."""
+    return Asking(_chats(runtime, tenant_id).small, on_usage=lambda used: note(runtime, tenant_id, used))
+
+
+def large(runtime: Runtime, tenant_id: int) -> Asking:
+    """The model for sessions and deep synthesis. Raises as `small`."""
+    return Asking(_chats(runtime, tenant_id).large, on_usage=lambda used: note(runtime, tenant_id, used))
+
+
+def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
+    """Count a call at once, whether or not its answer can be used."""
+    prices = {
+        name: Price(price.tokens_in, price.tokens_out) for name, price in runtime.settings.chat.prices.items()
+    }
+    cost: Decimal = dollars(used, prices)
+    with transaction(runtime.engine, tenant_id) as connection:
+        usage.add(
+            connection,
+            tenant_id,
+            model=used.model,
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            cost_usd=cost,
+        )
+
+
+def _chats(runtime: Runtime, tenant_id: int) -> Chats:
+    if runtime.chat is None:
+        # Waits instead of failing: the operator may be about to set one, and turns must not be lost for it.
+        raise ProviderUnavailable(
+            "no language model is set: name one with MEMORY_CHAT__BASE_URL and MEMORY_CHAT__MODEL, "
+            "or set the agent's extraction to rules",
+            retry_after=UNSET_RETRY_SECONDS,
+        )
+    settings = runtime.settings.chat
+    cap = Cap(settings.tokens_per_day, settings.dollars_per_day)
+    if cap != Cap():
+        with transaction(runtime.engine, tenant_id) as connection:
+            spent = usage.today(connection, tenant_id)
+        wait = wait_for_cap(spent.tokens, spent.cost_usd, cap, now=spent.now)
+        if wait > 0:
+            raise CapReached("today's tokens or money of the tenant are spent", retry_after=wait)
+    return runtime.chat

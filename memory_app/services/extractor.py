@@ -1,0 +1,52 @@
+"""Who turns a stretch of conversation into statements: the rules, or a language model, by the agent's policy.
+
+One shape for both, so that everything around the question is the same. Opens no transaction of its own during a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memory_app.domain.policy import ExtractionMode
+from memory_app.domain.records import Extraction
+from memory_app.models import rules
+from memory_app.models.llm import Talk, synthesize_turns
+from memory_app.runtime import Runtime
+from memory_app.services import asking
+
+RULES = "rules-1"
+"""Name and version of the rule extractor, kept with each run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an extractor said, and how: ``made`` names prompt, model, tokens, seconds and what guards kept back."""
+
+    extraction: Extraction
+    made: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        return str(self.made.get("model") or RULES)
+
+    @property
+    def prompt(self) -> str | None:
+        return self.made.get("prompt") or None
+
+
+def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode) -> Answered:
+    """Ask the extractor of ``mode``. Raises what the language model raises; rules never fail."""
+    if mode is ExtractionMode.LLM:
+        extracted = synthesize_turns(asking.small(runtime, tenant_id), talk)
+        return Answered(extracted.extraction, extracted.made.as_dict())
+    extraction = rules.extract(
+        talk.turns,
+        talk.earlier,
+        user_label=talk.user_label,
+        agent_label=talk.agent_label,
+        time_zone=talk.time_zone,
+        known=talk.known,
+    )
+    return Answered(extraction, {"model": RULES})
