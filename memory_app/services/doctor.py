@@ -18,6 +18,7 @@ from memory_app import queue, roster
 from memory_app.errors import MemoryAppError
 from memory_app.hot.client import connect as connect_hot
 from memory_app.models.embedders import make_embedder
+from memory_app.services import scope_index
 from memory_app.settings import Settings
 from memory_app.store import db, health, inspection, migrate
 from memory_app.store.inspection import Server
@@ -68,7 +69,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         tenants = _tenants(owner) if reachable else None
         found.append(_embedder(settings, engine, tenants))
         if reachable:
-            found += [*_due(engine), *_failed(engine, tenants)]
+            found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
         return tuple(found)
     finally:
         engine.dispose()
@@ -299,8 +300,8 @@ def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> C
         found = f"{embedder.model} gives {chosen.dimensions} dimensions, stored are {wrong[0].dimensions}"
         return Check("embedder", State.FAIL, found, "set MEMORY_EMBEDDING__DIMENSIONS to what is stored")
     if other:
-        to_do = "search leaves those rows out: set the embedder back, or embed them again"
-        return Check("embedder", State.FAIL, f"{embedder.model}; stored are also {', '.join(other)}", to_do)
+        to_do = "move them with `memory reembed`; workers do it too, and search goes on meanwhile"
+        return Check("embedder", State.WARN, f"{embedder.model}; stored are also {', '.join(other)}", to_do)
     told = "; stored vectors not compared (needs MEMORY_DATABASE__OWNER_URL)" if tenants is None else ""
     return Check("embedder", State.OK, f"{embedder.model}, {chosen.dimensions} dimensions{told}")
 
@@ -318,6 +319,26 @@ def _failed(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
         yield Check("failed turns", State.WARN, f"{count} set aside", to_do)
     else:
         yield Check("failed turns", State.OK, "none")
+
+
+def _search_indexes(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
+    """Of big scopes only; where there is none, nothing is said."""
+    if tenants is None:
+        return
+    try:
+        found = [one for of in _each(engine, tenants, scope_index.agreements) for one in of]
+    except MemoryAppError as error:
+        yield Check("search indexes", State.FAIL, error.message, "mend Postgres first")
+        return
+    if not found:
+        return
+    worst = min(found, key=lambda one: one.share)
+    told = f"{len(found)} looked at; the worst finds {worst.share:.0%} of what a scan finds"
+    if worst.share < scope_index.AGREEMENT_LEAST:
+        to_do = "raise MEMORY_RECALL__CANDIDATES, or REINDEX the scope's indexes CONCURRENTLY"
+        yield Check("search indexes", State.WARN, f"{told} (scope {worst.scope_id}, {worst.table})", to_do)
+    else:
+        yield Check("search indexes", State.OK, told)
 
 
 def _each(engine: Engine, tenants: _Tenants, ask: Callable[[Connection], _Answer]) -> list[_Answer]:

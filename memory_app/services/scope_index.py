@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import structlog
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from memory_app.errors import Misconfigured
 from memory_app.runtime import Runtime
 from memory_app.store import scope_index, scope_models
 from memory_app.store.db import transaction
+from memory_app.store.scope_index import Agreement
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,20 @@ def index_big_scopes(runtime: Runtime) -> int:
     for scope in found:
         index_scope(runtime, runtime.owner, scope.tenant_id, scope.scope_id)
     return len(found)
+
+
+AGREEMENT_LEAST = 0.95
+"""Share of the rows a scan finds that an index should find as well."""
+
+
+def agreements(connection: Connection, *, most_scopes: int = 3) -> tuple[Agreement, ...]:
+    """How far the vector indexes of this tenant's newest big scopes agree with a scan; takes some seconds."""
+    found = [
+        scope_index.agreement(connection, scope_id, model, table=table)
+        for scope_id, model in scope_index.indexed(connection, most=most_scopes)
+        for table in scope_index.TABLES
+    ]
+    return tuple(one for one in found if one is not None)
 
 
 def index_scope(runtime: Runtime, owner: Engine, tenant_id: int, scope_id: int) -> None:

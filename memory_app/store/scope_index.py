@@ -26,6 +26,27 @@ _OF_SCOPE = text(
       AND c.relname ~ :pattern"""
 )
 
+_DIMENSIONS = """SELECT vector_dims(embedding) FROM {table}
+    WHERE scope_id = :scope AND embedding_model = :model LIMIT 1"""
+_AGREEMENT = """
+    WITH probe AS MATERIALIZED (
+        SELECT id, embedding FROM {table} WHERE scope_id = {scope} AND embedding_model = {model}
+        ORDER BY md5(CAST(id AS text)) LIMIT :probes
+    )
+    SELECT count(*) AS probes, coalesce(avg(shared.share), 1) AS share FROM probe p CROSS JOIN LATERAL (
+        SELECT (SELECT count(*) FROM (
+                    SELECT t.embedding <=> p.embedding AS far FROM {table} t
+                    WHERE t.scope_id = {scope} AND t.embedding_model = {model}
+                    ORDER BY CAST(t.embedding AS halfvec({size})) <=> CAST(p.embedding AS halfvec({size}))
+                    LIMIT :nearest) i
+                WHERE i.far <= e.farthest + 1e-6) / CAST(e.n AS double precision) AS share
+        FROM (SELECT count(*) AS n, max(far) AS farthest FROM (
+                SELECT t.embedding <=> p.embedding AS far FROM {table} t
+                WHERE t.scope_id = {scope} AND t.embedding_model = {model} ORDER BY far LIMIT :nearest) x) e
+    ) shared"""
+"""The farthest of the exact ones is known by a scan, since no index is on the vector without its length; the others are
+the index's. Distances are compared, not ids: of rows that say the same any will do."""
+
 _DEFINED = text(
     """SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c
     WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ :pattern"""
@@ -65,6 +86,41 @@ def build(
         for definition in wanted.values():
             connection.execute(text(definition))
     return tuple(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far the vector index of a scope finds what a scan finds: ``share`` of the ``nearest`` rows over ``probes``
+    rows of its own, 0–1."""
+
+    scope_id: int
+    table: str
+    model: str
+    probes: int
+    share: float
+
+
+def indexed(connection: Connection, *, most: int) -> tuple[tuple[int, str], ...]:
+    """Scopes of this tenant that have vector indexes, and for which model."""
+    statement = text(
+        "SELECT scope_id, model FROM scope_models WHERE is_indexed ORDER BY scope_id DESC, model LIMIT :most"
+    )
+    return tuple((row.scope_id, row.model) for row in connection.execute(statement, {"most": most}))
+
+
+def agreement(
+    connection: Connection, scope_id: int, model: str, *, table: str, probes: int = 20, nearest: int = 10
+) -> Agreement | None:
+    """Compare index and scan for some rows of the scope; None when it has no such rows. Takes a scan per probe."""
+    values = {"model": model, "scope": scope_id, "probes": probes, "nearest": nearest}
+    dimensions = connection.execute(text(_DIMENSIONS.format(table=table)), values).scalar_one_or_none()
+    if dimensions is None:
+        return None
+    statement = _AGREEMENT.format(
+        table=table, scope=int(scope_id), model=_literal(model).replace(":", "\\:"), size=int(dimensions)
+    )
+    row = connection.execute(text(statement), values).one()
+    return Agreement(scope_id, table, model, int(row.probes), float(row.share))
 
 
 def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
