@@ -22,11 +22,12 @@ from memory_app.services import facts as facts_service
 from memory_app.services import failed as failed_service
 from memory_app.services import feedback as feedback_service
 from memory_app.services import forget as forget_service
-from memory_app.services import jobs, tickets, undo
+from memory_app.services import jobs, telling, tickets, undo
 from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
 from memory_app.services import remember as remember_service
+from memory_app.services import sleep as sleep_service
 from memory_app.services.context import ContextRequest
 from memory_app.services.entities import Card, MergedEntity
 from memory_app.services.facts import FactQuery
@@ -127,7 +128,8 @@ class MemoryApp:
 
     def run(self, run_id: UUID, *, wait_seconds: float = 0) -> Run:
         """A background job and its report; waits until it is done or failed, for ``wait_seconds`` at most."""
-        return jobs.read(self.runtime, self.tenant_id, run_id, wait_seconds=wait_seconds)
+        run = jobs.read(self.runtime, self.tenant_id, run_id, wait_seconds=wait_seconds)
+        return telling.told(self.runtime, self.tenant_id, run)
 
     def undo(self, run_id: UUID) -> Run:
         """Take back everything a run did, or nothing: `Conflict` says what stands on it."""
@@ -179,6 +181,10 @@ class MemoryApp:
     def discard(self, turn_id: UUID) -> None:
         """Give a failed turn up: it stays readable and has no effects."""
         failed_service.discard(self.runtime, self.tenant_id, turn_id)
+
+    def sleep(self, scope: Scope, **options: Any) -> Run:
+        """Ask for a sleep cycle; options as in `SleepOptions`. Follow it with `run`."""
+        return sleep_service.ask(self.runtime, self.tenant_id, scope, options)
 
     def close(self) -> None:
         self.runtime.close()

@@ -14,6 +14,7 @@ from memory_app.http.fields import Body, Id, KindName
 from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
 from memory_app.services import consolidate, jobs, undo
+from memory_app.services.telling import told
 from memory_app.services.tickets import WAIT_LIMIT_SECONDS, waiting
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
@@ -63,10 +64,11 @@ def read_run(
 ) -> RunStateAnswer:
     """A run and its report."""
     if wait_seconds <= 0:
-        return RunStateAnswer.model_validate(jobs.read(call.runtime, call.tenant_id, id))
-    with waiting():
-        run = jobs.read(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
-    return RunStateAnswer.model_validate(run)
+        run = jobs.read(call.runtime, call.tenant_id, id)
+    else:
+        with waiting():
+            run = jobs.read(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
+    return RunStateAnswer.model_validate(told(call.runtime, call.tenant_id, run))
 
 
 @router.post("/v1/runs/{id}/undo", responses=errors(404, 409))

@@ -21,6 +21,7 @@ from memory_app.domain.text import asks, canonical_key, indexed_text, terms
 from memory_app.runtime import Runtime
 from memory_app.services.noting import note_shown
 from memory_app.services.question import (
+    Embedded,
     Question,
     checked,
     embedded,
@@ -82,6 +83,19 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     recalled = _ranked(question, candidates)
     note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
     return recalled
+
+
+def recall_within(
+    connection: Connection,
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    query: RecallQuery,
+    vectors: Embedded,
+) -> Recalled:
+    """Like `recall` of a checked query, in the caller's transaction, whose own changes it sees. Notes nothing."""
+    question = prepared(connection, runtime, tenant_id, scope, query, vectors)
+    return _ranked(question, _candidates(connection, runtime, question))
 
 
 # --- candidates ---------------------------------------------------------------------------------------------
@@ -260,7 +274,10 @@ def _expanded(
         scores = {c.hit.id: c.hit.score for c in edge if c.hit.score > 0 and isinstance(c.hit.id, UUID)}
         leading: dict[UUID, list[tuple[Link, float]]] = {}
         for link in links.around(connection, question.row.visible, list(scores), limit=LINKS_FOLLOWED):
-            leading.setdefault(link.target_id, []).append((link, scores[link.source_id]))
+            known = by_id.get(link.target_id)
+            # Only from the better to the worse, or two rows would lift each other.
+            if known is None or known.hit.score < scores[link.source_id]:
+                leading.setdefault(link.target_id, []).append((link, scores[link.source_id]))
         hits = search.memories_by_id(connection, probe, list(leading), scale=scale) if leading else ()
         edge = []
         for hit in hits:
@@ -268,7 +285,6 @@ def _expanded(
             before = by_id.get(candidate.hit.id)
             if before is None or not before.via:
                 by_id[candidate.hit.id] = candidate
-            if before is None:
                 edge.append(candidate)
         if not edge:
             break

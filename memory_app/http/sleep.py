@@ -1,0 +1,53 @@
+"""Routes of sleep: ask for a cycle or for decay."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from memory_app.http.fields import Body, Number, Words
+from memory_app.http.parts import IN_SCOPE, OfUser, Writer, errors
+from memory_app.http.runs import RunStateAnswer
+from memory_app.http.strict import StrictRoute
+from memory_app.services import decay, sleep
+
+router = APIRouter(route_class=StrictRoute, tags=["runs"])
+
+
+class SleepBody(Body):
+    """What a cycle may do; everything has a default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
+
+    max_clusters: int | None = Field(None, description="Most clusters merged.")
+    max_inspected: int | None = Field(None, description="Most memories looked at, the weakest first.")
+    min_cluster_size: int | None = Field(None, description="Fewer similar memories are left as they are.")
+    similarity: Number | None = Field(
+        None, description="Cosine of memories that may become one; else the embedder's."
+    )
+    min_strength: Number | None = Field(
+        None, description="Memories at least this strong are left as they are."
+    )
+    summary_chars: int | None = Field(None, description="Longest summary of a cluster.")
+    cool_down_seconds: Number | None = Field(
+        None, description="Do nothing if the last cycle is less than this ago."
+    )
+    force: bool = Field(False, description="Without any cool-down.")
+    trigger: Words | None = Field(None, description="`manual`, `interval`, `eviction`, `session-end`.")
+    dry_run: bool = Field(False, description="The very same report, and nothing is changed.")
+
+
+@router.post(IN_SCOPE + "/sleep", status_code=202, responses=errors(400, 404, 409))
+def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody) -> RunStateAnswer:
+    """Ask for a sleep cycle: similar memories become one, patterns are named, likenesses linked.
+
+    A cycle after which the scope's own questions would find less is not applied. 409 while one is under way.
+    """
+    run = sleep.ask(call.runtime, call.tenant_id, scope, body.model_dump(exclude_none=True))
+    return RunStateAnswer.model_validate(run)
+
+
+@router.post(IN_SCOPE + "/decay", status_code=202, responses=errors(404))
+def ask_for_decay(call: Writer, scope: OfUser) -> RunStateAnswer:
+    """Retire what has faded or is too much now, and delete what was retired long ago."""
+    return RunStateAnswer.model_validate(decay.ask(call.runtime, call.tenant_id, scope))

@@ -1,0 +1,81 @@
+"""Promotion: what proved itself in a session becomes a memory of the scope, through the one write path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.policy import Policy
+from memory_app.domain.records import Statement
+from memory_app.runtime import Runtime
+from memory_app.services import remember
+from memory_app.services.remember import Place, Prepared
+from memory_app.store import memories, sleeping
+from memory_app.store.memories import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Promotable:
+    """A memory of a session and the statement it becomes, embedded."""
+
+    stored: Stored
+    prepared: Prepared
+
+
+def prepare(runtime: Runtime, chosen: Sequence[Stored], *, policy: Policy) -> tuple[Promotable, ...]:
+    """Make memories ready; one call to the embedder. Opens no transaction."""
+    made = remember.prepare(runtime, [_statement(one) for one in chosen], policy=policy)
+    return tuple(
+        Promotable(one, replace(prepared, importance=one.memory.importance))
+        for one, prepared in zip(chosen, made, strict=True)
+    )
+
+
+def promote(
+    connection: Connection,
+    runtime: Runtime,
+    place: Place,
+    chosen: Sequence[Promotable],
+    *,
+    carry: bool = True,
+) -> tuple[UUID, ...]:
+    """Write each into the scope and retire the session's row in its favour; ids of the rows in the scope.
+
+    With ``carry`` the counts go along: how often it was said and recalled, and what was thought of it.
+    """
+    written = []
+    for one in chosen:
+        origin = one.stored.memory.id
+        kept = remember.write(connection, runtime, place, one.prepared)
+        memories.inherit(connection, place.scope_id, kept.id, [origin])
+        if carry:
+            sleeping.carry(connection, place.scope_id, kept.id, source=origin)
+        memories.retire(connection, place.scope_id, [origin], reason="merged", successor=kept.id)
+        written.append(kept.id)
+    return tuple(written)
+
+
+def _statement(stored: Stored) -> Statement:
+    memory = stored.memory
+    return Statement(
+        kind=memory.kind,
+        text=memory.text,
+        subtype=memory.subtype,
+        subject=memory.subject,
+        relation=memory.relation,
+        object=memory.object,
+        importance=memory.importance,
+        confidence=memory.confidence,
+        tags=memory.tags,
+        pinned=memory.pinned,
+        origin=memory.origin,
+        emotional_state=memory.emotional_state,
+        relational_context=memory.relational_context,
+        valid_from=memory.valid_from,
+        valid_until=memory.valid_until,
+        source=stored.sources[0] if stored.sources else None,
+        synthesis_type=memory.synthesis_type,
+    )

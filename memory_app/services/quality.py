@@ -1,0 +1,93 @@
+"""The quality gate: does a scope still find what its own questions found before a job changed its memories?
+
+The questions are those the user asked last; where there are too few, the texts of memories that are about to be merged
+are asked for, so that a wrong merge shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain.guards import conflicting
+from memory_app.domain.records import Tier
+from memory_app.domain.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.services.question import Embedded, checked, embedded
+from memory_app.services.recall import RecallQuery, recall_within
+from memory_app.store import queries, sleeping
+from memory_app.store.names import ScopeRow
+
+FOUND = 10
+"""Hits of each question that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeQuestion:
+    """A question made ready before the transaction begins."""
+
+    query: RecallQuery
+    vectors: Embedded
+
+
+Found = Mapping[int, tuple[UUID, ...]]
+"""Memories found for each question, by its place."""
+
+
+def probes(
+    runtime: Runtime, asked: Sequence[str], merged: Sequence[str], *, most: int
+) -> tuple[ProbeQuestion, ...]:
+    """Questions to check with: ``asked`` first, filled up with texts spread evenly over ``merged``. Embeds them."""
+    texts = list(dict.fromkeys(asked))[:most]
+    room = most - len(texts)
+    if room > 0 and merged:
+        texts += list(dict.fromkeys(merged))[:: max(len(merged) // room, 1)][:room]
+    longest = runtime.settings.recall.query_limit_chars
+    given = [RecallQuery(said[:longest], limit=FOUND, tiers=(Tier.FACTS,)) for said in texts]
+    return tuple(ProbeQuestion(checked(runtime, query), embedded(runtime, query.text)) for query in given)
+
+
+def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) -> tuple[str, ...]:
+    """What the user asked last."""
+    return queries.recent(connection, scope_id, limit=runtime.settings.sleep.probes)
+
+
+def found(
+    connection: Connection,
+    runtime: Runtime,
+    tenant_id: int,
+    row: ScopeRow,
+    questions: Sequence[ProbeQuestion],
+) -> Found:
+    """What each question finds now, in this transaction."""
+    scope = Scope(row.agent, row.user)
+    return {
+        place: tuple(
+            hit.id
+            for hit in recall_within(connection, runtime, tenant_id, scope, one.query, one.vectors).memories
+            if isinstance(hit.id, UUID)
+        )
+        for place, one in enumerate(questions)
+    }
+
+
+def kept_share(connection: Connection, runtime: Runtime, row: ScopeRow, before: Found, after: Found) -> float:
+    """Share of what was found before that is still found: itself, or the row it was merged into, where that row says
+    the same. 1 when nothing was found before."""
+    wanted = {id for ids in before.values() for id in ids}
+    if not wanted:
+        return 1.0
+    heirs = sleeping.heirs(connection, row.visible, list(wanted))
+    least = runtime.settings.remember.link_similarity
+    holds = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
+    kept = sum(holds.get(id) in after[place] for place, ids in before.items() for id in ids)
+    return kept / sum(len(ids) for ids in before.values())
+
+
+def _says_the_same(id: UUID, heir: sleeping.Heir, least: float) -> bool:
+    if heir.id == id:
+        return True
+    return heir.cosine >= least and conflicting(heir.own_text, heir.text) is None

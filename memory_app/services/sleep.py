@@ -1,0 +1,316 @@
+"""Sleep: one cycle over a scope. Similar memories become one with a summary, patterns are named, likenesses linked,
+what proved itself in a session is promoted, and what is too much goes.
+
+A plan is made without a lock. It is carried out in one transaction, in which every row it touches is kept, so that the
+whole cycle can be undone; the scope's own questions are asked before and after, and a cycle after which they find less
+is rolled back. A dry run does all of it and rolls back, so its report is that of the run. Members that changed since
+the plan are left alone, and what was added since is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app import failpoint, queue
+from memory_app.domain import ladder
+from memory_app.domain.ladder import Neighbour
+from memory_app.domain.records import Memory
+from memory_app.domain.scope import Scope
+from memory_app.domain.scoring import keyword_weights
+from memory_app.domain.slumber import (
+    SleepOptions,
+    Trigger,
+    checked_options,
+)
+from memory_app.domain.text import terms
+from memory_app.errors import Conflict, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services import capacity, jobs, merging, promotion, quality, remember
+from memory_app.services.capacity import strength_of
+from memory_app.services.remember import Place, drop_context
+from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, make_plan, read
+from memory_app.store import (
+    entities,
+    images,
+    memories,
+    merges,
+    names,
+    runs,
+    sleeping,
+)
+from memory_app.store.db import transaction
+from memory_app.store.runs import Run, RunClaim
+
+log = structlog.get_logger(__name__)
+
+SLEEP = "sleep"
+
+
+class _TakenBack(Exception):
+    """Carries the report of a cycle whose transaction is rolled back: a dry run, or one that the gate refused."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        super().__init__()
+        self.report = report
+
+
+def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | None = None) -> Run:
+    """Ask for a cycle over the scope; ``given`` are options of `SleepOptions` by name.
+
+    Raises `InvalidInput` naming the option, `NotFound` for an unknown scope, `Conflict` while a cycle of the scope is
+    under way.
+    """
+    options = checked_options(given or {}, defaults(runtime, manual=True))
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        names.lock_scope(connection, tenant_id, row.id)
+        under_way = sleeping.open_run(connection, tenant_id, row.id, SLEEP)
+        if under_way is not None:
+            raise Conflict(f"a cycle of this agent and user is under way: run {under_way}", field="user")
+        run = runs.enqueue(connection, tenant_id, SLEEP, scope_id=row.id, options=asdict(options))
+    runtime.hint(queue.SLEEP, run_id=str(run.id))
+    return run
+
+
+def defaults(runtime: Runtime, *, manual: bool) -> SleepOptions:
+    """The settings as options; who asks by hand does not wait for the cool-down."""
+    settings = runtime.settings.sleep
+    return SleepOptions(
+        max_clusters=settings.max_clusters,
+        max_inspected=settings.max_inspected,
+        min_cluster_size=settings.min_cluster_size,
+        min_strength=settings.min_strength,
+        summary_chars=settings.summary_chars,
+        cool_down_seconds=0.0 if manual else settings.cool_down_seconds,
+        trigger=Trigger.MANUAL if manual else Trigger.INTERVAL,
+    )
+
+
+def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] = lambda plan: plan) -> None:
+    """Do one cycle. ``revise`` may change the plan before it is carried out."""
+    assert claimed.scope_id is not None
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        run = runs.read(connection, claimed.run_id)
+        row = names.read_scope(connection, claimed.scope_id)
+        if run is None or row is None:
+            raise NotFound("the person was forgotten while this was under way")
+        waiting = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, besides=run.id)
+    given = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
+    options = checked_options(given, defaults(runtime, manual=given.get("trigger") == Trigger.MANUAL))
+    pause = timedelta(seconds=options.cool_down_seconds)
+    if waiting is not None and waiting < pause and not options.force:
+        _finish(runtime, claimed, _idle(options, f"the last cycle ended less than {pause} ago"))
+        return
+    plan = revise(make_plan(runtime, claimed.tenant_id, row, options))
+    failpoint.reach("sleep.after_plan")
+    try:
+        report = _carry_out(runtime, claimed, plan)
+    except _TakenBack as taken_back:
+        report = taken_back.report
+        _finish(runtime, claimed, report)
+    if report["applied"]:
+        drop_context(runtime, row.id)
+    log.info("scope_slept", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
+
+
+def _finish(runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        jobs.complete(connection, claimed, report)
+
+
+# --- carrying it out ----------------------------------------------------------------------------------------
+
+
+def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+    """All of the plan in one transaction; its report. Raises `_TakenBack` when nothing of it may stay."""
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
+            raise NotFound("the person was forgotten while this was under way")
+        images.begin(connection, claimed.run_id)
+        report = apply(connection, runtime, claimed, plan)
+        images.end(connection)
+        report |= _gate(connection, runtime, claimed, plan)
+        if plan.options.dry_run or not report["applied"]:
+            raise _TakenBack(report)
+        failpoint.reach("sleep.before_commit")
+        jobs.complete(connection, claimed, report)
+    return report
+
+
+def apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+    """Carry out the plan in the caller's transaction; what was done, ids and figures only."""
+    place = Place(claimed.tenant_id, plan.row.id, run_id=claimed.run_id, turn_scopes=plan.row.visible)
+    heirs: dict[UUID, UUID] = {}
+    told, left_alone = [], []
+    current = {n.memory.id: n for n in read(connection, plan.row.id, _members(plan))}
+    for planned in plan.clusters:
+        if all(_is_unchanged(n, current.get(n.memory.id)) for n in planned.members):
+            united = _unite(connection, runtime, claimed, plan, planned)
+        else:
+            united = None
+        if united is None:
+            left_alone.append(str(planned.anchor))
+            continue
+        heirs |= dict.fromkeys((n.memory.id for n in planned.members), united[0])
+        told.append(united[1])
+    links = _link(connection, claimed.tenant_id, plan, heirs)
+    patterns = _name_patterns(connection, runtime, place, plan, heirs)
+    there = sleeping.current(connection, plan.row.id)
+    risen = [one for one in plan.promotable if one.stored.memory.id in there]
+    promotion.promote(connection, runtime, place, risen)
+    down_to = capacity.ceiling_of(runtime, plan.policy).memories
+    evicted = capacity.evict(connection, runtime, plan.row.id, down_to=down_to, among=plan.inspected)
+    freed = sum(cluster["freed"] for cluster in told) + len(evicted)
+    promoted = [str(one.stored.memory.id) for one in risen]
+    return {
+        "trigger": plan.options.trigger.value,
+        "applied": True,
+        "reason": None,
+        "inspected": len(plan.inspected),
+        "clusters": told,
+        "left_alone": left_alone,
+        "links": links,
+        "patterns": patterns,
+        "promoted": promoted,
+        "evicted": [str(id) for id in evicted],
+        "freed": freed,
+        "changes": len(told) + links + len(patterns) + len(promoted) + len(evicted),
+        "summary_chars": plan.options.summary_chars,
+        "timestamp": plan.at.isoformat(),
+    }
+
+
+def _idle(options: SleepOptions, reason: str) -> dict[str, Any]:
+    empty: list[str] = []
+    return {
+        "trigger": options.trigger.value,
+        "applied": False,
+        "reason": reason,
+        "inspected": 0,
+        "clusters": empty,
+        "freed": 0,
+        "changes": 0,
+    }
+
+
+def _members(plan: Plan) -> list[UUID]:
+    return [n.memory.id for planned in plan.clusters for n in planned.members]
+
+
+def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
+    """Being recalled meanwhile is no change; being said again, rated, pinned, ended or merged is."""
+    if now is None:
+        return False
+    return _version(planned.memory) == _version(now.memory)
+
+
+def _version(memory: Memory) -> tuple[object, ...]:
+    return (
+        memory.retired_at,
+        memory.valid_from,
+        memory.valid_until,
+        memory.repeat_count,
+        memory.confidence,
+        memory.pinned,
+        memory.feedback_score,
+    )
+
+
+def _unite(
+    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, planned: Planned
+) -> tuple[UUID, dict[str, Any]] | None:
+    """Store the united row and tell of it; None when another current row says just that already."""
+    scope_id, ids = plan.row.id, [n.memory.id for n in planned.members]
+    fields = replace(ladder.merge(planned.members), text=planned.text)
+    kept = next((n.memory for n in planned.members if n.memory.text == planned.text), None)
+    row = merging.merged_row(
+        replace(fields, synthesis_type=fields.synthesis_type or "consolidation"),
+        vector=memories.vector(connection, scope_id, kept.id) if kept else plan.vectors[planned.text],
+        model=(kept.embedding_model if kept else None) or runtime.embedder.model,
+        keywords=keyword_weights(terms(planned.text)),
+        session_id=merges.session_of(connection, scope_id, planned.anchor),
+        run_id=claimed.run_id,
+    )
+    if sleeping.is_taken(
+        connection, scope_id, session_id=row.session_id, kind=row.kind, key=row.canonical_key, besides=ids
+    ):
+        return None
+    united = merging.unite(connection, claimed.tenant_id, scope_id, row, ids)
+    return united, _told(runtime, plan, planned, fields)
+
+
+def _told(runtime: Runtime, plan: Plan, planned: Planned, fields: ladder.MergedFields) -> dict[str, Any]:
+    anchor = next(n.memory for n in planned.members if n.memory.id == planned.anchor)
+    united = replace(
+        anchor,
+        importance=fields.importance,
+        confidence=fields.confidence,
+        created_at=fields.created_at,
+        last_seen=fields.last_seen,
+        last_recalled=fields.last_recalled,
+        repeat_count=fields.repeat_count,
+        recall_count=fields.recall_count,
+        feedback_score=fields.feedback_score,
+    )
+    return {
+        "anchor": str(planned.anchor),
+        "merged": sorted(str(n.memory.id) for n in planned.members if n.memory.id != planned.anchor),
+        "strength_before": round(planned.strength_before, 4),
+        "strength_after": round(strength_of(runtime, united, plan.at), 4),
+        "freed": len(planned.members) - 1,
+    }
+
+
+def _link(connection: Connection, tenant_id: int, plan: Plan, heirs: dict[UUID, UUID]) -> int:
+    """Link what is similar and was not linked; what was united is linked as the one it became."""
+    known = set(sleeping.linked_pairs(connection, plan.row.id))
+    there = sleeping.current(connection, plan.row.id)
+    made: dict[UUID, list[tuple[UUID, float]]] = {}
+    for one, other, cosine in plan.likenesses:
+        source, target = heirs.get(one, one), heirs.get(other, other)
+        pair = frozenset({source, target})
+        if len(pair) == 2 and pair <= there and pair not in known:
+            known.add(pair)
+            made.setdefault(source, []).append((target, min(cosine, 1.0)))
+    for source, targets in made.items():
+        memories.link(connection, tenant_id, plan.row.id, source, targets, type="similar_to")
+    return sum(map(len, made.values()))
+
+
+def _name_patterns(
+    connection: Connection, runtime: Runtime, place: Place, plan: Plan, heirs: dict[UUID, UUID]
+) -> list[dict[str, Any]]:
+    """Store patterns for which, after merging, there is still evidence enough."""
+    told = []
+    there = sleeping.current(connection, place.scope_id)
+    for topic, prepared in plan.patterns:
+        parents = tuple(id for id in dict.fromkeys(heirs.get(id, id) for id in topic.memories) if id in there)
+        if len(parents) < runtime.settings.sleep.pattern_memories:
+            continue
+        statement = replace(prepared.statement, parents=parents[:PARENTS_MOST])
+        written = remember.write(connection, runtime, place, replace(prepared, statement=statement))
+        entities.mention(connection, place.tenant_id, place.scope_id, written.id, [topic.entity_id])
+        told.append({"entity": topic.entity_id, "memories": len(parents)})
+    return told
+
+
+def _gate(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+    """Ask the scope's own questions again; below the floor nothing of the cycle may stay."""
+    floor = runtime.settings.sleep.recall_floor
+    after = quality.found(connection, runtime, claimed.tenant_id, plan.row, plan.probes)
+    share = quality.kept_share(connection, runtime, plan.row, plan.before, after)
+    passed = share >= floor
+    return {
+        "applied": passed,
+        "reason": None
+        if passed
+        else f"the scope's own questions would find only {share:.3f} of what they found",
+        "gate": {"probes": len(plan.probes), "recall": round(share, 4), "floor": floor},
+    }

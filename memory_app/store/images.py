@@ -1,0 +1,116 @@
+"""Images: what a job changed, row by row, kept by triggers while it works, so that all of it can be put back exactly.
+
+They hold keys, counters and dates, never a text. Reading counts (how often recalled, when last) do not count as a
+change of what a job left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.store import merges
+
+_BEGIN = text("SELECT set_config('memory.run', :run, true)")
+_END = text("SELECT set_config('memory.run', '', true)")
+
+_NET = """
+    SELECT DISTINCT ON (i.source, i.row_key) i.source, i.row_key, i.change, i.before,
+           last_value(i.after) OVER (PARTITION BY i.source, i.row_key ORDER BY i.id
+                                     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS after
+    FROM images i WHERE i.scope_id = :scope AND i.run_id = :run
+    ORDER BY i.source, i.row_key, i.id
+"""
+"""The first state and the last of each row the run touched; ``change`` is what it did first."""
+
+_MEMORIES = text(
+    f"""
+    WITH net AS ({_NET})
+    SELECT CAST(net.row_key ->> 'id' AS uuid) AS id, net.change, net.before, net.after,
+           CASE WHEN m.id IS NOT NULL THEN memory_state(m) END AS state
+    FROM net LEFT JOIN memories m ON m.scope_id = :scope AND m.id = CAST(net.row_key ->> 'id' AS uuid)
+    WHERE net.source = 'memories' ORDER BY 1
+    """
+)
+_RESTORE_MEMORIES = text(
+    f"""
+    WITH net AS ({_NET})
+    UPDATE memories m SET
+        session_id = b.session_id, successor = b.successor, retired_at = b.retired_at,
+        retired_reason = b.retired_reason, valid_from = b.valid_from, valid_until = b.valid_until, pinned = b.pinned,
+        importance = b.importance, confidence = b.confidence, sources = b.sources, repeat_count = b.repeat_count,
+        recall_count = b.recall_count, feedback_score = b.feedback_score, last_seen = b.last_seen,
+        confirmed_at = b.confirmed_at, last_recalled = b.last_recalled
+    FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS memories), net.before) b
+    WHERE net.source = 'memories' AND net.change = 'update'
+      AND m.scope_id = :scope AND m.id = CAST(net.row_key ->> 'id' AS uuid)
+    """
+)
+_KEYS = {
+    "links": ("source_id", "target_id", "type"),
+    "mentions": ("memory_id", "entity_id"),
+    "evidence": ("memory_id", "turn_scope_id", "turn_id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A memory that a run touched: what it did first, the states before, after and now (None: no such row)."""
+
+    id: UUID
+    change: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    state: dict[str, Any] | None
+
+
+def begin(connection: Connection, run_id: UUID) -> None:
+    """From here to the end of the transaction every row that is touched is kept for ``run_id``."""
+    connection.execute(_BEGIN, {"run": str(run_id)})
+
+
+def end(connection: Connection) -> None:
+    """Keep no more."""
+    connection.execute(_END)
+
+
+def touched(connection: Connection, scope_id: int, run_id: UUID) -> tuple[Touched, ...]:
+    """The memories a run touched."""
+    rows = connection.execute(_MEMORIES, {"scope": scope_id, "run": run_id})
+    return tuple(Touched(row.id, row.change, row.before, row.after, row.state) for row in rows)
+
+
+def put_back(
+    connection: Connection, tenant_id: int, scope_id: int, run_id: UUID, *, made: Sequence[UUID]
+) -> None:
+    """Every row as it was before the run; ``made`` are the memories it stored, which go first and with all their links.
+
+    What was kept for the run is forgotten: it cannot be put back twice.
+    """
+    values = {"scope": scope_id, "run": run_id}
+    merges.remove(connection, tenant_id, scope_id, list(made))
+    connection.execute(_RESTORE_MEMORIES, values)
+    for source, columns in _KEYS.items():
+        for statement in _edge_statements(source, columns):
+            connection.execute(text(statement), values)
+    connection.execute(text("DELETE FROM images WHERE scope_id = :scope AND run_id = :run"), values)
+
+
+def _edge_statements(source: str, columns: Sequence[str]) -> tuple[str, str]:
+    """Take out what was inserted or changed; put in what was there before."""
+    same = " AND ".join(f"t.{column} = r.{column}" for column in columns)
+    taken_out = f"""
+        WITH net AS ({_NET})
+        DELETE FROM {source} t
+        USING net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.row_key) r
+        WHERE net.source = '{source}' AND t.scope_id = :scope AND {same}"""
+    put_in = f"""
+        WITH net AS ({_NET})
+        INSERT INTO {source} SELECT r.*
+        FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.before) r
+        WHERE net.source = '{source}' AND net.change <> 'insert'"""
+    return taken_out, put_in

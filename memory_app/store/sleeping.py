@@ -1,0 +1,190 @@
+"""What a sleep cycle reads of a scope besides its memories, and the few rows it writes itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.slumber import Topic
+
+_BEHIND = """
+    WITH RECURSIVE behind AS (
+        SELECT m.id AS top, m.id, 0 AS depth FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids)
+        UNION ALL
+        SELECT b.top, p.id, b.depth + 1 FROM behind b
+        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
+    )
+"""
+_DEPTHS = text(_BEHIND + "SELECT top, max(depth) AS depth FROM behind GROUP BY top")
+_HEIRS = text(
+    """
+    WITH RECURSIVE after AS (
+        SELECT m.id AS first, m.id, m.successor, m.retired_at FROM memories m
+        WHERE m.scope_id = ANY(:scopes) AND m.id = ANY(:ids)
+        UNION ALL
+        SELECT a.first, m.id, m.successor, m.retired_at FROM after a
+        JOIN memories m ON m.scope_id = ANY(:scopes) AND m.id = a.successor AND a.retired_at IS NOT NULL
+    )
+    SELECT a.first AS id, a.id AS heir, o.text, h.text AS heir_text,
+           CASE WHEN o.embedding_model = h.embedding_model THEN 1 - (o.embedding <=> h.embedding) ELSE 0 END AS cosine
+    FROM after a
+    JOIN memories o ON o.scope_id = ANY(:scopes) AND o.id = a.first
+    JOIN memories h ON h.scope_id = ANY(:scopes) AND h.id = a.id
+    WHERE a.retired_at IS NULL
+    """
+)
+_TOPICS = text(
+    """
+    SELECT e.id, e.label, m.id AS memory_id, m.valid_from
+    FROM mentions n
+    JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
+    JOIN entities e ON e.scope_id = n.scope_id AND e.id = n.entity_id
+    WHERE n.scope_id = :scope AND m.retired_at IS NULL AND e.merged_into IS NULL
+      AND m.synthesis_type IS DISTINCT FROM 'pattern'
+      AND n.entity_id IN (SELECT entity_id FROM mentions WHERE scope_id = :scope
+                          GROUP BY entity_id HAVING count(*) >= :least)
+    ORDER BY e.id, m.valid_from, m.id
+    """
+)
+_KNOWN_KEYS = text(
+    "SELECT canonical_key FROM memories WHERE scope_id = :scope AND canonical_key = ANY(:keys)"
+)
+_TAKEN = text(
+    """
+    SELECT EXISTS (SELECT FROM memories m
+        WHERE m.scope_id = :scope AND m.session_id IS NOT DISTINCT FROM :session AND m.kind = :kind
+          AND m.canonical_key = :key AND m.retired_at IS NULL AND m.valid_until IS NULL AND NOT m.id = ANY(:besides))
+    """
+)
+_LINKED = text("SELECT source_id, target_id FROM links WHERE scope_id = :scope AND type = 'similar_to'")
+_CURRENT = text("SELECT id FROM memories WHERE scope_id = :scope AND retired_at IS NULL")
+_SPEAKERS = text("SELECT name FROM speakers WHERE scope_id = :scope")
+_SESSION_MEMORIES = text(
+    """
+    SELECT m.id FROM memories m
+    WHERE m.scope_id = :scope AND m.retired_at IS NULL AND m.session_id IS NOT NULL
+      AND (CAST(:session AS bigint) IS NULL OR m.session_id = :session) ORDER BY m.id
+    """
+)
+_LAST_CYCLE = text(
+    """
+    SELECT now() - max(finished_at) FROM runs
+    WHERE tenant_id = :tenant AND scope_id = :scope AND name = 'sleep' AND state = 'done'
+      AND report ->> 'applied' = 'true' AND id <> :besides
+    """
+)
+_OPEN_CYCLE = text(
+    """
+    SELECT id FROM runs WHERE tenant_id = :tenant AND scope_id = :scope AND name = :name
+      AND state IN ('queued', 'running') ORDER BY created_at LIMIT 1
+    """
+)
+_CARRY = text(
+    """
+    UPDATE memories m SET repeat_count = m.repeat_count + o.repeat_count - 1,
+        recall_count = m.recall_count + o.recall_count,
+        feedback_score = greatest(-1, least(1, m.feedback_score + o.feedback_score)),
+        last_seen = greatest(m.last_seen, o.last_seen),
+        last_recalled = greatest(m.last_recalled, o.last_recalled)
+    FROM memories o
+    WHERE m.scope_id = :scope AND m.id = :id AND o.scope_id = :scope AND o.id = :source
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heir:
+    """The current row that holds what a memory said: itself, or what it was merged into. ``cosine`` between both."""
+
+    id: UUID
+    text: str
+    own_text: str
+    cosine: float
+
+
+def depths(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """How many merges lie behind each memory."""
+    rows = connection.execute(_DEPTHS, {"scope": scope_id, "ids": list(ids)})
+    return {row.top: int(row.depth) for row in rows}
+
+
+def heirs(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> dict[UUID, Heir]:
+    """For each memory that is still current, or that others follow, the current row at the end."""
+    rows = connection.execute(_HEIRS, {"scopes": list(scope_ids), "ids": list(ids)})
+    return {row.id: Heir(row.heir, row.heir_text, row.text, float(row.cosine)) for row in rows}
+
+
+def topics(connection: Connection, scope_id: int, *, least: int) -> tuple[Topic, ...]:
+    """Entities that at least ``least`` memories mention, and those memories, oldest first."""
+    found: dict[int, list[tuple[UUID, datetime]]] = defaultdict(list)
+    labels = {}
+    for row in connection.execute(_TOPICS, {"scope": scope_id, "least": least}):
+        found[row.id].append((row.memory_id, row.valid_from))
+        labels[row.id] = row.label
+    return tuple(
+        Topic(id, labels[id], tuple(memory for memory, _ in seen), tuple(at for _, at in seen))
+        for id, seen in found.items()
+    )
+
+
+def known_keys(connection: Connection, scope_id: int, keys: Sequence[str]) -> frozenset[str]:
+    """Which of the canonical keys were ever stored in the scope; what was taken back is not said again."""
+    return frozenset(connection.execute(_KNOWN_KEYS, {"scope": scope_id, "keys": list(keys)}).scalars())
+
+
+def is_taken(
+    connection: Connection,
+    scope_id: int,
+    *,
+    session_id: int | None,
+    kind: str,
+    key: str,
+    besides: Sequence[UUID],
+) -> bool:
+    """Is there another current row of the same statement?"""
+    values = {"scope": scope_id, "session": session_id, "kind": kind, "key": key, "besides": list(besides)}
+    return bool(connection.execute(_TAKEN, values).scalar_one())
+
+
+def linked_pairs(connection: Connection, scope_id: int) -> frozenset[frozenset[UUID]]:
+    """Pairs of memories that are linked as similar, whichever end the link began at."""
+    return frozenset(frozenset(row) for row in connection.execute(_LINKED, {"scope": scope_id}))
+
+
+def current(connection: Connection, scope_id: int) -> frozenset[UUID]:
+    """Ids of every current memory of the scope."""
+    return frozenset(connection.execute(_CURRENT, {"scope": scope_id}).scalars())
+
+
+def speakers(connection: Connection, scope_id: int) -> tuple[str, ...]:
+    """Names of those who speak in the scope."""
+    return tuple(connection.execute(_SPEAKERS, {"scope": scope_id}).scalars())
+
+
+def session_memories(connection: Connection, scope_id: int, *, session_id: int | None) -> tuple[UUID, ...]:
+    """Current memories that belong to a session, or to any."""
+    return tuple(connection.execute(_SESSION_MEMORIES, {"scope": scope_id, "session": session_id}).scalars())
+
+
+def since_last_cycle(
+    connection: Connection, tenant_id: int, scope_id: int, *, besides: UUID
+) -> timedelta | None:
+    """How long ago the last cycle of the scope that changed something ended."""
+    values = {"tenant": tenant_id, "scope": scope_id, "besides": besides}
+    return connection.execute(_LAST_CYCLE, values).scalar_one()  # type: ignore[no-any-return]
+
+
+def open_run(connection: Connection, tenant_id: int, scope_id: int, name: str) -> UUID | None:
+    """A run of that name on the scope which is not done yet."""
+    values = {"tenant": tenant_id, "scope": scope_id, "name": name}
+    return connection.execute(_OPEN_CYCLE, values).scalar_one_or_none()
+
+
+def carry(connection: Connection, scope_id: int, memory_id: UUID, *, source: UUID) -> None:
+    """Add how often ``source`` was said and recalled, and what was thought of it, to the row that follows it."""
+    connection.execute(_CARRY, {"scope": scope_id, "id": memory_id, "source": source})
