@@ -25,6 +25,7 @@ RECORD_TURN: Final = "memory.record_turn"
 INDEX_TURNS: Final = "memory.index_turns"
 EXTRACT_SESSION: Final = "memory.extract_session"
 FIND_DUE: Final = "memory.find_due"
+FIND_IDLE: Final = "memory.find_idle"
 INDEX_SCOPES: Final = "memory.index_scopes"
 NOTE_RECALLS: Final = "memory.note_recalls"
 SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
@@ -40,6 +41,7 @@ ROUTES: Final[Mapping[str, str]] = {
     INDEX_TURNS: INGEST,
     EXTRACT_SESSION: MODEL,
     FIND_DUE: MAINTENANCE,
+    FIND_IDLE: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
     NOTE_RECALLS: INGEST,
     SYNTHESIZE_SESSION: MODEL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import finder, reembed, scope_index
+from memory_app.services import finder, reembed, scope_index, synthesis
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -13,6 +13,12 @@ from workers.task import MemoryTask
 def find_due() -> None:
     """Send a hint for every piece of due work that nobody holds."""
     finder.find_due(runtime())
+
+
+@app.task(name=queue.FIND_IDLE, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def find_idle() -> None:
+    """Have sessions that fell silent synthesised, where the agent has a language model."""
+    synthesis.enqueue_idle(runtime())
 
 
 @app.task(name=queue.INDEX_SCOPES, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]

@@ -10,7 +10,21 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from memory_app.http import agents, entities, errors, facts, feedback, forget, health, memories, recall, runs, turns
+from memory_app.http import (
+    agents,
+    entities,
+    errors,
+    facts,
+    feedback,
+    forget,
+    health,
+    memories,
+    recall,
+    runs,
+    sleep,
+    synthesis,
+    turns,
+)
 from memory_app.http.auth import Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses, Bodies
 from memory_app.http.observe import Observation, request_metrics
@@ -34,7 +48,20 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app = Api(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
-    for part in (turns, recall, memories, facts, entities, feedback, runs, forget, agents, health):
+    for part in (
+        turns,
+        recall,
+        memories,
+        facts,
+        entities,
+        feedback,
+        runs,
+        sleep,
+        synthesis,
+        forget,
+        agents,
+        health,
+    ):
         app.include_router(part.router)
     errors.install(app)
     # The last one added stands outermost.

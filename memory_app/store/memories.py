@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -106,38 +106,6 @@ _INSERT = text(
     """
 )
 
-_NEIGHBOURS = text(
-    f"""
-    SELECT {COLUMNS},
-           CASE WHEN m.embedding_model = :model THEN 1 - (m.embedding <=> CAST(:vector AS halfvec)) ELSE 0 END
-               AS similarity,
-           (WITH RECURSIVE behind AS (
-                SELECT p.id, p.embedding FROM memories p
-                WHERE p.scope_id = m.scope_id AND p.successor = m.id AND p.retired_reason = 'merged'
-                UNION ALL
-                SELECT p.id, p.embedding FROM behind b
-                JOIN memories p ON p.scope_id = m.scope_id AND p.successor = b.id AND p.retired_reason = 'merged')
-            SELECT min(1 - (behind.embedding <=> CAST(:vector AS halfvec))) FROM behind
-            WHERE m.embedding_model = :model) AS cohesion
-    FROM memories m
-    WHERE m.scope_id = :scope AND m.id IN (
-        (SELECT n.id FROM memories n
-         WHERE n.scope_id = :scope AND n.session_id IS NOT DISTINCT FROM :session AND n.kind = :kind
-           AND n.retired_at IS NULL AND n.valid_until IS NULL AND n.embedding_model = :model
-         ORDER BY n.embedding <=> CAST(:vector AS halfvec) LIMIT :limit)
-        UNION
-        (SELECT n.id FROM memories n
-         WHERE n.scope_id = :scope AND n.session_id IS NOT DISTINCT FROM :session AND n.kind = :kind
-           AND n.canonical_key = :canonical_key
-           AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
-        UNION
-        (SELECT n.id FROM memories n
-         WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = ANY(:subject_keys)
-           AND n.relation = ANY(:relations)
-           AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
-    )
-    """
-)
 _PAIRS = text(
     """
     WITH RECURSIVE behind AS (
@@ -212,12 +180,6 @@ _EVIDENCE = text(
     ON CONFLICT DO NOTHING
     """
 )
-_SOURCES = text(
-    """
-    SELECT (SELECT count(*) FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns))
-         + (SELECT count(*) FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents))
-    """
-)
 _INHERIT_EVIDENCE = text(
     """
     INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
@@ -246,6 +208,14 @@ _LIST = text(
     ORDER BY m.id DESC LIMIT :limit
     """
 )
+_LATELY = text(
+    f"""
+    SELECT {COLUMNS} FROM memories m
+    WHERE m.scope_id = :scope AND m.session_id IS NULL AND m.kind NOT IN ('query', 'core', 'capability')
+      AND m.last_seen >= now() - :within AND {CURRENT}
+    ORDER BY m.last_seen DESC, m.id LIMIT :limit
+    """
+)
 _COUNTS = text(
     f"SELECT m.kind, count(*) AS n FROM memories m WHERE m.scope_id = ANY(:scopes) AND {CURRENT} GROUP BY m.kind"
 )
@@ -270,38 +240,6 @@ def insert(connection: Connection, tenant_id: int, scope_id: int, new: NewMemory
     """One row; its id. The partial unique indexes refuse a second current row of the same statement."""
     values = {**_plain(new), "tenant": tenant_id, "scope": scope_id}
     return connection.execute(_INSERT, values).scalar_one()  # type: ignore[no-any-return]
-
-
-def neighbours(
-    connection: Connection,
-    scope_id: int,
-    *,
-    session_id: int | None,
-    kind: str,
-    vector: Sequence[float],
-    model: str,
-    canonical_key: str,
-    subject_keys: Sequence[str],
-    relations: Sequence[str],
-    limit: int,
-) -> tuple[Stored, ...]:
-    """What the write path has to look at: the nearest current rows of the kind, the row that says the same, and every
-    row of the same subject and relation, history included; most similar first."""
-    rows = connection.execute(
-        _NEIGHBOURS,
-        {
-            "scope": scope_id,
-            "session": session_id,
-            "kind": kind,
-            "vector": vector_text(vector),
-            "model": model,
-            "canonical_key": canonical_key,
-            "subject_keys": list(subject_keys),
-            "relations": list(relations),
-            "limit": limit,
-        },
-    )
-    return tuple(sorted((stored(row) for row in rows), key=lambda s: (-s.similarity, s.memory.id)))
 
 
 def pair_similarities(
@@ -419,24 +357,6 @@ def add_evidence(
         connection.execute(_EVIDENCE, values)
 
 
-def count_sources(
-    connection: Connection,
-    scope_id: int,
-    *,
-    turn_ids: Sequence[UUID],
-    parents: Sequence[UUID],
-    turn_scopes: Sequence[int],
-) -> int:
-    """How many of the turns and memories that a statement rests on are there."""
-    values = {
-        "scope": scope_id,
-        "turns": list(turn_ids),
-        "parents": list(parents),
-        "turn_scopes": list(turn_scopes),
-    }
-    return connection.execute(_SOURCES, values).scalar_one()  # type: ignore[no-any-return]
-
-
 def inherit(connection: Connection, scope_id: int, memory_id: UUID, parents: Sequence[UUID]) -> None:
     """Give a merged memory the evidence and the entities of its parents."""
     values = {"scope": scope_id, "memory": memory_id, "parents": list(parents)}
@@ -470,6 +390,22 @@ def listed(
         "history": history,
     }
     return tuple(stored(row).memory for row in connection.execute(_LIST, values))
+
+
+def lately_seen(
+    connection: Connection, scope_id: int, *, within: timedelta, limit: int
+) -> tuple[Memory, ...]:
+    """Current memories of the scope seen within a time, the latest first; without questions and sessions' own."""
+    values = {"scope": scope_id, "within": within, "limit": limit}
+    return tuple(stored(row).memory for row in connection.execute(_LATELY, values))
+
+
+def current_ids(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Those of the memories that are still current."""
+    statement = text(
+        f"SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) AND {CURRENT}"
+    )
+    return set(connection.execute(statement, {"scope": scope_id, "ids": list(ids)}).scalars())
 
 
 def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:

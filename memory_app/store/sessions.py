@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
@@ -142,6 +143,15 @@ _RESUME = text(
     WHERE scope_id = :scope AND id = :session
     """
 )
+_IDLE = text("SELECT tenant_id, scope_id, session_id, last_seq FROM idle_sessions(:idle, :most)")
+_SYNTHESIZED = text(
+    """UPDATE sessions SET synthesized_seq = greatest(synthesized_seq, :seq)
+    WHERE scope_id = :scope AND id = :session"""
+)
+_SUMMARY = text(
+    """UPDATE sessions SET summary = :summary, summary_id = :memory
+    WHERE scope_id = :scope AND id = :session"""
+)
 _DEFER = text(
     """
     UPDATE sessions SET lease_until = NULL, starts = 0, due_at = now() + :wait
@@ -197,6 +207,43 @@ def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow |
 def find(connection: Connection, scope_id: int, name: str) -> SessionRow | None:
     row = connection.execute(_FIND, {"scope": scope_id, "name": name}).one_or_none()
     return None if row is None else _session(row)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleSession:
+    """A session that fell silent with turns that no synthesis has read; ``last_seq`` is the newest of them."""
+
+    tenant_id: int
+    scope_id: int
+    session_id: int
+    last_seq: int
+
+
+def idle(connection: Connection, *, silence: timedelta, most: int) -> tuple[IdleSession, ...]:
+    """Silent or ended sessions of agents with a language model, over all tenants; ids only."""
+    rows = connection.execute(_IDLE, {"idle": silence, "most": most})
+    return tuple(IdleSession(*row) for row in rows)
+
+
+def note_synthesis(connection: Connection, scope_id: int, session_id: int, to_seq: int) -> None:
+    """Turns up to ``to_seq`` were synthesised."""
+    values = {"scope": scope_id, "session": session_id, "seq": to_seq}
+    connection.execute(_SYNTHESIZED, values)
+
+
+def summary_memory(connection: Connection, scope_id: int, session_id: int) -> UUID | None:
+    """The memory that holds the rolling summary of the session."""
+    statement = text("SELECT summary_id FROM sessions WHERE scope_id = :scope AND id = :session")
+    values = {"scope": scope_id, "session": session_id}
+    return connection.execute(statement, values).scalar_one_or_none()
+
+
+def note_summary(
+    connection: Connection, scope_id: int, session_id: int, memory_id: UUID, summary: str
+) -> None:
+    """Keep the newest summary of the session and the memory that holds it."""
+    values = {"scope": scope_id, "session": session_id, "memory": memory_id, "summary": summary}
+    connection.execute(_SUMMARY, values)
 
 
 def listed(

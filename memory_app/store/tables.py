@@ -184,6 +184,8 @@ sessions = Table(
     _instant("last_activity_at", now=True),
     _instant("ended_at"),
     Column("summary", Text),
+    Column("summary_id", Uuid),
+    _count("synthesized_seq"),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "name"),
     _of_scope(),

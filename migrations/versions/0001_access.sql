@@ -59,16 +59,19 @@ CREATE POLICY operator ON api_keys TO CURRENT_USER USING (true) WITH CHECK (true
 GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, extracted_at, failed_at, lease_until, starts, accepted_at)
     ON turns TO memory_finder;
 GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
-GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq)
+GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq, synthesized_seq,
+        ended_at, last_activity_at)
     ON sessions TO memory_finder;
 GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
-GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts) ON runs
+GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts, period) ON runs
     TO memory_finder;
 GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
-GRANT SELECT (id, tenant_id) ON scopes TO memory_finder;
+GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
+GRANT SELECT (id, policy) ON agents TO memory_finder;
+CREATE POLICY finder ON agents TO memory_finder USING (true);
 GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
@@ -255,6 +258,21 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     ORDER BY due.place, due.due_at LIMIT most
 $$;
 
+-- Sessions of agents with a language model that fell silent, or were ended, with turns that no synthesis has read.
+CREATE FUNCTION idle_sessions(idle interval, most integer)
+RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, last_seq integer)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1
+    FROM public.sessions s
+    JOIN public.scopes c ON c.id = s.scope_id
+    JOIN public.agents a ON a.id = c.agent_id AND a.policy ->> 'extraction' = 'llm'
+    WHERE s.synthesized_seq < s.next_seq - 1 AND s.due_at IS NULL
+      AND (s.ended_at IS NOT NULL OR s.last_activity_at < now() - idle)
+      AND NOT EXISTS (SELECT FROM public.runs r WHERE r.session_id = s.id AND r.name = 'synthesize_session'
+                      AND (r.state IN ('queued', 'running') OR r.period = s.id || ':' || (s.next_seq - 1)))
+    ORDER BY s.last_activity_at LIMIT most
+$$;
+
 -- How far behind the pipe is, over all tenants and without naming any.
 CREATE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
@@ -312,7 +330,7 @@ $$;
 RESET ROLE;
 
 REVOKE ALL ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes FROM PUBLIC;
+    due_sessions, idle_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes TO memory_app;
+    due_sessions, idle_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;

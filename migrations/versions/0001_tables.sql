@@ -173,6 +173,8 @@ CREATE TABLE sessions (
 	last_activity_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
 	ended_at TIMESTAMP WITH TIME ZONE,
 	summary TEXT,
+	summary_id UUID,
+	synthesized_seq INTEGER DEFAULT 0 NOT NULL,
 	CONSTRAINT sessions_pkey PRIMARY KEY (scope_id, id),
 	CONSTRAINT sessions_scope_id_key UNIQUE (scope_id, name),
 	CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY(tenant_id, scope_id) REFERENCES scopes (tenant_id, id) ON DELETE CASCADE,

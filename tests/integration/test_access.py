@@ -36,6 +36,7 @@ DEFINERS = {
     "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name"],
+    "idle_sessions": ["tenant_id", "scope_id", "session_id", "last_seq"],
     "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],
     "stale_scopes": ["tenant_id", "scope_id", "model"],
@@ -283,15 +284,16 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
     )
     columns = {row["name"]: set(row["columns"]) for row in readable}
     assert set(columns) == {
-        "turns",
-        "sessions",
+        "agents",
         "api_keys",
-        "tenants",
-        "scopes",
-        "terms",
         "runs",
         "schedules",
         "scope_models",
+        "scopes",
+        "sessions",
+        "tenants",
+        "terms",
+        "turns",
     }
     assert not columns["turns"] & {"text", "speaker", "metadata", "embedding", "keywords", "reason"}
     assert not columns["sessions"] & {"name", "summary"}

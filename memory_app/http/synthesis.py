@@ -1,0 +1,70 @@
+"""Routes of synthesis by a language model: have one made, and see what the questions cost."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import ConfigDict, Field
+
+from memory_app.domain.scope import Scope
+from memory_app.http.answers import Answer
+from memory_app.http.fields import Body
+from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
+from memory_app.http.runs import RunStateAnswer
+from memory_app.http.strict import StrictRoute
+from memory_app.services import synthesis
+from memory_app.services.spending import DAYS_LIMIT, spending
+
+router = APIRouter(route_class=StrictRoute, tags=["synthesis"])
+
+
+class SynthesisBody(Body):
+    """What to look through."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"type": "session", "session": "chat-1"}]})
+
+    type: Literal["session", "deep"] = Field(description="One session, or the memories of the last days.")
+    session: str | None = Field(None, description="The session to synthesise.")
+    max_memories: int | None = Field(None, ge=2, le=200, description="Most memories of a deep synthesis.")
+    days: int | None = Field(None, ge=1, le=365, description="Days that a deep synthesis looks back.")
+
+
+class UsageDayAnswer(Answer):
+    day: date = Field(description="In UTC.")
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: Decimal
+
+
+class UsageAnswer(Answer):
+    days: list[UsageDayAnswer]
+
+
+@router.post(IN_SCOPE + "/synthesis", status_code=202, responses=errors(400, 404))
+def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunStateAnswer:
+    """Have a language model say what remains of a session, or what the memories of some days show together."""
+    place = Scope(scope.agent, scope.user, body.session)
+    run = synthesis.ask_for(
+        call.runtime,
+        call.tenant_id,
+        place,
+        type=body.type,
+        max_memories=body.max_memories,
+        days=body.days,
+    )
+    return RunStateAnswer.model_validate(run)
+
+
+@router.get("/v1/usage", tags=["operations"], responses=errors())
+def read_usage(
+    call: Reader,
+    days: Annotated[int, Query(ge=1, le=DAYS_LIMIT, description="How far back.")] = 30,
+) -> UsageAnswer:
+    """Calls, tokens and money by day and model, newest first."""
+    rows = spending(call.runtime, call.tenant_id, days=days)
+    return UsageAnswer(days=[UsageDayAnswer.model_validate(row) for row in rows])

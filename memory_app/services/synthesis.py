@@ -1,0 +1,253 @@
+"""Synthesis: what remains of a whole session, and what the memories of a week show together. Asks the larger model.
+
+Both are jobs on a scope. They read, ask with no transaction open, and commit effects and report together; statements go
+through the one write path, so that a second run over the same material reinforces instead of doubling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app import queue
+from memory_app.domain.kinds import Section, kinds_of_section
+from memory_app.domain.policy import ExtractionMode, parse_policy
+from memory_app.domain.scope import Scope
+from memory_app.errors import InvalidInput, NotFound, Permanent
+from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
+from memory_app.runtime import Runtime
+from memory_app.services import asking, jobs, remember
+from memory_app.store import memories, names, runs, sessions, turns
+from memory_app.store.db import transaction
+from memory_app.store.names import ScopeRow
+from memory_app.store.runs import Run, RunClaim
+from memory_app.store.standing import Want, strongest
+
+log = structlog.get_logger(__name__)
+
+SESSION = "synthesize_session"
+DEEP = "synthesize_deep"
+
+
+def ask_for(
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    *,
+    type: str,
+    max_memories: int | None = None,
+    days: int | None = None,
+) -> Run:
+    """Have a synthesis made in the background; its run. ``session`` needs a session in the scope.
+
+    Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session.
+    """
+    if type not in ("session", "deep"):
+        raise InvalidInput("type: session or deep; turns are synthesised as they come in", field="type")
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+        session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
+    if type == "deep":
+        options = {"max_memories": max_memories, "days": days}
+        return jobs.ask(
+            runtime, tenant_id, DEEP, task=queue.SYNTHESIZE_DEEP, scope_id=row.id, options=options
+        )
+    if scope.session is None:
+        raise InvalidInput("session: name the session to synthesise", field="session")
+    if session is None:
+        raise NotFound(f"session: no session {scope.session!r} here", field="session")
+    return jobs.ask(
+        runtime, tenant_id, SESSION, task=queue.SYNTHESIZE_SESSION, scope_id=row.id, session_id=session.id
+    )
+
+
+def enqueue_idle(runtime: Runtime) -> int:
+    """Write down a run for every session of an agent with a model that fell silent; how many. Once per state of it."""
+    silence = timedelta(minutes=runtime.settings.synthesis.idle_minutes)
+    with transaction(runtime.engine, None) as connection:
+        found = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
+    for session in found:
+        jobs.ask(
+            runtime,
+            session.tenant_id,
+            SESSION,
+            task=queue.SYNTHESIZE_SESSION,
+            scope_id=session.scope_id,
+            session_id=session.session_id,
+            period=f"{session.session_id}:{session.last_seq}",
+        )
+    return len(found)
+
+
+def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
+    """The job of a session: anchors, artifacts, identity, expression, curated facts and the rolling summary."""
+    assert claimed.scope_id is not None
+    assert claimed.session_id is not None
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        row = _need_model(connection, claimed)
+        session = sessions.read(connection, claimed.scope_id, claimed.session_id)
+        if session is None:
+            raise NotFound("the session was forgotten")
+        last = session.next_seq - 1
+        first = max(1, last - runtime.settings.synthesis.turns + 1)
+        said = turns.between(connection, claimed.scope_id, claimed.session_id, low=first, high=last)
+        kinds = kinds_of_section(Section.RELATIONSHIP)
+        wants = [Want(kind, runtime.settings.synthesis.anchors) for kind in kinds]
+        anchors = strongest(connection, [row.id], wants)
+    talk = Talk(said, row.user or "user", row.agent, _zone(row.time_zone))
+    made = synthesize_session(asking.large(runtime, claimed.tenant_id), talk, anchors)
+    _apply_session(runtime, claimed, row, made, last_seq=last)
+
+
+def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
+    """The job of a scope: what says the same becomes one, patterns become artifacts, what fits is linked."""
+    assert claimed.scope_id is not None
+    settings = runtime.settings.synthesis
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        row = _need_model(connection, claimed)
+        run = runs.read(connection, claimed.run_id)
+        options: dict[str, Any] = {} if run is None else run.options
+        recent = memories.lately_seen(
+            connection,
+            row.id,
+            within=timedelta(days=options.get("days") or settings.deep_days),
+            limit=options.get("max_memories") or settings.deep_memories,
+        )
+    made = synthesize_deep(asking.large(runtime, claimed.tenant_id), recent, time_zone=_zone(row.time_zone))
+    prepared = remember.prepare(
+        runtime, [*made.consolidated, *made.patterns], policy=parse_policy(row.policy)
+    )
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        _lock(connection, claimed)
+        current = memories.current_ids(connection, row.id, [memory.id for memory in recent])
+        place = _place(claimed)
+        merged = 0
+        for item in prepared[: len(made.consolidated)]:
+            if set(item.statement.parents) <= current:
+                merged += _replace(connection, runtime, place, item)
+        patterns = [
+            remember.write(connection, runtime, place, item)
+            for item in prepared[len(made.consolidated) :]
+            if set(item.statement.parents) <= current
+        ]
+        _write_links(connection, claimed, made.links, current)
+        report = {
+            "success": True,
+            "agent": row.agent,
+            "user": row.user,
+            "consolidated": merged,
+            "patterns": len(patterns),
+            "links": len(made.links),
+            "made": made.made.as_dict(),
+        }
+        jobs.complete(connection, claimed, report)
+    remember.drop_context(runtime, row.id)
+
+
+def _apply_session(
+    runtime: Runtime, claimed: RunClaim, row: ScopeRow, made: SessionSynthesis, *, last_seq: int
+) -> None:
+    policy = parse_policy(row.policy)
+    statements = remember.prepare(runtime, made.statements, policy=policy)
+    changed = remember.prepare(runtime, [change.statement for change in made.changed], policy=policy)
+    summary = remember.prepare(runtime, [made.summary] if made.summary else [], policy=policy)
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        _lock(connection, claimed)
+        place = _place(claimed)
+        written = [remember.write(connection, runtime, place, item) for item in statements]
+        replaced = sum(_replace(connection, runtime, place, item) for item in changed)
+        assert claimed.session_id is not None
+        for item in summary:
+            _roll(connection, runtime, place, item, claimed.session_id)
+        report = {
+            "statements": len(written),
+            "changed": replaced,
+            "summary": bool(summary),
+            "to_seq": last_seq,
+            "memories": [str(result.id) for result in written],
+            "made": made.made.as_dict(),
+        }
+        sessions.note_synthesis(connection, place.scope_id, claimed.session_id, last_seq)
+        jobs.complete(connection, claimed, report)
+    remember.drop_context(runtime, row.id)
+
+
+def _replace(connection: Connection, runtime: Runtime, place: remember.Place, item: remember.Prepared) -> int:
+    """Store a statement in the place of its parents, which retire as superseded by it."""
+    remembered = remember.write(connection, runtime, place, item, deduplicate=False)
+    parents = [parent for parent in item.statement.parents if parent != remembered.id]
+    gone = memories.retire(connection, place.scope_id, parents, reason="superseded", successor=remembered.id)
+    return int(bool(gone))
+
+
+def _roll(
+    connection: Connection,
+    runtime: Runtime,
+    place: remember.Place,
+    item: remember.Prepared,
+    session_id: int,
+) -> None:
+    """One rolling summary per session: the newer one supersedes the older."""
+    before = sessions.summary_memory(connection, place.scope_id, session_id)
+    remembered = remember.write(connection, runtime, place, item, deduplicate=False)
+    if before is not None and before != remembered.id:
+        memories.retire(connection, place.scope_id, [before], reason="superseded", successor=remembered.id)
+    sessions.note_summary(connection, place.scope_id, session_id, remembered.id, item.statement.text)
+
+
+def _write_links(
+    connection: Connection, claimed: RunClaim, links: Sequence[DeepLink], current: set[UUID]
+) -> None:
+    assert claimed.scope_id is not None
+    for link in links:
+        if {link.source, link.target} <= current:
+            memories.link(
+                connection,
+                claimed.tenant_id,
+                claimed.scope_id,
+                link.source,
+                [(link.target, link.weight)],
+                type=link.type,
+            )
+
+
+def _place(claimed: RunClaim) -> remember.Place:
+    assert claimed.scope_id is not None
+    return remember.Place(
+        claimed.tenant_id, claimed.scope_id, run_id=claimed.run_id, turn_scopes=(claimed.scope_id,)
+    )
+
+
+def _lock(connection: Connection, claimed: RunClaim) -> None:
+    assert claimed.scope_id is not None
+    if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
+        raise NotFound("the person was forgotten while this was under way; nothing was stored")
+
+
+def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
+    assert claimed.scope_id is not None
+    row = names.read_scope(connection, claimed.scope_id)
+    if row is None:
+        raise NotFound("the person was forgotten")
+    if parse_policy(row.policy).extraction is not ExtractionMode.LLM:
+        raise _NoModel(
+            f"agent {row.agent!r} asks no language model: set its extraction to llm to synthesise",
+        )
+    return row
+
+
+class _NoModel(Permanent):
+    kind = "no_model"
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
