@@ -30,10 +30,13 @@ from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, merging
-from memory_app.store import clock, entities, memories, names, scope_models, sessions
+from memory_app.store import entities, memories, names, scope_models, sessions
+from memory_app.store import neighbours as store_neighbours
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.memories import NewMemory, Stored
+from memory_app.store.names import ScopeRow
+from memory_app.store.neighbours import Asked, Footing
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +98,8 @@ def remember(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)
-    seed(runtime, tenant_id, row.id)
+    if needs_seed(row):
+        seed(runtime, tenant_id, row.id)
     policy = parse_policy(row.policy)
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
@@ -113,11 +117,16 @@ def remember(
     return remembered
 
 
+def needs_seed(row: ScopeRow) -> bool:
+    """Is it a scope of agent and user that has not got the agent's default memories yet?"""
+    return row.user_id is not None and not row.is_seeded
+
+
 def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
     """Store the agent's default memories in a new scope of agent and user, once."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.read_scope(connection, scope_id)
-    if row is None or row.is_seeded or row.user_id is None:
+    if row is None or not needs_seed(row):
         return
     defaults = [Statement(**given) for given in row.default_memories]
     prepared = prepare(runtime, defaults, policy=parse_policy(row.policy))
@@ -157,19 +166,17 @@ def write(
 
     Raises `Transient` when something that it was made of was forgotten meanwhile: whoever made it must look again.
     """
-    _check_sources(connection, place, prepared.statement)
-    now = clock.now(connection)
-    same = entities.heirs_by_alias(connection, [place.scope_id])
-    prepared = _under_heirs(prepared, same)
-    candidate = _candidate(prepared, place, now)
-    neighbours = _neighbours(connection, runtime, place, prepared, same)
+    footing = _footing(connection, runtime, place, prepared.statement)
+    prepared = _under_heirs(prepared, footing.heirs)
+    candidate = _candidate(prepared, place, footing.now)
+    neighbours = _neighbours(connection, runtime, place, prepared, footing)
     thresholds = thresholds_of(runtime, prepared.statement.kind)
     near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
     pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
     decision = ladder.decide(
         candidate, neighbours, thresholds=thresholds, pairs=pairs, deduplicate=deduplicate
     )
-    write_down = _Writer(connection, runtime, place, prepared, candidate, neighbours)
+    write_down = _Writer(connection, runtime, place, prepared, candidate, neighbours, footing.knows_model)
     memory_id, merged_count = write_down.apply(decision)
     return Remembered(memory_id, ladder.outcome_of(decision), merged_count, prepared.notes)
 
@@ -192,6 +199,8 @@ class _Writer:
     prepared: Prepared
     candidate: Candidate
     neighbours: Sequence[Neighbour]
+    knows_model: bool
+    """Is it noted already that the scope holds vectors of the embedder's model?"""
 
     def apply(self, decision: Decision) -> tuple[UUID, int]:
         """The id of the row that now holds the statement, and how many rows it replaced by merging."""
@@ -283,7 +292,8 @@ class _Writer:
 
     def _store(self, new: NewMemory) -> UUID:
         place = self.place
-        scope_models.add(self.connection, [place.scope_id], new.embedding_model)
+        if not self.knows_model:
+            scope_models.add(self.connection, [place.scope_id], new.embedding_model)
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
@@ -403,22 +413,23 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
     )
 
 
-def _check_sources(connection: Connection, place: Place, statement: Statement) -> None:
-    """What is forgotten must not come back through what was made of it a moment before."""
-    if statement.origin not in DERIVED:
-        return
-    turn_ids, parents = set(statement.evidence), set(statement.parents)
-    there = memories.count_sources(
+def _footing(connection: Connection, runtime: Runtime, place: Place, statement: Statement) -> Footing:
+    """What holds now; what is forgotten must not come back through what was made of it a moment before."""
+    is_derived = statement.origin in DERIVED
+    turn_ids, parents = (set(ids) if is_derived else set() for ids in (statement.evidence, statement.parents))
+    found = store_neighbours.footing(
         connection,
         place.scope_id,
+        model=runtime.embedder.model,
         turn_ids=list(turn_ids),
         parents=list(parents),
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
-    if there < len(turn_ids) + len(parents):
+    if found.sources < len(turn_ids) + len(parents):
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
         )
+    return found
 
 
 def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
@@ -430,23 +441,24 @@ def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
 
 
 def _neighbours(
-    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared, same: Mapping[str, str]
+    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared, footing: Footing
 ) -> tuple[Neighbour, ...]:
-    subject = prepared.subject_key
-    found = memories.neighbours(
-        connection,
-        place.scope_id,
+    subject, same = prepared.subject_key, footing.heirs
+    known_as = (
+        [] if subject is None else [subject, *(alias for alias, heir in same.items() if heir == subject)]
+    )
+    asked = Asked(
         session_id=place.session[0] if place.session else None,
         kind=prepared.statement.kind,
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_keys=[]
-        if subject is None
-        else [subject, *(alias for alias, heir in same.items() if heir == subject)],
+        subject_keys=known_as,
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
+        merge=thresholds_of(runtime, prepared.statement.kind).merge,
         limit=runtime.settings.remember.neighbours,
     )
+    found = store_neighbours.neighbours(connection, place.scope_id, asked, is_indexed=footing.is_indexed)
     return tuple(neighbour_of(stored, same) for stored in found)
 
 
