@@ -57,12 +57,12 @@ _SENTENCE_END = " .,;:!?…。、，！？؟،।॥"
 
 
 def clean(text: str) -> tuple[str, bool]:
-    """``text`` as Postgres and JSON can hold it (NFC), and whether anything was changed.
+    """``text`` as Postgres and JSON can hold it (NFC), and whether characters were removed.
 
     NUL, other control characters except tab and line ends, and lone surrogates are removed.
     """
-    cleaned = unicodedata.normalize("NFC", _UNSTORABLE.sub("", text))
-    return cleaned, cleaned != text
+    kept = _UNSTORABLE.sub("", text)
+    return unicodedata.normalize("NFC", kept), kept != text
 
 
 def normalise(text: str) -> str:

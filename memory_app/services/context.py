@@ -18,6 +18,7 @@ from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
+from memory_app.domain.policy import parse_policy
 from memory_app.domain.recalling import Hit, RecallQuery
 from memory_app.domain.records import Memory, Tier
 from memory_app.domain.scope import Scope
@@ -136,6 +137,9 @@ def _read(runtime: Runtime, tenant_id: int, scope: Scope, session: str | None, t
                 persona = _persona(names.agent_persona(connection, tenant_id, scope.agent))
                 parts = ContextParts(expression=ExpressionPart(persona=persona))
                 return _Read(None, parts, clock.now(connection))
+            if not parse_policy(row.policy).memory:
+                persona = _persona(row.persona)
+                return _Read(None, ContextParts(expression=ExpressionPart(persona=persona)), row.now)
             parts = _standing(runtime, connection, row)
             return _Read(row, _with_session(runtime, connection, row, session, turns_shown, parts), row.now)
     except Transient as error:

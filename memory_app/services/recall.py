@@ -102,6 +102,8 @@ def recall_within(
 
 
 def _candidates(connection: Connection, runtime: Runtime, question: Question) -> list[_Candidate]:
+    if not question.policy.memory:
+        return []  # Memory is off for this agent: nothing is recalled.
     probe = _probe(runtime, question)
     found: list[_Candidate] = []
     if Tier.DAILY_LOGS in question.tiers and question.policy.daily_logs:

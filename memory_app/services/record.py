@@ -101,6 +101,11 @@ def _store(
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
             policy = parse_policy(session.policy)
+            if not policy.memory:
+                raise Conflict(
+                    f"agent {scope.agent!r}: its memory is off; switch `memory` on in its policy to record",
+                    field="agent",
+                )
             stored = turns.accept(
                 connection, tenant_id, session, fresh, debounce(policy, runtime.settings.extract)
             )

@@ -31,7 +31,8 @@ _ANSWERED = text(
 _SIMILAR = text(
     """
     SELECT m.id, m.text, m.canonical_key, s.name AS session, m.repeat_count, m.last_seen,
-           coalesce(s.name = :session, false) AS in_session, 1 - (m.embedding <=> CAST(:vector AS halfvec)) AS similarity
+           coalesce(s.name = :session, false) AS in_session,
+           1 - (m.embedding <=> CAST(:vector AS halfvec)) AS similarity
     FROM memories m LEFT JOIN sessions s ON s.scope_id = m.scope_id AND s.id = m.session_id
     WHERE m.scope_id = :scope AND m.kind = 'query' AND m.retired_at IS NULL AND m.embedding_model = :model
     ORDER BY 1 - (m.embedding <=> CAST(:vector AS halfvec))

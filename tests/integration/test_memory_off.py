@@ -1,0 +1,36 @@
+"""An agent whose memory is off: beside an older system, agent by agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_app.domain.records import NewTurn, Role, Statement
+from memory_app.domain.scope import Scope
+from memory_app.errors import Conflict
+from memory_app.runtime import Runtime
+from memory_app.services.agents import AgentChange, change_agent
+from memory_app.services.context import ContextRequest, context
+from memory_app.services.recall import RecallQuery, recall
+from memory_app.services.record import record
+from memory_app.services.remember import remember
+
+CHAT = Scope("ada", "mira", "chat")
+SAID = NewTurn(Role.USER, "I have a dog called Bruno.")
+
+
+def test_an_agent_whose_memory_is_off_neither_records_nor_recalls_and_loses_nothing(
+    runtime: Runtime, tenant: int
+) -> None:
+    record(runtime, tenant, CHAT, [SAID])
+    remember(runtime, tenant, Scope("ada", "mira"), Statement("core", "Ada is kind.", pinned=True))
+    change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"memory": False}))
+
+    with pytest.raises(Conflict, match="memory is off"):
+        record(runtime, tenant, CHAT, [SAID])
+    assert recall(runtime, tenant, CHAT, RecallQuery("dog Bruno")).memories == ()
+    window = context(runtime, tenant, CHAT, ContextRequest("dog", session="chat"))
+    assert "Bruno" not in window.text
+    assert "Ada is kind" not in window.text
+
+    change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"memory": True}))
+    assert "Bruno" in recall(runtime, tenant, CHAT, RecallQuery("dog Bruno")).memories[0].text
