@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memory_app import queue
-from memory_app.services import index, noting
+from memory_app.services import index, noting, relay
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
+
+
+@app.task(name=queue.RECORD_TURN, base=MemoryTask, bind=True)  # type: ignore[untyped-decorator]
+def record_turn(self: MemoryTask, **fields: Any) -> None:
+    """Store a turn that came over the broker, as the API would have."""
+    relay.relay(runtime(), fields, message_id=str(self.request.id))
 
 
 @app.task(name=queue.INDEX_TURNS, base=MemoryTask)  # type: ignore[untyped-decorator]
