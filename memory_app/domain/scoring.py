@@ -137,7 +137,7 @@ class Signals:
     mentions: float = 0.0
     """1 when the memory mentions an entity that the query names, half for one a strong memory links it with."""
     in_time: float = 0.0
-    """1 when it was said, or holds from, within a time that the query names."""
+    """1 when it was said, or holds from, within a time that the query names in relation to now."""
     linked: float = 0.0
     """For what graph expansion found: weight of the link times the score of the row it leads from, per link."""
 
@@ -184,6 +184,7 @@ PRESETS: dict[str, Weights] = {
         same_session=0.05,
         feedback=0.1,
         mentions=0.15,
+        in_time=0.2,
         linked=LINKED_WEIGHT,
     ),
     "entity_first": Weights(similarity=0.4, recency=0.3, frequency=0.3, same_session=0.05, feedback=0.1),

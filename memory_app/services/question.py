@@ -50,6 +50,7 @@ _FACT_FILTERS = ("kinds", "subtypes", "tags", "min_importance")
 """Filters that only memories have: asked for them, recall looks through nothing else."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
+_YEAR = re.compile(r"\d{4}")
 _UNCLEAR = frozenset({Precision.SINCE, Precision.DURATION})
 """Spans that say how long, not when."""
 
@@ -252,9 +253,16 @@ def _words(said: str) -> list[str]:
 
 
 def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime, datetime], ...]:
-    """The times that the query names clearly, as instants in the user's zone."""
+    """The times that the query names in relation to now ("yesterday", "last March"), as instants.
+
+    A date with its year is among the words of what was said then, and found by them: weighing it again lowered recall.
+    """
     zone = zone_of(zone_name)
-    clear = [found for found in resolve_dates(query, now, zone=zone) if found.precision not in _UNCLEAR]
+    clear = [
+        found
+        for found in resolve_dates(query, now, zone=zone)
+        if found.precision not in _UNCLEAR and not _YEAR.search(query[slice(*found.span)])
+    ]
     try:
         return tuple((_midnight(found.start, zone), _midnight(found.end, zone)) for found in clear)
     except OverflowError:  # the first or last day a calendar can hold

@@ -44,10 +44,12 @@ UNINDEXED_TURNS = 50
 TWINS_CONSIDERED = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
-HANDED_OVER = 2
 HANDED_OVER_MORE = 12
-"""Times the limit, and so many more: rows of each tier that the database hands over. Its order is that of the scores,
-so that the rest only makes up for repeats."""
+"""Rows of each tier that the database hands over beyond the limit, or half the limit if that is more. Its order is that
+of the scores, so that the rest only makes up for repeats."""
+
+MOST = 1_000
+"""Rows looked through where so many repeat each other that too few were left."""
 
 LINKS_FOLLOWED = 50
 """Memories that graph expansion adds at most in one step, by the strongest links."""
@@ -75,12 +77,11 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     vectors = embedded(runtime, asked.text)
     with transaction(runtime.engine, tenant_id) as connection:
         question = prepared(connection, runtime, tenant_id, scope, asked, vectors)
-        candidates = None if question.waiting else _candidates(connection, runtime, question)
-    if candidates is None:
+        recalled = None if question.waiting else _answered(connection, runtime, question)
+    if recalled is None:
         question = with_former_vectors(runtime, question)
         with transaction(runtime.engine, tenant_id) as connection:
-            candidates = _candidates(connection, runtime, question)
-    recalled = _ranked(question, candidates)
+            recalled = _answered(connection, runtime, question)
     note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
     return recalled
 
@@ -95,16 +96,26 @@ def recall_within(
 ) -> Recalled:
     """Like `recall` of a checked query, in the caller's transaction, whose own changes it sees. Notes nothing."""
     question = prepared(connection, runtime, tenant_id, scope, query, vectors)
-    return _ranked(question, _candidates(connection, runtime, question))
+    return _answered(connection, runtime, question)
+
+
+def _answered(connection: Connection, runtime: Runtime, question: Question) -> Recalled:
+    """The ranking of what the database hands over; of more of it, where repeats left too few."""
+    probe = _probe(runtime, question)
+    found = _candidates(connection, question, probe)
+    recalled = _ranked(question, found)
+    if len(recalled.memories) < question.asked.limit and probe.most <= len(found) and probe.most < MOST:
+        more = replace(probe, most=MOST, candidates=max(probe.candidates, MOST))
+        recalled = _ranked(question, _candidates(connection, question, more), considered=MOST)
+    return recalled
 
 
 # --- candidates ---------------------------------------------------------------------------------------------
 
 
-def _candidates(connection: Connection, runtime: Runtime, question: Question) -> list[_Candidate]:
+def _candidates(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
     if not question.policy.memory:
         return []  # Memory is off for this agent: nothing is recalled.
-    probe = _probe(runtime, question)
     found: list[_Candidate] = []
     if Tier.DAILY_LOGS in question.tiers and question.policy.daily_logs:
         found += [_of_turn(question, hit.turn, hit.raw) for hit in search.turn_hits(connection, probe)]
@@ -125,7 +136,7 @@ def _probe(runtime: Runtime, question: Question) -> Probe:
         keywords=question.keywords,
         weights=question.weights,
         candidates=settings.candidates,
-        most=settings.candidates if asked.explain else HANDED_OVER * asked.limit + HANDED_OVER_MORE,
+        most=settings.candidates if asked.explain else asked.limit + max(asked.limit // 2, HANDED_OVER_MORE),
         least=asked.limit,
         filters=Filters(
             kinds=asked.kinds or RECALLED_KINDS,
@@ -310,11 +321,16 @@ def _of_entity(question: Question, entity: EntityCard) -> _Candidate:
 # --- ranking ------------------------------------------------------------------------------------------------
 
 
-def _ranked(question: Question, candidates: Sequence[_Candidate]) -> Recalled:
-    """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first."""
+def _ranked(
+    question: Question, candidates: Sequence[_Candidate], *, considered: int | None = None
+) -> Recalled:
+    """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first.
+
+    ``considered`` is how many are looked through for repeats; None takes what usually suffices.
+    """
     ordered = sorted(candidates, key=_order)
     if not question.asked.explain:
-        ordered = ordered[: TWINS_CONSIDERED * question.asked.limit + TWINS_CONSIDERED]
+        ordered = ordered[: considered or TWINS_CONSIDERED * (question.asked.limit + 1)]
     repeats = twins([Ranked(place, _sameness(candidate.hit)) for place, candidate in enumerate(ordered)])
     kept: list[Hit] = []
     cut: list[Hit] = []

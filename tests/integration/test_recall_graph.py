@@ -156,6 +156,17 @@ def test_a_time_named_in_the_question_is_a_signal_of_what_was_said_then(
     assert in_time == {"We went swimming, 1 times.": 1.0, "We went swimming, 40 times.": 0.0}
 
 
+# --- repeats --------------------------------------------------------------------------------------------------
+
+
+def test_many_repeats_do_not_hide_what_else_there_is(runtime: Runtime, tenant: int) -> None:
+    said = ["My horse is brown."] * 150 + [f"Horse number {n} is mine." for n in range(12)]
+    record(runtime, tenant, SESSION, [NewTurn(Role.USER, words) for words in said])
+    index_turns(runtime)
+    found = [hit.text for hit in asked(runtime, tenant, "my horse is brown", limit=10)]
+    assert len(found) == 10 and len(set(found)) == 10
+
+
 # --- counting -------------------------------------------------------------------------------------------------
 
 
