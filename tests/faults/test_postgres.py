@@ -81,6 +81,8 @@ def test_F14_slow_and_broken_connections_to_postgres(stage: Stage, weather: str)
         while weather == "resets" and not under_way.is_done():
             proxy.cut()
             wait_until(lambda: proxy.links, "somebody connects again", seconds=30)
+        under_way.retries()
+        proxy.delay_seconds = 0
         through.settle(under_way)
 
 
@@ -191,18 +193,18 @@ def test_F27_backends_terminated_again_and_again(stage: Stage) -> None:
 def test_F27_too_few_connections(stage: Stage) -> None:
     stage.fleet.finder()
     stage.worker(concurrency=4)
-    under_way = stage.clients(seconds=5, clients=8)
+    under_way = stage.clients(seconds=10, clients=8)
     stage.wait_for_progress(50)
     with stage.owner.begin() as connection:
         name = connection.execute(text("SELECT current_database()")).scalar_one()
-        connection.execute(text(f"ALTER DATABASE {name} CONNECTION LIMIT 3"))
+        connection.execute(text(f"ALTER DATABASE {name} CONNECTION LIMIT 2"))
         connection.execute(
             text(
                 """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                 WHERE usename = 'memory_app' AND datname = current_database()"""
             )
         )
-    stage.wait_for_progress(50)
+    wait_until(lambda: under_way.failures, "clients are turned away", seconds=30)
     with stage.owner.begin() as connection:
         connection.execute(text(f"ALTER DATABASE {name} CONNECTION LIMIT -1"))
     stage.settle(under_way)
@@ -273,15 +275,14 @@ def test_F28_statements_cut_short(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_F31_disk_full(stage: Stage, tmp_path: Path) -> None:
+def test_F31_disk_full(stage: Stage) -> None:
     """503 while there is no room; when there is some again, clients get through and nothing is doubled."""
-    folder = tmp_path / "servers"
-    with small_disk(folder, 600), own_postgres(stage, folder) as own:
+    with small_disk(700) as disk, own_postgres(stage, disk / "servers") as own:
         own.fleet.finder()
         own.worker()
         under_way = own.clients(turns=300, seconds=6)
         own.wait_for_progress(50)
-        with filled(folder):
-            wait_until(lambda: not answers(own) or under_way.failures, "there is no room", seconds=60)
-        embedded.start(folder, durable=True)
+        with filled(disk):
+            wait_until(lambda: under_way.failures, "there is no room", seconds=60)
+        embedded.start(disk / "servers", durable=True)
         own.settle(under_way)

@@ -41,9 +41,7 @@ def test_F08_a_stranger_with_the_same_redis(stage: Stage) -> None:
     command = [word.replace("workers.app", "harness.foreign") for word in WORKER]
     for name, taken in (("apart", ""), ("thief", prefix)):
         options = ("-Q", ",".join(QUEUES), "-n", f"{name}@stranger", "--pool", "solo", "-l", "INFO")
-        stranger = stage.fleet.start(
-            "stranger", (*command, *options), FOREIGN_PREFIX=taken, PYTHONPATH="tests/faults"
-        )
+        stranger = stage.fleet.start("stranger", (*command, *options), FOREIGN_PREFIX=taken)
         stage.wait_for(stranger)
     stage.settle(stage.clients())
     wait_until(lambda: "unregistered task" in stranger.said(), "the thief took hints", seconds=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,16 +15,18 @@ BLOCK_BYTES = 1 << 20
 
 
 @contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """``folder`` on a disk of its own, kept in memory. Skips where nobody may mount one."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A folder on a disk of its own, kept in memory, that any user may pass. Skips where nobody may mount one."""
+    folder = Path(tempfile.mkdtemp(prefix="memory-disk-"))
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        folder.rmdir()
         pytest.skip("a small disk needs the right to mount one")
     try:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
+        folder.rmdir()
 
 
 @contextmanager

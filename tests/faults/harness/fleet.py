@@ -100,7 +100,7 @@ class Fleet:
             running = subprocess.Popen(
                 [sys.executable, *command],
                 cwd=ROOT,
-                env={**self.environment, **settings},
+                env={**self.environment, "PYTHONPATH": "tests/faults", **settings},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -110,12 +110,11 @@ class Fleet:
         self.members.append(member)
         return member
 
-    def worker(
-        self, *, queues: str = QUEUES, concurrency: int = 2, pool: str = "prefork", **settings: str
-    ) -> Member:
+    def worker(self, *, app: str = "workers.app", concurrency: int = 2, **settings: str) -> Member:
         node = f"worker{len(self.members)}@{os.getpid()}"
-        options = ("-Q", queues, "-n", node, "--concurrency", str(concurrency), "--pool", pool)
-        return self.start("worker", (*WORKER, *options), **settings)
+        command = [word.replace("workers.app", app) for word in WORKER]
+        options = ("-Q", QUEUES, "-n", node, "--concurrency", str(concurrency))
+        return self.start("worker", (*command, *options), **settings)
 
     def finder(self, **settings: str) -> Member:
         return self.start("finder", ("-c", FINDER), **settings)

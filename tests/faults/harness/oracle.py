@@ -111,8 +111,8 @@ def wait_for_accepted(engine: Engine, *, seconds: float) -> float:
     return wait_until(is_applied, "what was accepted before is applied", seconds=seconds)
 
 
-def judge(engine: Engine, ledger: Ledger) -> Verdict:
-    """Compare. Call it when the system is quiet."""
+def judge(engine: Engine, ledger: Ledger, *, ordered: bool = True) -> Verdict:
+    """Compare, when the system is quiet. ``ordered``: each session had one client, which sent its turns in order."""
     entries = list(ledger)
     with engine.connect() as connection:
         turns = connection.execute(_TURNS).all()
@@ -127,7 +127,7 @@ def judge(engine: Engine, ledger: Ledger) -> Verdict:
         ]
     lost = _lost(entries, turns, effects)
     doubled = _doubled(turns, effects)
-    disordered = _disordered(entries, turns, effects)
+    disordered = _disordered(entries if ordered else [], turns, effects)
     dead = sum(turn.failed for turn in turns)
     applied = sum(turn.indexed and turn.extracted and not turn.failed for turn in turns)
     broken += [f"lost: {key}" for key in lost[:5]] + [f"doubled: {key}" for key in doubled[:5]]
@@ -185,7 +185,7 @@ def _disordered(
     """Order of acceptance is the order in which a client sent, and effects came in that order."""
     wrong = []
     told: dict[str, int] = defaultdict(int)
-    for entry in sorted(entries, key=lambda entry: entry.number):
+    for entry in entries:
         if entry.seq <= told[entry.session]:
             wrong.append(entry.key)
         told[entry.session] = max(told[entry.session], entry.seq)

@@ -59,9 +59,11 @@ class Stage:
         send: Send | None = None,
         calls: Sequence[Sequence[Call]] | None = None,
         clients: int = 4,
+        most_per_call: int = 4,
     ) -> Load:
         """Clients that record in the background."""
-        calls = calls if calls is not None else load.plan(seed=seed, turns=turns, sessions=sessions, run=run)
+        if calls is None:
+            calls = load.plan(seed=seed, turns=turns, sessions=sessions, run=run, most_per_call=most_per_call)
         send = send or load.in_process(self.runtime, self.tenant)
         under_way = load.play(calls, send, self.ledger, seconds=seconds, seed=seed, clients=clients)
         self.loads.append(under_way)
@@ -90,6 +92,7 @@ class Stage:
         dead: int = 0,
         recovery: float | None = None,
         fault: str | None = None,
+        ordered: bool = True,
     ) -> Verdict:
         """Wait until all took effect, judge, put the row into the table, and insist.
 
@@ -99,10 +102,10 @@ class Stage:
         recovery = waited if recovery is None else recovery
         under_way.retries()
         oracle.wait_for_quiet(self.owner, seconds=seconds)
-        verdict = oracle.judge(self.owner, self.ledger)
+        verdict = oracle.judge(self.owner, self.ledger, ordered=ordered)
         self.report(verdict, recovery, fault=fault)
-        assert verdict.broken == ()
-        assert (verdict.lost, verdict.doubled, verdict.disordered, verdict.dead) == (0, 0, 0, dead)
+        assert verdict.broken == (), verdict.broken
+        assert (verdict.lost, verdict.doubled, verdict.disordered, verdict.dead) == (0, 0, 0, dead), verdict
         assert verdict.accepted > 0
         return verdict
 

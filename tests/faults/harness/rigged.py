@@ -1,0 +1,100 @@
+"""A worker whose model and embedder can be made to fail: by what a text says, or for all texts while a file exists.
+
+Start it with ``celery -A harness.rigged``. Nothing in the product knows of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import time_machine
+from celery.exceptions import SoftTimeLimitExceeded
+
+import memory_app.runtime as wiring
+from memory_app.errors import BadModelOutput, ProviderUnavailable, RateLimited
+from memory_app.models import rules
+from workers.app import app as app
+
+OUTAGE = os.environ.get("RIGGED_OUTAGE")
+"""While this file exists, its first word says how every call fails."""
+
+SKEW = float(os.environ.get("RIGGED_SKEW_SECONDS", "0"))
+"""How wrong the clock of this process is."""
+
+HUGE = "x" * 50_000_000
+_extract, _make_embedder = rules.extract, wiring.make_embedder
+
+app.conf.update(task_soft_time_limit=2, task_time_limit=4)
+
+
+def extract(turns: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    """As the rules do, unless a turn says which harm to do."""
+    harms = [turn.text.rpartition("harm=")[2] for turn in turns if "harm=" in turn.text]
+    for harm in harms:
+        do(harm)
+    _fail_during_outage()
+    found = _extract(turns, *args, **kwargs)
+    if "huge" in harms:
+        return replace(found, statements=tuple(replace(s, text=HUGE) for s in found.statements))
+    return found
+
+
+class Embedder:
+    """The real one, except for what a text or an outage orders."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        for said in texts:
+            if "harm=index-" in said:
+                do(said.rpartition("harm=index-")[2])
+        _fail_during_outage()
+        vectors = self._real.embed(texts)
+        if any("harm=index-nan" in said for said in texts):
+            vectors = np.full_like(vectors, np.nan)
+        return vectors
+
+
+def do(harm: str) -> None:
+    """What a deadly text does to its worker."""
+    if harm.startswith("kill"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif harm.startswith("loop"):
+        while True:
+            with contextlib.suppress(SoftTimeLimitExceeded):
+                time.sleep(0.1)
+    elif harm.startswith("memory"):
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))
+        bytearray(2 << 30)
+    elif harm.startswith("refused"):
+        raise BadModelOutput("nothing readable after one repair")
+
+
+def _fail_during_outage() -> None:
+    if OUTAGE is None or not Path(OUTAGE).exists():
+        return
+    kind = Path(OUTAGE).read_text(encoding="utf-8")
+    if kind == "429":
+        raise RateLimited("slow down", retry_after=1)
+    if kind == "hang":
+        time.sleep(30)
+    raise ProviderUnavailable("the provider answered 500")
+
+
+rules.extract = extract  # type: ignore[assignment]
+wiring.make_embedder = lambda *args, **kwargs: Embedder(_make_embedder(*args, **kwargs))  # type: ignore[assignment,return-value]
+if SKEW:
+    time_machine.travel(time.time() + SKEW, tick=True).start()

@@ -1,0 +1,93 @@
+"""Texts that kill their worker, providers that fail or hang for long: order stays, the guilty are set aside alone."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from harness import load, oracle
+from harness.load import Call
+from harness.stage import Stage
+from sqlalchemy import text
+
+from memory_app.domain.records import NewTurn, Role
+
+pytestmark = pytest.mark.faults
+
+
+def with_harm(calls: list[list[Call]], harms: tuple[str, ...]) -> list[list[Call]]:
+    """One deadly turn in the middle of one session each."""
+    harmed = [list(session) for session in calls]
+    for number, harm in enumerate(harms, start=90_001):
+        session = harmed[number % len(harmed)]
+        said = f"I bought kettle number {number} in Lima. harm={harm}"
+        turn = NewTurn(Role.USER, said, idempotency_key=f"harm-{number}")
+        place = len(session) // 2
+        session.insert(place, Call(session[place].scope, (number,), (turn,)))
+    return harmed
+
+
+def failed_texts(stage: Stage) -> list[str]:
+    with stage.owner.connect() as connection:
+        return list(connection.execute(text("SELECT text FROM turns WHERE failed_at IS NOT NULL")).scalars())
+
+
+@pytest.mark.parametrize(
+    "harms",
+    [
+        pytest.param(("kill", "index-kill"), id="kill"),
+        pytest.param(
+            ("loop", "memory", "huge", "refused", "index-loop", "index-nan"),
+            id="others",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_F04_deadly_turns(stage: Stage, harms: tuple[str, ...]) -> None:
+    # given turns that kill their worker each time, between innocent ones
+    stage.fleet.finder()
+    stage.worker(app="harness.rigged")
+    calls = load.plan(seed=4, turns=200, sessions=10)
+    under_way = stage.clients(calls=with_harm(calls, harms), seconds=2)
+    # then they alone are set aside, after three starts, and their sessions go on
+    verdict = stage.settle(under_way, dead=len(harms))
+    assert all("harm=" in said for said in failed_texts(stage))
+    assert verdict.applied == 200
+
+
+@pytest.mark.parametrize("kind", ["429", pytest.param("500", marks=pytest.mark.slow)])
+def test_F23_F24_provider_outage(stage: Stage, tmp_path: Path, kind: str) -> None:
+    """For however long: nothing is set aside, everything is applied in order when it is over."""
+    outage = tmp_path / "outage"
+    outage.write_text(kind, encoding="utf-8")
+    stage.fleet.finder()
+    stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage), MEMORY_EXTRACT__RETRY_MAX_SECONDS="2")
+    under_way = stage.clients(turns=200, seconds=4)
+    under_way.retries()
+    assert oracle.applied(stage.owner) == 0
+    outage.unlink()
+    stage.settle(under_way)
+
+
+@pytest.mark.slow
+def test_F23_provider_hangs_longer_than_lease_and_time_limit(stage: Stage, tmp_path: Path) -> None:
+    outage = tmp_path / "outage"
+    stage.fleet.finder()
+    stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage))
+    under_way = stage.clients(turns=200, seconds=3)
+    stage.wait_for_progress(20)
+    outage.write_text("hang", encoding="utf-8")
+    under_way.retries()
+    outage.unlink()
+    stage.settle(under_way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", ["7200", "-7200"])
+def test_F25_clock_of_a_worker_two_hours_off(stage: Stage, seconds: str) -> None:
+    """The database's clock decides: no lease is taken early, none stays, and nothing waits for the wrong clock."""
+    stage.fleet.finder()
+    stage.worker(app="harness.rigged", RIGGED_SKEW_SECONDS=seconds)
+    stage.worker()
+    stage.settle(stage.clients(seed=random.Random(seconds).randrange(100)))

@@ -1,0 +1,263 @@
+"""The core as a state machine: accept, claim, apply, die, expire, fail, index, replay and discard in any order.
+
+Against real Postgres, through the product's own store. A virtual clock moves the leases and due times back instead of
+waiting. After every step the rules hold: numbers without gaps, one row per key, effects once and in order, a fence
+that never falls, and no commit under an old one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import Engine, text
+
+from memory_app.domain.records import NewTurn, Role
+from memory_app.domain.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.services import failed
+from memory_app.services.record import record
+from memory_app.store import keys, sessions, turns
+from memory_app.store.db import transaction
+from memory_app.store.sessions import Claim
+
+LEASE = timedelta(seconds=60)
+STARTS_LIMIT = 3
+NAMES = ("one", "two")
+
+
+@dataclass(slots=True)
+class World:
+    """What the rules of one run work on."""
+
+    runtime: Runtime
+    owner: Engine
+    tenant: int
+    ids: dict[str, int] = field(default_factory=dict)
+
+
+@pytest.mark.timeout(300)
+def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, owner: Engine) -> None:
+    class Machine(Core):
+        def __init__(self) -> None:
+            with owner.begin() as connection:
+                tenant = keys.ensure_tenant(connection, uuid4().hex)
+            super().__init__(World(runtime, owner, tenant))
+
+    quickly = settings(
+        max_examples=25,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    run_state_machine_as_test(Machine, settings=quickly)
+
+
+class Core(RuleBasedStateMachine):
+    """Two sessions of one user. ``effects`` is what the rules applied, as the rows must tell it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+        self.accepted: dict[str, list[tuple[str, UUID]]] = {name: [] for name in NAMES}
+        self.claims: list[tuple[str, Claim, int, int]] = []
+        self.effects: dict[str, list[int]] = {name: [] for name in NAMES}
+        self.fences: dict[str, int] = dict.fromkeys(NAMES, 0)
+        self.replays: dict[str, set[int]] = {name: set() for name in NAMES}
+
+    def scope(self, name: str) -> Scope:
+        return Scope("ada", "mira", name)
+
+    @rule(name=st.sampled_from(NAMES), several=st.integers(1, 3))
+    def accept(self, name: str, several: int) -> None:
+        new = [
+            NewTurn(Role.USER, f"I bought kettle {uuid4()}.", idempotency_key=uuid4().hex)
+            for _ in range(several)
+        ]
+        tickets = record(self.world.runtime, self.world.tenant, self.scope(name), new)
+        first = len(self.accepted[name]) + 1
+        assert [ticket.seq for ticket in tickets] == list(range(first, first + several))
+        self.accepted[name] += [
+            (turn.idempotency_key or "", t.id) for turn, t in zip(new, tickets, strict=True)
+        ]
+        self._remember_id(name)
+
+    @precondition(lambda self: any(self.accepted.values()))
+    @rule(data=st.data())
+    def accept_again(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from([name for name in NAMES if self.accepted[name]]))
+        place = data.draw(st.integers(0, len(self.accepted[name]) - 1))
+        key, turn_id = self.accepted[name][place]
+        with self.world.owner.connect() as connection:
+            said = connection.execute(
+                text("SELECT text FROM turns WHERE id = :id"), {"id": turn_id}
+            ).scalar_one()
+        again = [NewTurn(Role.USER, said, idempotency_key=key)]
+        (ticket,) = record(self.world.runtime, self.world.tenant, self.scope(name), again)
+        assert (ticket.id, ticket.seq, ticket.duplicate) == (turn_id, place + 1, True)
+
+    @rule(name=st.sampled_from(NAMES))
+    def claim(self, name: str) -> None:
+        if name not in self.world.ids:
+            return
+        with transaction(self.world.runtime.engine, None) as connection:
+            claimed = sessions.claim(connection, self.world.ids[name], LEASE)
+        if claimed is None:
+            return
+        assert claimed.fence > self.fences[name], "a fence only grows"
+        self.fences[name] = claimed.fence
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            row = sessions.read(connection, claimed.scope_id, claimed.session_id)
+        assert row is not None
+        if row.replay_seqs:
+            self.claims.append((name, claimed, row.replay_seqs[0], row.replay_seqs[0]))
+        else:
+            self.claims.append((name, claimed, row.extracted_seq + 1, row.next_seq - 1))
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def apply(self, data: st.DataObject) -> None:
+        name, claimed, low, high = self._take(data)
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            if high < low:
+                sessions.release(connection, claimed, extracting=True)
+                return
+            in_order = low > self._extracted(name)
+            if in_order:
+                moved = sessions.advance(connection, claimed, from_seq=low, to_seq=high)
+            else:
+                moved = sessions.replayed(connection, claimed, low)
+            assert not moved or claimed.fence == self.fences[name], "no commit under an old fence"
+            if moved:
+                found = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
+                turns.mark_extracted(connection, claimed.scope_id, {turn.id: None for turn in found})
+                self.effects[name] += [turn.seq for turn in found]
+                if not in_order:
+                    self.replays[name].add(low)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def postpone(self, data: st.DataObject) -> None:
+        _, claimed, _, _ = self._take(data)
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            sessions.postpone(connection, claimed, timedelta(seconds=30))
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def die(self, data: st.DataObject) -> None:
+        """The worker is gone and says nothing; its claim stays until the lease runs out."""
+        self._take(data)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def park(self, data: st.DataObject) -> None:
+        name, claimed, low, high = self._take(data)
+        if high < low:
+            return
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            if low > self._extracted(name):
+                moved = sessions.advance(connection, claimed, from_seq=low, to_seq=low)
+            else:
+                moved = sessions.replayed(connection, claimed, low)
+            if moved:
+                turns.fail(connection, claimed.scope_id, [self.accepted[name][low - 1][1]], "parked")
+
+    @rule()
+    def let_time_pass(self) -> None:
+        with self.world.owner.begin() as connection:
+            moved = {"tenant": self.world.tenant, "by": LEASE * 2}
+            connection.execute(
+                text(
+                    """UPDATE sessions SET lease_until = lease_until - :by, due_at = due_at - :by
+                    WHERE tenant_id = :tenant"""
+                ),
+                moved,
+            )
+            connection.execute(
+                text("UPDATE turns SET lease_until = lease_until - :by WHERE tenant_id = :tenant"), moved
+            )
+
+    @rule(again=st.booleans())
+    def settle_a_failed_turn(self, again: bool) -> None:
+        waiting = failed.failed(self.world.runtime, self.world.tenant)
+        if waiting:
+            (failed.replay if again else failed.discard)(self.world.runtime, self.world.tenant, waiting[0].id)
+
+    @rule(by=st.integers(1, 3))
+    def index(self, by: int) -> None:
+        """Claims of several workers at once never overlap, and what is counted is counted once."""
+        with transaction(self.world.runtime.engine, None) as connection:
+            lent = [turns.claim(connection, batch=2, lease=LEASE) for _ in range(by)]
+        ids = [turn.id for share in lent for turn in share]
+        assert len(ids) == len(set(ids))
+
+    @invariant()
+    def holds(self) -> None:
+        with self.world.owner.connect() as connection:
+            rows = connection.execute(
+                text(
+                    """SELECT s.name, s.next_seq, s.extracted_seq, s.fence, t.seq, t.idempotency_key AS key,
+                              t.extracted_at IS NOT NULL AS extracted, t.failed_at IS NOT NULL AS failed
+                    FROM sessions s JOIN turns t ON t.scope_id = s.scope_id AND t.session_id = s.id
+                    WHERE s.tenant_id = :tenant ORDER BY s.name, t.seq"""
+                ),
+                {"tenant": self.world.tenant},
+            ).all()
+            due = connection.execute(
+                text(
+                    """SELECT count(*) FROM sessions WHERE tenant_id = :tenant AND due_at IS NULL
+                    AND parked_reason IS NULL AND extracted_seq < next_seq - 1"""
+                ),
+                {"tenant": self.world.tenant},
+            ).scalar_one()
+        assert due == 0, "what is not extracted is due"
+        for name in NAMES:
+            mine = [row for row in rows if row.name == name]
+            assert [row.key for row in mine] == [key for key, _ in self.accepted[name]], (
+                "gapless, once, in order"
+            )
+            if mine:
+                assert mine[0].fence == self.fences[name]
+                assert mine[0].extracted_seq < mine[0].next_seq == len(mine) + 1
+                passed = [row for row in mine if row.seq <= mine[0].extracted_seq]
+                assert all(row.extracted or row.failed or row.seq in self._waiting(name) for row in passed), (
+                    "not lost"
+                )
+            applied = self.effects[name]
+            assert len(applied) == len(set(applied)), "effects once"
+            in_order = [seq for seq in applied if seq not in self.replays[name]]
+            assert in_order == sorted(in_order), "effects in order"
+
+    def _take(self, data: st.DataObject) -> tuple[str, Claim, int, int]:
+        return self.claims.pop(data.draw(st.integers(0, len(self.claims) - 1)))
+
+    def _extracted(self, name: str) -> int:
+        return self._column(name, "extracted_seq")
+
+    def _waiting(self, name: str) -> list[int]:
+        return self._column(name, "replay_seqs")  # type: ignore[return-value]
+
+    def _column(self, name: str, column: str) -> int:
+        with self.world.owner.connect() as connection:
+            statement = text(f"SELECT {column} FROM sessions WHERE id = :id")
+            return connection.execute(statement, {"id": self.world.ids[name]}).scalar_one()  # type: ignore[no-any-return]
+
+    def _remember_id(self, name: str) -> None:
+        if name in self.world.ids:
+            return
+        with self.world.owner.connect() as connection:
+            statement = text("SELECT id FROM sessions WHERE tenant_id = :tenant AND name = :name")
+            values = {"tenant": self.world.tenant, "name": name}
+            self.world.ids[name] = connection.execute(statement, values).scalar_one()
