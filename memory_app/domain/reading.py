@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memory_app.domain.framing import unframed
 from memory_app.domain.guard_words import (
     COMMON,
     ENDED,
@@ -95,7 +96,7 @@ _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """Everything that is compared of ``text``. The few texts of one decision are read once."""
-    folded = unicodedata.normalize("NFKC", text).translate(_TWINS)
+    folded = unicodedata.normalize("NFKC", unframed(text)).translate(_TWINS)
     folded = _NEGATED_VERB.sub(" not ", _CONTRACTED.sub(" not", folded))
     folded = _ROMAN.sub(lambda match: str(_ROMANS.index(match[0]) + 1), folded)
     dates, folded = _take_dates(folded)

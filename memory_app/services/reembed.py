@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 
 from memory_app import queue
+from memory_app.domain.framing import unframed
 from memory_app.domain.text import indexed_text
 from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
@@ -167,7 +168,7 @@ class _Run:
 def _said(row: StaleRow) -> str:
     """What a turn or a memory is embedded by, as when it was written."""
     if row.speaker is None or row.at is None:
-        return row.text
+        return unframed(row.text)
     return indexed_text(row.speaker, row.at, row.text)
 
 

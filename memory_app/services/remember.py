@@ -15,6 +15,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.domain import ladder
+from memory_app.domain.framing import unframed
 from memory_app.domain.importance import stored_importance
 from memory_app.domain.intervals import Cut, Interval
 from memory_app.domain.kinds import kind_of
@@ -147,7 +148,7 @@ def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy
     if not statements:
         return ()
     checked = [checked_statement(statement) for statement in statements]
-    vectors = runtime.embedder.embed([statement.text for statement, _ in checked])
+    vectors = runtime.embedder.embed([unframed(statement.text) for statement, _ in checked])
     return tuple(
         _prepared(statement, vector.tolist(), notes, policy)
         for (statement, notes), vector in zip(checked, vectors, strict=True)
@@ -279,7 +280,7 @@ class _Writer:
         if kept.embedding_model == self.runtime.embedder.model:
             vector: Vector = memories.vector(self.connection, self.place.scope_id, kept.id)
         else:
-            vector = self.runtime.embedder.embed([said])[0].tolist()
+            vector = self.runtime.embedder.embed([unframed(said)])[0].tolist()
         return vector, keyword_weights(terms(said))
 
     def _count_terms(self, memory_id: UUID) -> None:
