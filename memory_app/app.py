@@ -17,12 +17,12 @@ from memory_app.errors import Misconfigured, NotFound
 from memory_app.runtime import Runtime, build, embedded_settings
 from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
+from memory_app.services import ending, jobs, telling, tickets, transfer, undo
 from memory_app.services import entities as entities_service
 from memory_app.services import facts as facts_service
 from memory_app.services import failed as failed_service
 from memory_app.services import feedback as feedback_service
 from memory_app.services import forget as forget_service
-from memory_app.services import jobs, telling, tickets, undo
 from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
@@ -35,8 +35,10 @@ from memory_app.services.feedback import Given, Label
 from memory_app.services.queries import SimilarQuery
 from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.remember import Remembered
+from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store import keys
+from memory_app.store.checkpoints import CheckpointRow
 from memory_app.store.db import transaction
 from memory_app.store.facts import FactHit
 from memory_app.store.runs import Run
@@ -185,6 +187,26 @@ class MemoryApp:
     def sleep(self, scope: Scope, **options: Any) -> Run:
         """Ask for a sleep cycle; options as in `SleepOptions`. Follow it with `run`."""
         return sleep_service.ask(self.runtime, self.tenant_id, scope, options)
+
+    def end_session(
+        self, scope: Scope, *, promote: bool = True, checkpoint: bool = True, carry: bool = True
+    ) -> Run:
+        """End the scope's session: promote what proved itself, keep a checkpoint, let the rest of its graph go."""
+        return ending.ask(
+            self.runtime, self.tenant_id, scope, promote=promote, checkpoint=checkpoint, carry=carry
+        )
+
+    def checkpoint(self, scope: Scope, *, most: int | None = None) -> CheckpointRow:
+        """Keep the strongest memories of the scope, or of its session, as a document."""
+        return transfer.make_checkpoint(self.runtime, self.tenant_id, scope, most=most)
+
+    def export(self, scope: Scope) -> dict[str, Any]:
+        """The whole scope as a snapshot, ready for JSON."""
+        return transfer.export(self.runtime, self.tenant_id, scope)
+
+    def load(self, scope: Scope, snapshot: Any) -> Imported:
+        """Fill an empty scope from a snapshot, or raise and import nothing."""
+        return transfer.load(self.runtime, self.tenant_id, scope, snapshot)
 
     def close(self) -> None:
         self.runtime.close()

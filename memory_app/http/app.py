@@ -23,6 +23,7 @@ from memory_app.http import (
     runs,
     sleep,
     synthesis,
+    transfer,
     turns,
 )
 from memory_app.http.auth import Callers, KeyCheck, is_protected
@@ -58,6 +59,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         runs,
         sleep,
         synthesis,
+        transfer,
         forget,
         agents,
         health,

@@ -6,10 +6,10 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from memory_app.http.fields import Body, Number, Words
-from memory_app.http.parts import IN_SCOPE, OfUser, Writer, errors
+from memory_app.http.parts import IN_SCOPE, IN_SESSION, OfSession, OfUser, Writer, errors
 from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
-from memory_app.services import decay, sleep
+from memory_app.services import decay, ending, sleep
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
@@ -37,13 +37,37 @@ class SleepBody(Body):
     dry_run: bool = Field(False, description="The very same report, and nothing is changed.")
 
 
+class EndBody(Body):
+    """What the end of a session does."""
+
+    promote: bool = Field(
+        True, description="Let the agent and user keep the strongest memories of the session."
+    )
+    checkpoint: bool = Field(True, description="Keep the session's memories as a document first.")
+    carry: bool = Field(True, description="Promoted memories keep how often they were said and recalled.")
+
+
+DEFAULTS, NOTHING_GIVEN = SleepBody(), EndBody()
+"""What a request without a body means."""
+
+
 @router.post(IN_SCOPE + "/sleep", status_code=202, responses=errors(400, 404, 409))
-def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody) -> RunStateAnswer:
+def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody = DEFAULTS) -> RunStateAnswer:
     """Ask for a sleep cycle: similar memories become one, patterns are named, likenesses linked.
 
     A cycle after which the scope's own questions would find less is not applied. 409 while one is under way.
     """
     run = sleep.ask(call.runtime, call.tenant_id, scope, body.model_dump(exclude_none=True))
+    return RunStateAnswer.model_validate(run)
+
+
+@router.post(IN_SESSION + "/end", tags=["sessions"], status_code=202, responses=errors(400, 404))
+def end_session(call: Writer, scope: OfSession, body: EndBody = NOTHING_GIVEN) -> RunStateAnswer:
+    """End a session: what proved itself in it is promoted, the best kept in a checkpoint, the rest of its graph goes.
+
+    Ending it again gives the same run; another turn opens it again.
+    """
+    run = ending.ask(call.runtime, call.tenant_id, scope, **body.model_dump())
     return RunStateAnswer.model_validate(run)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
-from memory_app.services import consolidate, decay, sleep, synthesis
+from memory_app.services import consolidate, decay, ending, sleep, synthesis
 from memory_app.services.jobs import Job
 
 JOBS: Mapping[str, Job] = {
@@ -14,4 +14,5 @@ JOBS: Mapping[str, Job] = {
     consolidate.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
     decay.DECAY: Job(queue.DECAY, decay.decay),
     sleep.SLEEP: Job(queue.SLEEP, sleep.sleep),
+    ending.END: Job(queue.SLEEP, ending.end),
 }

@@ -98,6 +98,15 @@ _LIST = text(
     WHERE s.scope_id = :scope AND (CAST(:active AS boolean) IS NULL OR (s.ended_at IS NULL) = :active)
     ORDER BY s.last_activity_at DESC LIMIT :limit"""
 )
+_END = text(
+    "UPDATE sessions SET ended_at = coalesce(ended_at, now()) WHERE scope_id = :scope AND id = :session"
+)
+_SILENT = text(
+    f"""SELECT {_COLUMNS} FROM sessions s
+    WHERE s.scope_id = :scope AND s.ended_at IS NULL AND s.last_activity_at <= now() - CAST(:silence AS interval)
+    ORDER BY s.last_activity_at, s.id"""
+)
+_NEXT_SILENT = text("SELECT min(last_activity_at) FROM sessions WHERE scope_id = :scope AND ended_at IS NULL")
 
 _ADVANCE = text(
     """
@@ -252,6 +261,22 @@ def listed(
     """Sessions of a scope, latest activity first."""
     rows = connection.execute(_LIST, {"scope": scope_id, "active": active, "limit": limit})
     return tuple(_session(row) for row in rows)
+
+
+def end(connection: Connection, scope_id: int, session_id: int) -> None:
+    """Note that the session is over; its next turn opens it again."""
+    connection.execute(_END, {"scope": scope_id, "session": session_id})
+
+
+def silent(connection: Connection, scope_id: int, *, longer_than: timedelta) -> tuple[SessionRow, ...]:
+    """Open sessions of the scope without a turn for as long, the longest silent first."""
+    rows = connection.execute(_SILENT, {"scope": scope_id, "silence": longer_than})
+    return tuple(_session(row) for row in rows)
+
+
+def oldest_activity(connection: Connection, scope_id: int) -> datetime | None:
+    """When the open session that has been silent longest heard its last turn; None when no session is open."""
+    return connection.execute(_NEXT_SILENT, {"scope": scope_id}).scalar_one()  # type: ignore[no-any-return]
 
 
 def last_activity_before(connection: Connection, scope_id: int, session: SessionRow) -> datetime | None:

@@ -1,0 +1,136 @@
+"""Routes of transfer: a scope as one document and back, and checkpoints."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, Field
+
+from memory_app.domain.scope import Scope
+from memory_app.http.answers import Answer, next_cursor
+from memory_app.http.fields import Body, Id, Name
+from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services import transfer
+
+router = APIRouter(route_class=StrictRoute, tags=["transfer"])
+
+CheckpointId = Annotated[Id, Path(description="Id of the checkpoint.")]
+Rows = list[dict[str, Any]]
+
+
+class SnapshotAnswer(Answer):
+    """A scope, row by row. Give it back to an empty one."""
+
+    format: str
+    version: int
+    created_at: datetime
+    scope: dict[str, Any]
+    embedder: dict[str, Any] = Field(description="Kind, model and dimensions of its vectors.")
+    canonical: dict[str, Any] = Field(
+        description="Version of the normaliser, and a hash over the keys of the nodes."
+    )
+    counts: dict[str, int]
+    nodes: Rows = Field(description="Memories, retired ones too.")
+    links: Rows
+    entities: Rows
+    mentions: Rows
+    sessions: Rows
+    turns: Rows
+    evidence: Rows
+
+
+class SnapshotBody(Body):
+    """A snapshot, as the export gave it. What must be in it is checked as a whole."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"format": "memory-snapshot", "version": 1}]})
+
+    format: Any = None
+    version: Any = None
+    created_at: Any = None
+    scope: Any = None
+    embedder: Any = None
+    canonical: Any = None
+    counts: Any = None
+    nodes: Any = None
+    links: Any = None
+    entities: Any = None
+    mentions: Any = None
+    sessions: Any = None
+    turns: Any = None
+    evidence: Any = None
+
+
+class ImportedAnswer(Answer):
+    counts: dict[str, int] = Field(description="Rows stored, by the name of their list.")
+
+
+class CheckpointBody(Body):
+    """What to keep."""
+
+    session: Name | None = Field(
+        None, description="Only memories of this session; else of the agent and user."
+    )
+    most: int | None = Field(None, ge=1, le=10_000, description="So many of the strongest.")
+
+
+class CheckpointAnswer(Answer):
+    id: UUID
+    session: str | None
+    created_at: datetime
+    nodes: int
+    links: int
+
+
+class CheckpointsAnswer(Answer):
+    checkpoints: list[CheckpointAnswer]
+    cursor: UUID | None
+
+
+@router.get(IN_SCOPE + "/export", responses=errors(404))
+def export_scope(call: Reader, scope: OfUser) -> SnapshotAnswer:
+    """Everything that is stored for an agent and a user, as one document."""
+    return SnapshotAnswer.model_validate(transfer.export(call.runtime, call.tenant_id, scope))
+
+
+@router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
+def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
+    """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
+
+    Another version, embedder or normaliser, or links that lead nowhere: 422 names what is wrong and nothing is stored.
+    """
+    return ImportedAnswer.model_validate(
+        transfer.load(call.runtime, call.tenant_id, scope, body.model_dump())
+    )
+
+
+@router.post(IN_SCOPE + "/checkpoints", status_code=201, responses=errors(400, 404))
+def make_checkpoint(call: Writer, scope: OfUser, body: CheckpointBody) -> CheckpointAnswer:
+    """Keep the strongest memories, of a session or of all, as a document."""
+    of = Scope(scope.agent, scope.user, body.session)
+    made = transfer.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)
+    return CheckpointAnswer.model_validate(made)
+
+
+@router.get(IN_SCOPE + "/checkpoints", responses=errors(404))
+def list_checkpoints(
+    call: Reader,
+    scope: OfUser,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most checkpoints of a page.")] = 50,
+    cursor: Cursor = None,
+) -> CheckpointsAnswer:
+    """Checkpoints, newest first."""
+    found = transfer.list_checkpoints(call.runtime, call.tenant_id, scope, limit=limit, before=cursor)
+    return CheckpointsAnswer(
+        checkpoints=[CheckpointAnswer.model_validate(one) for one in found],
+        cursor=next_cursor([one.id for one in found], limit),
+    )
+
+
+@router.get(IN_SCOPE + "/checkpoints/{id}", responses=errors(404))
+def read_checkpoint(call: Reader, scope: OfUser, id: CheckpointId) -> SnapshotAnswer:
+    """The document of a checkpoint; it can be imported like a snapshot."""
+    return SnapshotAnswer.model_validate(transfer.read_checkpoint(call.runtime, call.tenant_id, scope, id))

@@ -1,0 +1,157 @@
+"""Transfer: a scope as one document, and an empty scope from one. All of it or nothing.
+
+Ids, counts, links and results are the same afterwards; what is hot is rebuilt from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app import queue
+from memory_app.domain.scope import Scope
+from memory_app.domain.snapshot import FORMAT, LISTS, VERSION, canonical_meta, check_snapshot, embedder_meta
+from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services import capacity
+from memory_app.services.remember import drop_context
+from memory_app.store import checkpoints, clock, fading, names, sessions, snapshots
+from memory_app.store.checkpoints import CheckpointRow
+from memory_app.store.db import transaction
+from memory_app.store.names import ScopeRow
+
+PAGE_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many rows of each sort were stored."""
+
+    counts: Mapping[str, int]
+
+
+def export(runtime: Runtime, tenant_id: int, scope: Scope) -> dict[str, Any]:
+    """The whole scope as a snapshot. `NotFound` for an unknown scope."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return snapshot(connection, runtime, row)
+
+
+def snapshot(
+    connection: Connection,
+    runtime: Runtime,
+    row: ScopeRow,
+    *,
+    session: str | None = None,
+    ids: Sequence[UUID] | None = None,
+) -> dict[str, Any]:
+    """The scope, or with ``ids`` those memories and what lies between them, as a document."""
+    lists = snapshots.export(connection, row.id, ids=ids)
+    if ids is not None:
+        lists["nodes"] = [node | {"session": None} for node in lists["nodes"]]
+        known = {node["id"] for node in lists["nodes"]}
+        lists["nodes"] = [
+            node if node["successor"] in known else node | {"successor": None} for node in lists["nodes"]
+        ]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "created_at": clock.now(connection).isoformat(),
+        "scope": {"agent": row.agent, "user": row.user, "session": session},
+        "embedder": embedder_meta(runtime.embedder.model, runtime.embedder.dimensions),
+        "canonical": canonical_meta(lists["nodes"]),
+        "counts": {name: len(lists[name]) for name in LISTS},
+        **lists,
+    }
+
+
+def load(runtime: Runtime, tenant_id: int, scope: Scope, given: Any) -> Imported:
+    """Fill an empty scope from a snapshot.
+
+    Raises `InvalidInput` naming the part that does not fit, `Conflict` when the scope is not empty or an id of the
+    snapshot is stored in this tenant already. Then nothing is imported.
+    """
+    check_snapshot(given, model=runtime.embedder.model, dimensions=runtime.embedder.dimensions)
+    lists = {name: given[name] for name in LISTS}
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+        names.lock_scope(connection, tenant_id, row.id)
+        if not snapshots.is_empty(connection, row.id):
+            raise Conflict(
+                "the scope is not empty; import into a new user, or forget this one first", field="user"
+            )
+        known = snapshots.taken(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
+        if known is not None:
+            raise Conflict(f"{known} is stored in this tenant already; ids cannot stand twice", field="nodes")
+        embedder = runtime.embedder
+        snapshots.load(
+            connection, tenant_id, row.id, lists, model=embedder.model, dimensions=embedder.dimensions
+        )
+        names.mark_seeded(connection, row.id)
+    drop_context(runtime, row.id)
+    runtime.hint(queue.INDEX_TURNS)
+    return Imported({name: len(lists[name]) for name in LISTS})
+
+
+def make_checkpoint(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, most: int | None = None
+) -> CheckpointRow:
+    """Keep the strongest memories of the scope, or of its session, as a document; ``most`` None takes the setting."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
+        if scope.session is not None and session is None:
+            raise NotFound(f"session: no session {scope.session!r} here", field="session")
+        session_id = None if session is None else session.id
+        made = checkpoint(
+            connection, runtime, tenant_id, row, session=scope.session, session_id=session_id, most=most
+        )
+        return next(one for one in checkpoints.listed(connection, row.id, limit=PAGE_LIMIT) if one.id == made)
+
+
+def checkpoint(
+    connection: Connection,
+    runtime: Runtime,
+    tenant_id: int,
+    row: ScopeRow,
+    *,
+    session: str | None,
+    session_id: int | None,
+    most: int | None = None,
+) -> UUID:
+    """As `make_checkpoint`, in the caller's transaction; the checkpoint's id."""
+    now = clock.now(connection)
+    own = capacity.held(runtime, fading.held(connection, row.id, session_id=session_id), now)
+    best = sorted(own, key=lambda one: (-one.strength, -one.degree, one.id))
+    ids = [one.id for one in best[: most or runtime.settings.ending.checkpoint_most]]
+    content = snapshot(connection, runtime, row, session=session, ids=ids)
+    return checkpoints.add(connection, tenant_id, row.id, session=session, content=content)
+
+
+def list_checkpoints(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int = 50, before: UUID | None = None
+) -> tuple[CheckpointRow, ...]:
+    """Checkpoints of the scope, newest first."""
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise InvalidInput(f"limit: 1 to {PAGE_LIMIT}", field="limit")
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return checkpoints.listed(connection, row.id, limit=limit, before=before)
+
+
+def read_checkpoint(runtime: Runtime, tenant_id: int, scope: Scope, checkpoint_id: UUID) -> dict[str, Any]:
+    """The document of a checkpoint; it can be imported like a snapshot."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        content = checkpoints.read(connection, row.id, checkpoint_id)
+    if content is None:
+        raise NotFound(f"no checkpoint {checkpoint_id}", field="id")
+    return content
+
+
+def _ids(rows: Sequence[Mapping[str, Any]]) -> list[UUID]:
+    return [UUID(row["id"]) for row in rows]

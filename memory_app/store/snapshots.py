@@ -1,0 +1,192 @@
+"""A scope as JSON rows, exactly as they are stored, and back. Numbers of sessions and entities stay inside: rows name
+them instead, so that a snapshot fits another system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DataError, IntegrityError, InternalError, ProgrammingError
+
+from memory_app.errors import InvalidInput
+from memory_app.store import merges, scope_models
+from memory_app.store import terms as term_store
+
+_OWN = "- 'tenant_id' - 'scope_id'"
+_CHOSEN = "(CAST(:ids AS uuid[]) IS NULL OR {id} = ANY(:ids))"
+_EXPORTS = {
+    "nodes": f"""
+        SELECT to_jsonb(m) {_OWN} - 'run_id' - 'session_id' || jsonb_build_object('session', s.name)
+        FROM memories m LEFT JOIN sessions s ON s.scope_id = m.scope_id AND s.id = m.session_id
+        WHERE m.scope_id = :scope AND {_CHOSEN.format(id="m.id")} ORDER BY m.id""",
+    "links": f"""
+        SELECT to_jsonb(l) {_OWN} FROM links l WHERE l.scope_id = :scope
+          AND {_CHOSEN.format(id="l.source_id")} AND {_CHOSEN.format(id="l.target_id")}
+        ORDER BY l.source_id, l.target_id, l.type""",
+    "entities": f"""
+        SELECT to_jsonb(e) {_OWN} - 'id' || jsonb_build_object('merged_into', h.key)
+        FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
+        WHERE e.scope_id = :scope AND (CAST(:ids AS uuid[]) IS NULL OR e.merged_into IS NULL AND EXISTS (
+            SELECT FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id AND n.memory_id = ANY(:ids)))
+        ORDER BY e.key""",
+    "mentions": f"""
+        SELECT jsonb_build_object('memory_id', n.memory_id, 'entity', e.key)
+        FROM mentions n JOIN entities e ON e.scope_id = n.scope_id AND e.id = n.entity_id
+        WHERE n.scope_id = :scope AND {_CHOSEN.format(id="n.memory_id")} ORDER BY n.memory_id, e.key""",
+    "sessions": f"""
+        SELECT to_jsonb(s) {_OWN} - 'id' - 'fence' - 'lease_until' - 'starts' FROM sessions s
+        WHERE s.scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL ORDER BY s.id""",
+    "turns": f"""
+        SELECT to_jsonb(t) {_OWN} - 'session_id' - 'idempotency_key' - 'request_hash' - 'lease_until'
+               || jsonb_build_object('session', s.name)
+        FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
+        WHERE t.scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL ORDER BY t.id""",
+    "evidence": """
+        SELECT jsonb_build_object('memory_id', e.memory_id, 'turn_id', e.turn_id) FROM evidence e
+        WHERE e.scope_id = :scope AND e.turn_scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL
+        ORDER BY e.memory_id, e.turn_id""",
+}
+
+_ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS v(given)"
+_WHOSE = "jsonb_build_object('tenant_id', CAST(:tenant AS bigint), 'scope_id', CAST(:scope AS bigint))"
+_IMPORTS = {
+    "sessions": f"""
+        INSERT INTO sessions (tenant_id, scope_id, name, next_seq, extracted_seq, parked_reason, replay_seqs,
+            created_at, last_activity_at, ended_at, summary, due_at)
+        SELECT :tenant, :scope, p.name, p.next_seq, p.extracted_seq, p.parked_reason,
+            coalesce(p.replay_seqs, '{{}}'), p.created_at, p.last_activity_at, p.ended_at, p.summary,
+            CASE WHEN p.due_at IS NOT NULL THEN now() END
+        FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS sessions), v.given) p""",
+    "turns": f"""
+        INSERT INTO turns SELECT p.* FROM {_ROWS}
+        JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
+        CROSS JOIN LATERAL jsonb_populate_record(
+            CAST(NULL AS turns), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id)) p""",
+    "nodes": f"""
+        INSERT INTO memories SELECT p.* FROM {_ROWS}
+        LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
+        CROSS JOIN LATERAL jsonb_populate_record(
+            CAST(NULL AS memories), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id)) p""",
+    "links": f"""
+        INSERT INTO links SELECT p.* FROM {_ROWS}
+        CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS links), v.given || {_WHOSE}) p""",
+    "entities": f"""
+        INSERT INTO entities (tenant_id, scope_id, key, type, label, aliases, summary, first_seen, last_seen,
+            mention_count)
+        SELECT :tenant, :scope, p.key, p.type, p.label, coalesce(p.aliases, '{{}}'), p.summary, p.first_seen,
+            p.last_seen, p.mention_count
+        FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS entities), v.given - 'merged_into') p""",
+    "heirs": f"""
+        UPDATE entities e SET merged_into = h.id
+        FROM {_ROWS}, entities h
+        WHERE e.scope_id = :scope AND e.key = v.given ->> 'key'
+          AND h.scope_id = :scope AND h.key = v.given ->> 'merged_into'""",
+    "mentions": f"""
+        INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
+        SELECT :tenant, :scope, CAST(v.given ->> 'memory_id' AS uuid), e.id
+        FROM {_ROWS} JOIN entities e ON e.scope_id = :scope AND e.key = v.given ->> 'entity'""",
+    "evidence": f"""
+        INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
+        SELECT :tenant, :scope, CAST(v.given ->> 'memory_id' AS uuid), :scope, CAST(v.given ->> 'turn_id' AS uuid)
+        FROM {_ROWS}""",
+    "speakers": f"""
+        INSERT INTO speakers (tenant_id, scope_id, name)
+        SELECT DISTINCT CAST(:tenant AS bigint), CAST(:scope AS bigint), v.given ->> 'speaker' FROM {_ROWS}
+        WHERE v.given ->> 'indexed_at' IS NOT NULL""",
+}
+_TAKEN = text(
+    """
+    SELECT id FROM memories WHERE id = ANY(:ids) UNION ALL SELECT id FROM turns WHERE id = ANY(:turns) LIMIT 1
+    """
+)
+_IS_EMPTY = text(
+    """
+    SELECT NOT EXISTS (SELECT FROM memories WHERE scope_id = :scope) AND
+           NOT EXISTS (SELECT FROM sessions WHERE scope_id = :scope) AND
+           NOT EXISTS (SELECT FROM entities WHERE scope_id = :scope)
+    """
+)
+_UNFIT = text(
+    """
+    SELECT EXISTS (SELECT FROM memories WHERE scope_id = :scope AND embedding_model = :model
+                   AND vector_dims(embedding) <> :dimensions)
+        OR EXISTS (SELECT FROM turns WHERE scope_id = :scope AND embedding_model = :model
+                   AND vector_dims(embedding) <> :dimensions)
+    """
+)
+_TURN_TERMS = text("SELECT terms FROM turns WHERE scope_id = :scope AND terms IS NOT NULL")
+
+
+def export(
+    connection: Connection, scope_id: int, *, ids: Sequence[UUID] | None = None
+) -> dict[str, list[Any]]:
+    """Every list of the scope by name; with ``ids`` only those memories and what lies between them, without turns."""
+    values = {"scope": scope_id, "ids": None if ids is None else list(ids)}
+    return {
+        name: list(connection.execute(text(statement), values).scalars())
+        for name, statement in _EXPORTS.items()
+    }
+
+
+def taken(connection: Connection, ids: Sequence[UUID], turn_ids: Sequence[UUID]) -> UUID | None:
+    """An id among these that the tenant has already, or None."""
+    values = {"ids": list(ids), "turns": list(turn_ids)}
+    return connection.execute(_TAKEN, values).scalar_one_or_none()
+
+
+def is_empty(connection: Connection, scope_id: int) -> bool:
+    """Does the scope hold nothing yet?"""
+    return bool(connection.execute(_IS_EMPTY, {"scope": scope_id}).scalar_one())
+
+
+def load(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    lists: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    model: str,
+    dimensions: int,
+) -> None:
+    """Store every list as it is, in an empty scope. Raises `InvalidInput` naming the list whose rows do not fit."""
+    source = {**lists, "heirs": lists["entities"], "speakers": lists["turns"]}
+    for name in (
+        "sessions",
+        "turns",
+        "nodes",
+        "links",
+        "entities",
+        "heirs",
+        "mentions",
+        "evidence",
+        "speakers",
+    ):
+        values = {"tenant": tenant_id, "scope": scope_id, "rows": json.dumps(list(source[name]))}
+        try:
+            with connection.begin_nested():
+                connection.execute(text(_IMPORTS[name]), values)
+        except (DataError, IntegrityError, InternalError, ProgrammingError) as error:
+            raise InvalidInput(f"{name}: a row does not fit; nothing was imported", field=name) from error
+    if connection.execute(_UNFIT, {"scope": scope_id, "model": model, "dimensions": dimensions}).scalar_one():
+        raise InvalidInput("nodes: a vector does not fit the embedder; nothing was imported", field="nodes")
+    _count(connection, tenant_id, scope_id, lists)
+
+
+def _count(
+    connection: Connection, tenant_id: int, scope_id: int, lists: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> None:
+    """What searching needs besides the rows: document frequencies, and which models their vectors come from."""
+    merges.count_terms(connection, tenant_id, scope_id, [UUID(node["id"]) for node in lists["nodes"]])
+    of_turns = connection.execute(_TURN_TERMS, {"scope": scope_id}).scalars()
+    term_store.add(connection, tenant_id, [(scope_id, set(present)) for present in of_turns])
+    models = {
+        str(row["embedding_model"])
+        for name in ("nodes", "turns")
+        for row in lists[name]
+        if row["embedding_model"]
+    }
+    for model in sorted(models):
+        scope_models.add(connection, [scope_id], model)

@@ -1,0 +1,172 @@
+"""The end of a session: what stays, what goes, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine, text
+from starlette.testclient import TestClient
+
+from memory_app.domain.records import NewTurn, Role, Statement
+from memory_app.domain.scope import Scope
+from memory_app.errors import NotFound
+from memory_app.http.app import create_app
+from memory_app.runtime import Runtime
+from memory_app.services import ending, finder, jobs, transfer, undo
+from memory_app.services.extract import extract_session
+from memory_app.services.job_table import JOBS
+from memory_app.services.queries import Source, search
+from memory_app.services.record import record
+from memory_app.services.remember import remember
+from memory_app.store.runs import Run
+
+SCOPE = Scope("ada", "bob")
+CHAT = Scope("ada", "bob", "chat")
+PARKED = "Where did I park the blue car yesterday evening?"
+
+
+def said(runtime: Runtime, tenant: int, *words: str) -> None:
+    record(runtime, tenant, CHAT, [NewTurn(Role.USER, one) for one in words])
+    finder.drain(runtime)
+
+
+def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
+    with owner.connect() as connection:
+        return connection.execute(text(statement), values).all()
+
+
+def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:
+    run = ending.ask(runtime, tenant, CHAT, **options)
+    jobs.perform(runtime, run.id, JOBS)
+    done = jobs.read(runtime, tenant, run.id)
+    assert done.state == "done", done.reason
+    return done
+
+
+def whole(owner: Engine) -> list[str]:
+    return sorted(
+        row.whole
+        for table in ("memories", "links", "mentions", "evidence")
+        for row in rows(owner, f"SELECT CAST(t AS text) AS whole FROM {table} t")
+    )
+
+
+def test_what_proved_itself_is_promoted_and_the_rest_of_the_session_goes(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    said(runtime, tenant, PARKED, PARKED)
+    weak = remember(runtime, tenant, CHAT, Statement("fact", "Bob yawned.", importance=4, confidence=0.0)).id
+    pinned = remember(runtime, tenant, CHAT, Statement("fact", "Bob is allergic to nuts.", pinned=True)).id
+
+    report = ended(runtime, tenant).report
+
+    (asked,) = search(runtime, tenant, CHAT, PARKED)
+    assert (asked.source, asked.repeats) == (Source.AGENT, 2), (
+        "it belongs to the agent now, and keeps its weight"
+    )
+    found = {row.id: row for row in rows(owner, "SELECT * FROM memories")}
+    assert found[weak].retired_reason == "evicted"
+    assert found[pinned].retired_reason == "merged"
+    assert found[found[pinned].successor].pinned
+    assert (len(report["promoted"]), report["dropped"]) == (2, 1)
+    assert all(row.session_id is None for row in found.values() if row.retired_at is None)
+
+
+def test_promotion_passes_the_same_ladder(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    said(runtime, tenant, "Hello there, I am back again.")
+    remember(runtime, tenant, SCOPE, Statement("fact", "Bob likes green tea."))
+    remember(runtime, tenant, CHAT, Statement("fact", "Bob likes green tea."))
+    ended(runtime, tenant)
+    (kept,) = rows(
+        owner, "SELECT repeat_count FROM memories WHERE retired_at IS NULL AND text LIKE '%green tea%'"
+    )
+    assert kept.repeat_count == 2
+
+
+def test_weights_are_left_behind_where_asked(runtime: Runtime, tenant: int) -> None:
+    said(runtime, tenant, PARKED, PARKED)
+    ended(runtime, tenant, carry=False)
+    (asked,) = search(runtime, tenant, CHAT, PARKED)
+    assert asked.repeats == 1
+
+
+def test_without_promotion_everything_of_the_session_goes(runtime: Runtime, tenant: int) -> None:
+    said(runtime, tenant, PARKED)
+    report = ended(runtime, tenant, promote=False).report
+    assert (report["promoted"], report["dropped"]) == ([], 1)
+    assert search(runtime, tenant, CHAT, PARKED) == ()
+
+
+def test_a_checkpoint_shows_the_session_before_its_end(runtime: Runtime, tenant: int) -> None:
+    said(runtime, tenant, PARKED)
+    report = ended(runtime, tenant, promote=False).report
+    (made,) = transfer.list_checkpoints(runtime, tenant, SCOPE)
+    assert (str(made.id), made.session, made.nodes) == (report["checkpoint"], "chat", 1)
+    assert ended_without_checkpoint(runtime, tenant) is None
+
+
+def ended_without_checkpoint(runtime: Runtime, tenant: int) -> str | None:
+    said(runtime, tenant, "And where did I leave my umbrella last week?")
+    return ended(runtime, tenant, checkpoint=False).report["checkpoint"]  # type: ignore[no-any-return]
+
+
+def test_ending_twice_is_one_run_and_another_turn_opens_the_session_again(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    said(runtime, tenant, PARKED)
+    first = ending.ask(runtime, tenant, CHAT)
+    assert ending.ask(runtime, tenant, CHAT).id == first.id
+    assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is not None
+    said(runtime, tenant, "Where is the key of the cellar?")
+    assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is None
+    assert ending.ask(runtime, tenant, CHAT).id != first.id
+
+
+def test_the_last_turns_are_extracted_before_a_session_ends(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    record(runtime, tenant, CHAT, [NewTurn(Role.USER, PARKED)])
+    run = ending.ask(runtime, tenant, CHAT)
+    jobs.perform(runtime, run.id, JOBS)
+    assert jobs.read(runtime, tenant, run.id).state == "running", "it waits for them"
+    extract_session(runtime, rows(owner, "SELECT id FROM sessions")[0].id)
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE runs SET due_at = now() WHERE name = 'end_session'"))
+    jobs.perform(runtime, run.id, JOBS)
+    assert len(jobs.read(runtime, tenant, run.id).report["promoted"]) == 1
+
+
+def test_the_end_of_a_session_can_be_undone(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    said(runtime, tenant, PARKED, "Where did I leave my green umbrella last week?")
+    remember(runtime, tenant, CHAT, Statement("fact", "Bob likes green tea."))
+    before = whole(owner)
+    run = ended(runtime, tenant)
+    assert whole(owner) != before
+    undo.undo_run(runtime, tenant, run.id)
+    assert whole(owner) == before
+
+
+def test_only_a_known_session_ends(runtime: Runtime, tenant: int) -> None:
+    said(runtime, tenant, PARKED)
+    with pytest.raises(NotFound):
+        ending.ask(runtime, tenant, Scope("ada", "bob", "elsewhere"))
+
+
+def test_ending_over_http(runtime: Runtime, tenant: int, api_key: str) -> None:
+    client = TestClient(create_app(runtime), headers={"Authorization": f"Bearer {api_key}"})
+    said(runtime, tenant, PARKED)
+    base = "/v1/agents/ada/users/bob/sessions"
+    asked = client.post(f"{base}/chat/end")
+    assert asked.status_code == 202
+    jobs.perform(runtime, UUID(asked.json()["id"]), JOBS)
+    report = client.get(f"/v1/runs/{asked.json()['id']}").json()["report"]
+    assert len(report["promoted"]) == 1
+    assert (
+        client.get("/v1/agents/ada/users/bob/sessions?active=false").json()["sessions"][0]["session"]
+        == "chat"
+    )
+    assert client.post(f"{base}/elsewhere/end", json={}).status_code == 404
+    assert client.post(f"{base}/chat/end", json={"promot": True}).status_code == 422
