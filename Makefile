@@ -19,8 +19,8 @@ help: ## List the targets
 demo: $(READY) ## Play a conversation through real servers and workers, and show what is remembered
 	$(BIN)/memory demo
 
-test: lint types ## Check style and types, and run all tests
-	$(BIN)/pytest $(PYTEST_ARGS)
+test: lint types ## Check style and types, and run the tests (the long faults are in make faults)
+	$(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .
