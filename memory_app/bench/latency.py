@@ -118,11 +118,12 @@ def _calls(memory: MemoryApp) -> Mapping[str, Callable[[str], object]]:
             bulk.insert_bare(connection, said)
 
     return {
-        "bare committed INSERT": write_bare,
-        "accept": lambda said: memory.record(SCOPE, said),
         **{f"recall {preset}": recall_with(preset) for preset in PRESETS},
         "recall as of now": lambda said: memory.recall(SCOPE, said, as_of=datetime.now(UTC)),
         "context": lambda said: memory.context(SCOPE, said),
+        "bare committed INSERT": write_bare,
+        # Last: no worker runs here, and what it leaves unindexed is looked through by every recall.
+        "accept": lambda said: memory.record(SCOPE, said),
     }
 
 

@@ -151,12 +151,23 @@ def parse_persona_json(text: str | bytes) -> Persona:
 def parse_persona(given: Mapping[str, object]) -> Persona:
     """The persona ``given`` describes; ``name`` is needed, the rest has defaults.
 
-    Raises `InvalidInput` whose field is the path of what is wrong, such as ``persona.traits[1].intensity``.
+    ``template`` names one that is shipped: its fields stand in for those that are absent. Raises `InvalidInput` whose
+    field is the path of what is wrong, such as ``persona.traits[1].intensity``.
     """
-    fields = _object(given, "persona", known=tuple(_PERSONA))
+    fields = dict(_object(given, "persona", known=(*_PERSONA, "template")))
+    if "template" in fields:
+        fields = {**_template_fields(fields.pop("template")), **fields}
     if "name" not in fields:
         raise InvalidInput("persona.name: a name is needed", field="persona.name")
     return Persona(**_parsed(fields, "persona", _PERSONA))  # type: ignore[arg-type]
+
+
+def _template_fields(name: object) -> dict[str, object]:
+    if name not in TEMPLATES:
+        raise InvalidInput(
+            f"persona.template: unknown; one of {', '.join(TEMPLATES)}", field="persona.template"
+        )
+    return load_template(str(name)).persona.as_dict()
 
 
 _Parser = Callable[[object, str], object]

@@ -93,15 +93,23 @@ class RecallBody(Body):
     tags: list[CleanWords] | None = Field(
         None, min_length=1, description="Only memories with one of these tags."
     )
-    session: Name | None = Field(None, description="Rows of this session get a small boost.")
+    subtypes: list[Literal["fact", "preference", "relationship", "friction", "habit"]] | None = Field(
+        None, min_length=1, description="Only memories of these subtypes."
+    )
+    session: Name | None = Field(
+        None, description="Only rows of this session, and memories that belong to none."
+    )
     min_importance: int | None = Field(
         None, ge=1, le=10, description="Only memories at least this important."
     )
+    after: Instant | None = Field(None, description="Only what was said, or holds from, this time or later.")
+    before: Instant | None = Field(None, description="Only what was said, or holds from, before this time.")
     as_of: Instant | None = Field(None, description="What was true at this time, instead of now.")
     preset: Words | None = Field(
         None, description="`balanced`, `entity_first`, `hybrid`, `keyword` or `vector`."
     )
     expand_graph: bool = Field(False, description="Add memories linked to those found.")
+    depth: int = Field(1, ge=1, le=3, description="With `expand_graph`: how many links away.")
     explain: bool = Field(False, description="Every signal of every candidate.")
 
 

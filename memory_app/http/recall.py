@@ -94,5 +94,9 @@ def recall_query(body: RecallBody) -> RecallQuery:
         as_of=body.as_of,
         preset=body.preset,
         expand_graph=body.expand_graph,
+        depth=body.depth,
+        subtypes=None if body.subtypes is None else tuple(body.subtypes),
+        after=body.after,
+        before=body.before,
         explain=body.explain,
     )

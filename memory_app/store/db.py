@@ -58,6 +58,8 @@ def connect(
             "options": (
                 f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} "
                 f"-c idle_in_transaction_session_timeout={idle_transaction_timeout_ms} -c timezone=UTC "
+                # Compiling a statement takes longer than any of ours runs.
+                "-c jit=off "
                 # Without the iterative scan a filtered vector index gives too few rows.
                 f"-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search={min(max(search_candidates, 40), 1000)}"
             ),

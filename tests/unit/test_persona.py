@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -127,3 +128,12 @@ def test_broken_json_says_where():
 def test_json_that_is_no_object_is_an_error():
     with pytest.raises(InvalidInput, match="object"):
         parse_persona_json("[1]")
+
+
+def test_a_template_by_name_stands_in_for_what_is_absent() -> None:
+    casual = load_template("casual").persona
+    assert parse_persona({"template": "casual"}) == casual
+    assert parse_persona({"template": "casual", "name": "Ada"}) == replace(casual, name="Ada")
+    with pytest.raises(InvalidInput) as refused:
+        parse_persona({"template": "rude"})
+    assert refused.value.field == "persona.template"
