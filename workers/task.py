@@ -32,6 +32,10 @@ class DiscreetRequest(Request):  # type: ignore[misc]
         return super().info(safe=True)
 
 
+class OutOfMemory(Exception):
+    """What a task raises instead of MemoryError. Its row stays due and is tried alone; three times set it aside."""
+
+
 class MemoryTask(Task):  # type: ignore[misc]
     """Ids in, nothing out. Arguments are never shown: not in logs, events or Flower."""
 
@@ -42,6 +46,13 @@ class MemoryTask(Task):  # type: ignore[misc]
     ignore_result = True
     typing = False
     throws = (MemoryAppError, SoftTimeLimitExceeded)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run. Celery ends the whole worker when one task had too little memory; that task failing is enough."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except MemoryError as error:
+            raise OutOfMemory("the task had too little memory") from error
 
     def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
         """Say which task failed and how, never with what; the row stays due."""
