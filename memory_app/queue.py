@@ -26,6 +26,7 @@ INDEX_TURNS: Final = "memory.index_turns"
 EXTRACT_SESSION: Final = "memory.extract_session"
 FIND_DUE: Final = "memory.find_due"
 FIND_IDLE: Final = "memory.find_idle"
+FIND_PERIODIC: Final = "memory.find_periodic"
 INDEX_SCOPES: Final = "memory.index_scopes"
 NOTE_RECALLS: Final = "memory.note_recalls"
 SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
@@ -42,6 +43,7 @@ ROUTES: Final[Mapping[str, str]] = {
     EXTRACT_SESSION: MODEL,
     FIND_DUE: MAINTENANCE,
     FIND_IDLE: MAINTENANCE,
+    FIND_PERIODIC: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
     NOTE_RECALLS: INGEST,
     SYNTHESIZE_SESSION: MODEL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import finder, reembed, scope_index, synthesis
+from memory_app.services import finder, periodic, reembed, scope_index, synthesis
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -19,6 +19,12 @@ def find_due() -> None:
 def find_idle() -> None:
     """Have sessions that fell silent synthesised, where the agent has a language model."""
     synthesis.enqueue_idle(runtime())
+
+
+@app.task(name=queue.FIND_PERIODIC, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def find_periodic() -> None:
+    """Write down a run for each scope whose sleep, decay or deep synthesis is due, and end silent sessions."""
+    periodic.enqueue_due(runtime())
 
 
 @app.task(name=queue.INDEX_SCOPES, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]

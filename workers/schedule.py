@@ -14,11 +14,12 @@ from typing import Any
 from celery.schedules import ParseException, crontab
 
 from memory_app.errors import Misconfigured
-from memory_app.queue import FIND_DUE, FIND_IDLE, INDEX_SCOPES, NOTE_RECALLS, REEMBED, ROUTES
+from memory_app.queue import FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, NOTE_RECALLS, REEMBED, ROUTES
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "find-due": {"task": FIND_DUE, "every_seconds": 5.0},
     "find-idle": {"task": FIND_IDLE, "every_seconds": 60.0},
+    "find-periodic": {"task": FIND_PERIODIC, "every_seconds": 60.0},
     "index-scopes": {"task": INDEX_SCOPES, "every_seconds": 300.0},
     "note-recalls": {"task": NOTE_RECALLS, "every_seconds": 60.0},
     "reembed": {"task": REEMBED, "every_seconds": 300.0},

@@ -5,6 +5,7 @@ Retired is not gone: for some days a memory that expired or was evicted can be r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,12 +18,14 @@ from memory_app.domain.fading import faded, hubs
 from memory_app.domain.policy import parse_policy
 from memory_app.domain.records import Memory
 from memory_app.domain.scope import Scope
+from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, fading, memories, merges, names
+from memory_app.store import clock, fading, memories, merges, names, schedules
 from memory_app.store.db import transaction
+from memory_app.store.fading import Weighed
 from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
@@ -49,10 +52,21 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise NotFound("the person was forgotten while this was under way")
         report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id)
+        _come_again(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)
     if report["expired"] or report["evicted"]:
         drop_context(runtime, claimed.scope_id)
     log.info("scope_decayed", scope=claimed.scope_id, purged=report["purged"], current=report["current"])
+
+
+def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
+    """Also where nothing happens any more things fade and stages end: be due when the next does."""
+    soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
+    ahead = [
+        datetime.fromisoformat(report[name]) for name in ("next_purge_at", "next_fades_at") if report[name]
+    ]
+    if ahead and claimed.scope_id is not None:
+        schedules.plan(connection, claimed.tenant_id, claimed.scope_id, DECAY, max(min(ahead), soonest))
 
 
 def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> dict[str, Any]:
@@ -60,7 +74,8 @@ def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: i
     row = names.read_scope(connection, scope_id)
     assert row is not None
     ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
-    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
+    weighed = fading.held(connection, scope_id)
+    own = capacity.held(runtime, weighed, clock.now(connection))
     kept = hubs(own, degree=settings.hub_degree, capacity=ceiling.memories)
     gone = faded(own, threshold=settings.faded_strength, spared=kept)
     expired = memories.retire(connection, scope_id, gone, reason="expired")
@@ -81,7 +96,19 @@ def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: i
         "links_trimmed": fading.trim_links(connection, scope_id, most=ceiling.links),
         "current": len(own) - len(expired) - len(evicted),
         "next_purge_at": None if next_purge is None else next_purge.isoformat(),
+        "next_fades_at": _next_fading(runtime, weighed, gone={*expired, *evicted}),
     }
+
+
+def _next_fading(runtime: Runtime, weighed: Sequence[Weighed], *, gone: set[UUID]) -> str | None:
+    """When the next memory will have faded if nothing happens."""
+    threshold = runtime.settings.decay.faded_strength
+    times = [
+        fades_at(one.memory, threshold, capacity.half_life(runtime, one.memory.kind))
+        for one in weighed
+        if one.memory.id not in gone
+    ]
+    return min((at.isoformat() for at in times if at is not None), default=None)
 
 
 def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
@@ -117,7 +144,7 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     fading.revive(connection, scope_id, memory.id)
 
 
-def fate(runtime: Runtime, memory: Memory, *, fades_at: datetime | None) -> str:
+def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None) -> str:
     """When and why a memory fades or goes, and what holds it, in one sentence."""
     days = runtime.settings.decay.recoverable_days
     if memory.retired_at is not None:
@@ -132,10 +159,10 @@ def fate(runtime: Runtime, memory: Memory, *, fades_at: datetime | None) -> str:
     if half is None:
         return f"memories of kind {memory.kind} never fade; it may still be evicted where there are too many"
     told = f"its strength halves every {_span(half)} since it was last seen or recalled"
-    if fades_at is None:
+    if fading_at is None:
         return told
     return (
-        f"{told}; it expires on {_day(fades_at)} unless it is recalled, repeated, rated up or pinned before, "
+        f"{told}; it expires on {_day(fading_at)} unless it is recalled, repeated, rated up or pinned before, "
         f"and can be revived for {days:g} days after that"
     )
 

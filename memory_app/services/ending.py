@@ -71,16 +71,31 @@ def ask(
         session = sessions.find(connection, row.id, scope.session)
         if session is None:
             raise NotFound(f"session: no session {scope.session!r} here", field="session")
-        run = end_in(connection, tenant_id, row.id, session, options)
-    announce(runtime, tenant_id, parse_policy(row.policy), session, run)
+        run = end_in(connection, tenant_id, row.id, session, options, policy=parse_policy(row.policy))
+    runtime.hint(queue.SLEEP, run_id=str(run.id))
     return run
 
 
 def end_in(
-    connection: Connection, tenant_id: int, scope_id: int, session: SessionRow, options: EndOptions
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    session: SessionRow,
+    options: EndOptions,
+    *,
+    policy: Policy,
 ) -> Run:
-    """Note the end and the work it brings, in the caller's transaction."""
+    """Note the end and the work it brings, in the caller's transaction. An agent's model sums the session up."""
     sessions.end(connection, scope_id, session.id)
+    if policy.extraction is ExtractionMode.LLM and policy.memory:
+        runs.enqueue(
+            connection,
+            tenant_id,
+            synthesis.SESSION,
+            scope_id=scope_id,
+            session_id=session.id,
+            period=period_of(session),
+        )
     return runs.enqueue(
         connection,
         tenant_id,
@@ -95,21 +110,6 @@ def end_in(
 def period_of(session: SessionRow) -> str:
     """The same until another turn is said in the session."""
     return f"{session.id}:{session.next_seq - 1}"
-
-
-def announce(runtime: Runtime, tenant_id: int, policy: Policy, session: SessionRow, run: Run) -> None:
-    """After the commit: say "look", and have a model sum the session up where the agent has one."""
-    if policy.extraction is ExtractionMode.LLM and policy.memory:
-        jobs.ask(
-            runtime,
-            tenant_id,
-            synthesis.SESSION,
-            task=queue.SYNTHESIZE_SESSION,
-            scope_id=session.scope_id,
-            session_id=session.id,
-            period=period_of(session),
-        )
-    runtime.hint(queue.SLEEP, run_id=str(run.id))
 
 
 def end(runtime: Runtime, claimed: RunClaim) -> None:
@@ -224,5 +224,6 @@ def collect(
     )
     silent = sessions.silent(connection, scope_id, longer_than=timedelta(hours=settings.idle_hours))
     return tuple(
-        (session, end_in(connection, tenant_id, scope_id, session, options).id) for session in silent
+        (session, end_in(connection, tenant_id, scope_id, session, options, policy=policy).id)
+        for session in silent
     )

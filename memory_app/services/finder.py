@@ -16,7 +16,7 @@ from memory_app import queue
 from memory_app.errors import MemoryAppError, Transient
 from memory_app.hot.client import HotUnavailable
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index, jobs
+from memory_app.services import extract, index, jobs, periodic
 from memory_app.services.job_table import JOBS
 from memory_app.store import health, runs, sessions
 from memory_app.store.db import transaction
@@ -76,6 +76,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     away_since: float | None = None
     while True:
         try:
+            periodic.enqueue_due(runtime)
             away_since = None if _answers(runtime) else away_since or time.monotonic()
             if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
                 drain(runtime)

@@ -22,7 +22,7 @@ from memory_app.domain.text import indexed_text, terms
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import remember
+from memory_app.services import remember, rhythms
 from memory_app.services.patience import give_back
 from memory_app.store import names, scope_models, speakers, turns
 from memory_app.store import terms as term_store
@@ -148,6 +148,7 @@ def _write(
         term_store.add(connection, tenant_id, fresh)
         spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
         speakers.add(connection, tenant_id, spoke)
+        rhythms.wake(connection, runtime, set(scope_of.values()))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     return len(written)

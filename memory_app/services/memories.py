@@ -88,7 +88,7 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         runs=jobs,
         strength=strength(memory, now, half_life),
         fades_at=fades,
-        fate=decay.fate(runtime, memory, fades_at=fades),
+        fate=decay.fate(runtime, memory, fading_at=fades),
     )
 
 

@@ -30,7 +30,7 @@ from memory_app.domain.text import canonical_key, entity_key, slug, terms
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, merging
+from memory_app.services import capacity, merging, rhythms
 from memory_app.store import entities, memories, names, scope_models, sessions
 from memory_app.store import neighbours as store_neighbours
 from memory_app.store import terms as term_store
@@ -114,6 +114,7 @@ def remember(
             raise NotFound("the person was forgotten while this was under way; nothing was stored")
         remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
         capacity.keep_ceiling(connection, runtime, row.id, policy, written=remembered.id)
+        rhythms.wake(connection, runtime, [row.id])
     drop_context(runtime, row.id)
     return remembered
 

@@ -1,0 +1,33 @@
+"""Which jobs are periodic, and how often. What happens in a scope wakes them; see `periodic` for what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from memory_app.runtime import Runtime
+from memory_app.store import schedules
+from memory_app.store.schedules import Rhythm
+
+END_SESSIONS = "end_sessions"
+"""Not a run but a look: it ends the sessions that have been silent for too long."""
+
+
+def rhythms(runtime: Runtime) -> tuple[Rhythm, ...]:
+    """The names are those of the runs."""
+    settings = runtime.settings.schedule
+    return (
+        Rhythm("sleep", timedelta(hours=settings.sleep_hours)),
+        Rhythm("decay", timedelta(hours=settings.decay_hours)),
+        Rhythm("synthesize_deep", timedelta(hours=settings.deep_hours)),
+        Rhythm(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
+    )
+
+
+def wake(
+    connection: Connection, runtime: Runtime, scope_ids: Collection[int], *, at: datetime | None = None
+) -> None:
+    """Something happened in these scopes: their periodic jobs come round again. In the caller's transaction."""
+    schedules.wake(connection, sorted(scope_ids), rhythms(runtime), at=at)

@@ -1,0 +1,97 @@
+"""When a scope's periodic jobs are next due. A row without a time waits until something happens in the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, text
+
+_WAKE = text(
+    """
+    INSERT INTO schedules (tenant_id, scope_id, job, due_at)
+    SELECT c.tenant_id, c.id, j.name,
+           CASE WHEN j.aligned THEN to_timestamp(
+                    (floor((extract(epoch FROM t.at) - p.phase) / j.seconds) + 1) * j.seconds + p.phase)
+                ELSE t.at + make_interval(secs => j.seconds) END
+    FROM scopes c
+    CROSS JOIN unnest(CAST(:jobs AS text[]), CAST(:seconds AS double precision[]), CAST(:aligned AS boolean[]))
+        AS j(name, seconds, aligned)
+    CROSS JOIN LATERAL (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at) t
+    CROSS JOIN LATERAL (SELECT floor(j.seconds * ((c.id * 2654435761) % 4294967296) / 4294967296) AS phase) p
+    WHERE c.id = ANY(:scopes) AND NOT EXISTS (
+        SELECT FROM schedules s WHERE s.scope_id = c.id AND s.job = j.name AND s.due_at IS NOT NULL)
+    ORDER BY c.id, j.name
+    ON CONFLICT (scope_id, job) DO UPDATE SET due_at = excluded.due_at WHERE schedules.due_at IS NULL
+    """
+)
+"""What is due already is neither written nor locked: nearly every call finds nothing to do."""
+
+_DUE = text(
+    "SELECT tenant_id, scope_id, job, due_at FROM due_scopes(coalesce(CAST(:at AS timestamptz), now()), :most)"
+)
+_TAKE = text(
+    """
+    UPDATE schedules SET due_at = NULL, missed = missed + :missed
+    WHERE scope_id = :scope AND job = :job AND due_at = :due_at
+    """
+)
+_PLAN = text(
+    """
+    INSERT INTO schedules (tenant_id, scope_id, job, due_at) VALUES (:tenant, :scope, :job, :at)
+    ON CONFLICT (scope_id, job) DO UPDATE SET due_at = excluded.due_at WHERE schedules.due_at IS NULL
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """A periodic job. ``aligned``: due once in each period, at the scope's own place in it; else so long after the first
+    thing that happens."""
+
+    job: str
+    every: timedelta
+    aligned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A periodic job of a scope whose time has come."""
+
+    tenant_id: int
+    scope_id: int
+    job: str
+    due_at: datetime
+
+
+def wake(
+    connection: Connection, scope_ids: Sequence[int], rhythms: Sequence[Rhythm], *, at: datetime | None = None
+) -> None:
+    """Something happened in these scopes: what waits for that becomes due at its next time. ``at`` None: now."""
+    if scope_ids and rhythms:
+        values = {
+            "scopes": sorted(set(scope_ids)),
+            "jobs": [rhythm.job for rhythm in rhythms],
+            "seconds": [rhythm.every.total_seconds() for rhythm in rhythms],
+            "aligned": [rhythm.aligned for rhythm in rhythms],
+            "at": at,
+        }
+        connection.execute(_WAKE, values)
+
+
+def due(connection: Connection, *, most: int, at: datetime | None = None) -> tuple[DueJob, ...]:
+    """What is due over all tenants, fair across them."""
+    rows = connection.execute(_DUE, {"at": at, "most": most})
+    return tuple(DueJob(row.tenant_id, row.scope_id, row.job, row.due_at) for row in rows)
+
+
+def take(connection: Connection, job: DueJob, *, missed: int) -> bool:
+    """Take a due job; False when another was faster. ``missed`` periods are counted."""
+    values = {"scope": job.scope_id, "job": job.job, "due_at": job.due_at, "missed": missed}
+    return connection.execute(_TAKE, values).rowcount == 1
+
+
+def plan(connection: Connection, tenant_id: int, scope_id: int, job: str, at: datetime) -> None:
+    """Let the job be due at ``at`` if nothing makes it due before."""
+    connection.execute(_PLAN, {"tenant": tenant_id, "scope": scope_id, "job": job, "at": at})
