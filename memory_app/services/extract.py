@@ -23,7 +23,15 @@ from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import Extraction, Role, Statement, Turn
 from memory_app.domain.text import entity_key
-from memory_app.errors import CapReached, InvalidInput, MemoryAppError, Permanent, StoreUnavailable, Transient
+from memory_app.errors import (
+    BadModelOutput,
+    CapReached,
+    InvalidInput,
+    MemoryAppError,
+    Permanent,
+    StoreUnavailable,
+    Transient,
+)
 from memory_app.hot import hints
 from memory_app.models.llm import Talk
 from memory_app.runtime import Runtime, hint_name
@@ -36,6 +44,9 @@ from memory_app.store.db import transaction
 from memory_app.store.sessions import Claim, SessionRow
 
 log = structlog.get_logger(__name__)
+
+ANSWER_LIMIT_CHARS = 1_000_000
+"""More than a batch of turns can state. Keeping more would take longer than a task may, again and again."""
 
 EARLIER_TURNS = 3
 """Turns before the new ones that the extractor sees as context."""
@@ -251,6 +262,8 @@ def _ask(runtime: Runtime, batch: _Batch) -> Answered:
         known=batch.known,
     )
     answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
+    if sum(len(statement.text) for statement in answered.extraction.statements) > ANSWER_LIMIT_CHARS:
+        raise BadModelOutput(f"an answer of more than {ANSWER_LIMIT_CHARS} characters was not taken")
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
         runs.keep_answer(
             connection,
