@@ -32,7 +32,7 @@ from memory_app.services.question import (
 )
 from memory_app.store import entities, links, search, turns
 from memory_app.store.cards import EntityCard
-from memory_app.store.db import transaction
+from memory_app.store.db import searching
 from memory_app.store.links import Link
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
 
@@ -75,12 +75,12 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     """
     asked = checked(runtime, query)
     vectors = embedded(runtime, asked.text)
-    with transaction(runtime.engine, tenant_id) as connection:
+    with searching(runtime.engine, tenant_id) as connection:
         question = prepared(connection, runtime, tenant_id, scope, asked, vectors)
         recalled = None if question.waiting else _answered(connection, runtime, question)
     if recalled is None:
         question = with_former_vectors(runtime, question)
-        with transaction(runtime.engine, tenant_id) as connection:
+        with searching(runtime.engine, tenant_id) as connection:
             recalled = _answered(connection, runtime, question)
     note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
     return recalled

@@ -14,6 +14,9 @@ from memory_app.errors import StoreUnavailable
 from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+_SET_SEARCH = text(
+    """SELECT set_config('memory.tenant', :tenant, true), set_config('plan_cache_mode', 'force_custom_plan', true)"""
+)
 
 _LAST = "before_commit"
 
@@ -111,6 +114,18 @@ def before_commit(connection: Connection, act: Callable[[Connection, list[Any]],
         act(connection, [value])
     else:
         last.setdefault(act, []).append(value)
+
+
+@contextmanager
+def searching(engine: Engine, tenant_id: int) -> Iterator[Connection]:
+    """A `transaction` for searches: each is planned for the scopes at hand.
+
+    A kept plan fits the scope of average size, which is none: after a few questions of a big scope it would read
+    everybody's rows for a small one.
+    """
+    with translated(), engine.begin() as connection:
+        connection.execute(_SET_SEARCH, {"tenant": str(tenant_id)})
+        yield connection
 
 
 @contextmanager
