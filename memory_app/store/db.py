@@ -90,7 +90,7 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
     What was asked for with `before_commit` runs last. Raises `StoreUnavailable` when the server is away, busy, or
     the outcome of the commit is unknown.
     """
-    with translated(), engine.begin() as connection:
+    with translated(), _begun(engine) as connection:
         if tenant_id is not None:
             connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
         last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
@@ -123,9 +123,29 @@ def searching(engine: Engine, tenant_id: int) -> Iterator[Connection]:
     A kept plan fits the scope of average size, which is none: after a few questions of a big scope it would read
     everybody's rows for a small one.
     """
-    with translated(), engine.begin() as connection:
+    with translated(), _begun(engine) as connection:
         connection.execute(_SET_SEARCH, {"tenant": str(tenant_id)})
         yield connection
+
+
+@contextmanager
+def _begun(engine: Engine) -> Iterator[Connection]:
+    """A transaction. What ended it goes on as it is, even if the connection cannot roll back any more.
+
+    A time limit strikes in the middle of a statement, and the failing rollback would pass for an outage otherwise.
+    """
+    ended_by: Exception | None = None
+    try:
+        with engine.begin() as connection:
+            try:
+                yield connection
+            except Exception as error:
+                ended_by = error
+                raise
+    except DBAPIError as error:
+        if ended_by is not None and not isinstance(ended_by, DBAPIError):
+            raise ended_by from error
+        raise
 
 
 @contextmanager
