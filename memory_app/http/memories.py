@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
 from memory_app.http.answers import (
+    Answer,
     MemoriesAnswer,
     MemoryAnswer,
     ParentAnswer,
@@ -26,6 +28,11 @@ from memory_app.services.forget import forget_memory
 from memory_app.services.memories import MemoryFilter
 from memory_app.services.remember import remember
 
+
+class VersionsAnswer(Answer):
+    memories: list[MemoryAnswer] = Field(description="Oldest first; the one that stands comes last.")
+
+
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
 
 
@@ -44,11 +51,12 @@ def list_memories(
     scope: OfUser,
     kind: Annotated[KindName | None, Query(description="Only this kind.")] = None,
     tag: Annotated[CleanWords | None, Query(description="Only memories with this tag.")] = None,
+    history: Annotated[bool, Query(description="Retired ones too; each names its successor.")] = False,
     limit: Annotated[int, Query(ge=1, le=500, description="Most memories of a page.")] = 50,
     cursor: Cursor = None,
 ) -> MemoriesAnswer:
     """Current memories, newest first, a page at a time; the agent's own are among them."""
-    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor)
+    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
     found = memories.list_memories(call.runtime, call.tenant_id, scope, wanted)
     return MemoriesAnswer(
         memories=[memory_answer(memory) for memory in found],
@@ -94,6 +102,13 @@ def unpin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
 def revive_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
     """Bring back a memory that expired or was evicted, as if it had just been seen."""
     return memory_answer(decay.revive(call.runtime, call.tenant_id, id))
+
+
+@router.get("/v1/memories/{id}/versions", responses=errors(404))
+def list_versions(call: Reader, id: MemoryId) -> VersionsAnswer:
+    """The chain a memory stands in, by successors: a text never changes, a change is a new row."""
+    chain = memories.versions(call.runtime, call.tenant_id, id)
+    return VersionsAnswer(memories=[memory_answer(memory) for memory in chain])
 
 
 @router.get("/v1/memories/{id}/why", responses=errors(404))

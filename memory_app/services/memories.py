@@ -21,18 +21,23 @@ from memory_app.store.db import transaction
 from memory_app.store.lineage import Parent, RunRow
 from memory_app.store.memories import Stored
 
+VERSIONS_LIMIT = 500
+"""Most rows of a chain shown in one answer."""
+
 LINEAGE_LIMIT = 100
 """Most turns and parents shown in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilter:
-    """What to list; None leaves it open. ``before`` is the last id of the page before."""
+    """What to list; None leaves it open. ``before`` is the last id of the page before. ``history`` adds what was
+    retired; each row names its successor."""
 
     kind: str | None = None
     tag: str | None = None
     limit: int = 50
     before: UUID | None = None
+    history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,22 @@ def list_memories(runtime: Runtime, tenant_id: int, scope: Scope, wanted: Memory
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         return memories.listed(
-            connection, row.visible, kinds=kinds, tag=wanted.tag, limit=wanted.limit, before=wanted.before
+            connection,
+            row.visible,
+            kinds=kinds,
+            tag=wanted.tag,
+            limit=wanted.limit,
+            before=wanted.before,
+            history=wanted.history,
         )
+
+
+def versions(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory, ...]:
+    """The chain a memory stands in: what it replaced or was made of, and what replaced it; the last one standing comes
+    last. A text never changes, so each version is a row of its own."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        found = _need(connection, memory_id)
+        return lineage.chain(connection, tenant_id, found.scope_id, memory_id, limit=VERSIONS_LIMIT)
 
 
 def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:

@@ -49,7 +49,7 @@ _PARENTS = text(
     f"""
     SELECT {COLUMNS}, p.how
     FROM (
-        SELECT g.id, g.retired_reason AS how FROM memories g WHERE g.scope_id = :scope AND g.successor = :id
+        SELECT g.id, coalesce(g.retired_reason, 'superseded') AS how FROM memories g WHERE g.scope_id = :scope AND g.successor = :id
         UNION
         SELECT l.target_id, l.type FROM links l
         WHERE l.scope_id = :scope AND l.source_id = :id AND l.type = 'derived_from'
@@ -65,6 +65,22 @@ _RUNS = text(
     FROM runs r JOIN memories m ON m.run_id = r.id
     WHERE r.tenant_id = :tenant AND m.scope_id = :scope AND m.id = ANY(:ids)
     GROUP BY r.id ORDER BY r.id
+    """
+)
+_CHAIN = text(
+    f"""
+    WITH RECURSIVE after AS (
+        SELECT m.id, m.successor FROM memories m WHERE m.tenant_id = :tenant AND m.scope_id = :scope AND m.id = :id
+        UNION
+        SELECT n.id, n.successor FROM after a
+        JOIN memories n ON n.scope_id = :scope AND n.id = a.successor
+    ), chain AS (
+        SELECT id FROM after WHERE successor IS NULL
+        UNION
+        SELECT m.id FROM chain c JOIN memories m ON m.scope_id = :scope AND m.successor = c.id
+    )
+    SELECT {COLUMNS} FROM chain c JOIN memories m ON m.scope_id = :scope AND m.id = c.id
+    ORDER BY m.retired_at NULLS LAST, m.id LIMIT :limit
     """
 )
 _MERGED_INTO = text(
@@ -103,6 +119,15 @@ def runs(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UU
     """The jobs that wrote these memories, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "ids": list(ids)}
     return tuple(RunRow(*row) for row in connection.execute(_RUNS, values))
+
+
+def chain(
+    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+) -> tuple[Memory, ...]:
+    """Every row that led to the memory or followed it, by successors: the first to be retired first, the last one
+    standing at the end."""
+    values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
+    return tuple(stored(row).memory for row in connection.execute(_CHAIN, values))
 
 
 def with_merged(connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID) -> tuple[UUID, ...]:
