@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.cli import bench, check, failed, keys, parts, reembed, servers, verbs
+from memory_app.cli import bench, check, failed, keys, parts, reembed, servers, sleep, transfer, verbs
 from memory_app.cli.output import complain
 from memory_app.errors import MemoryAppError
 from memory_app.log import configure
@@ -26,7 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for _group in (servers.app, verbs.app, check.app, failed.app, reembed.app, parts.app):
+for _group in (
+    servers.app,
+    verbs.app,
+    check.app,
+    failed.app,
+    reembed.app,
+    sleep.app,
+    transfer.app,
+    parts.app,
+):
     app.add_typer(_group)
 app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")

@@ -1,7 +1,7 @@
 """The quality gate: does a scope still find what its own questions found before a job changed its memories?
 
-The questions are those the user asked last; where there are too few, the texts of memories that are about to be merged
-are asked for, so that a wrong merge shows.
+The questions are those the user asked last, and all they found counts. Where there are too few, memories that are about
+to be merged are looked for by their own words, and only they count: so a wrong merge shows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ FOUND = 10
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """A question made ready before the transaction begins."""
+    """A question made ready before the transaction begins; ``about`` is the one memory that is looked for, if any."""
 
     query: RecallQuery
     vectors: Embedded
+    about: UUID | None = None
 
 
 Found = Mapping[int, tuple[UUID, ...]]
@@ -38,16 +39,20 @@ Found = Mapping[int, tuple[UUID, ...]]
 
 
 def probes(
-    runtime: Runtime, asked: Sequence[str], merged: Sequence[str], *, most: int
+    runtime: Runtime, asked: Sequence[str], merged: Sequence[tuple[UUID, str]], *, most: int
 ) -> tuple[ProbeQuestion, ...]:
-    """Questions to check with: ``asked`` first, filled up with texts spread evenly over ``merged``. Embeds them."""
-    texts = list(dict.fromkeys(asked))[:most]
-    room = most - len(texts)
+    """Questions to check with: ``asked`` first, filled up with memories spread evenly over ``merged``. Embeds them."""
+    given: list[tuple[UUID | None, str]] = [(None, said) for said in dict.fromkeys(asked)][:most]
+    room = most - len(given)
     if room > 0 and merged:
-        texts += list(dict.fromkeys(merged))[:: max(len(merged) // room, 1)][:room]
+        given.extend(merged[:: -(-len(merged) // room)])
+    return tuple(_probe(runtime, said, about) for about, said in given)
+
+
+def _probe(runtime: Runtime, said: str, about: UUID | None) -> ProbeQuestion:
     longest = runtime.settings.recall.query_limit_chars
-    given = [RecallQuery(said[:longest], limit=FOUND, tiers=(Tier.FACTS,)) for said in texts]
-    return tuple(ProbeQuestion(checked(runtime, query), embedded(runtime, query.text)) for query in given)
+    query = checked(runtime, RecallQuery(said[:longest], limit=FOUND, tiers=(Tier.FACTS,)))
+    return ProbeQuestion(query, embedded(runtime, query.text), about)
 
 
 def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) -> tuple[str, ...]:
@@ -74,13 +79,21 @@ def found(
     }
 
 
+def wanted(questions: Sequence[ProbeQuestion], before: Found) -> Found:
+    """What of all that was found counts."""
+    return {
+        place: tuple(id for id in ids if questions[place].about in (None, id))
+        for place, ids in before.items()
+    }
+
+
 def kept_share(connection: Connection, runtime: Runtime, row: ScopeRow, before: Found, after: Found) -> float:
     """Share of what was found before that is still found: itself, or the row it was merged into, where that row says
     the same. 1 when nothing was found before."""
-    wanted = {id for ids in before.values() for id in ids}
-    if not wanted:
+    ids_before = {id for ids in before.values() for id in ids}
+    if not ids_before:
         return 1.0
-    heirs = sleeping.heirs(connection, row.visible, list(wanted))
+    heirs = sleeping.heirs(connection, row.visible, list(ids_before))
     least = runtime.settings.remember.link_similarity
     holds = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
     kept = sum(holds.get(id) in after[place] for place, ids in before.items() for id in ids)

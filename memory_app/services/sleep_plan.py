@@ -82,10 +82,15 @@ def make_plan(
     found, likenesses = _similar(runtime, tenant_id, row.id, soft, strengths, options)
     patterns = _patterns(runtime, tenant_id, row, policy) if session_id is None else ()
     promotable = () if session_id is not None else _promotable(runtime, tenant_id, row, policy, weighed, at)
-    said = [n.memory.text for planned in found for n in planned.members if n.memory.id != planned.anchor]
+    said = [
+        (n.memory.id, n.memory.text)
+        for planned in found
+        for n in planned.members
+        if n.memory.text != planned.text
+    ]
     questions = quality.probes(runtime, asked, said, most=runtime.settings.sleep.probes) if found else ()
     with transaction(runtime.engine, tenant_id) as connection:
-        before = quality.found(connection, runtime, tenant_id, row, questions)
+        before = quality.wanted(questions, quality.found(connection, runtime, tenant_id, row, questions))
     return Plan(
         row=row,
         policy=policy,

@@ -1,0 +1,361 @@
+"""What a sleep cycle does to scopes with known repeats, and what it costs.
+
+``python -m benchmarks.sleep planted``   one scope of 5,000 statements: repeats that must become one, near misses that
+                                         must not; dry run against run, undo row by row, three cycles in all
+``python -m benchmarks.sleep many``      100,000 memories in 1,000 scopes: throughput, memory, and how fast others are
+                                         answered meanwhile
+``python -m benchmarks.sleep locomo F``  conversations of a LoCoMo file with each turn as a memory: recall at ten before
+                                         and after three cycles
+
+Servers of their own are started in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from sqlalchemy import text
+
+from memory_app import MemoryApp, Scope, Statement
+from memory_app.bench import locomo, retrieval, stage
+from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
+from memory_app.domain.policy import Policy
+from memory_app.domain.records import Tier
+from memory_app.runtime import build
+from memory_app.services import jobs, sleep
+from memory_app.services.job_table import JOBS
+from memory_app.services.remember import Place, prepare, write
+from memory_app.settings import Settings
+from memory_app.store import bulk, names
+from memory_app.store.db import transaction
+from memory_app.store.runs import Run
+
+AGENT = "assistant"
+CYCLES = 3
+TABLES = ("memories", "links", "mentions", "evidence", "entities")
+
+PEOPLE = ("Mira", "Jonas", "Aiko", "Pedro", "Leila", "Noah", "Ines", "Tomas", "Yara", "Emil")
+DEEDS = (
+    "repairs", "paints", "collects", "photographs", "restores", "sells", "designs", "studies", "builds", "borrows",
+    "sketches", "catalogues", "polishes", "inherits", "trades", "stores", "describes", "measures", "lends", "admires",
+)  # fmt: skip
+THINGS = (
+    "wooden boats", "garden chairs", "old radios", "stone bridges", "silver spoons", "paper kites", "brass lamps",
+    "wool carpets", "glass bottles", "steam engines", "field maps", "clay pots", "silk scarves", "iron gates",
+    "music boxes", "chess boards", "herb gardens", "leather boots", "wall clocks", "model trains", "oak barrels",
+    "tea kettles", "cloth dolls", "copper coins", "rowing oars",
+)  # fmt: skip
+PLACES = (
+    "in the harbour", "behind the school", "near the mill", "at the market", "beside the river", "under the bridge",
+    "in the attic", "at the station", "by the lighthouse", "on the hill",
+)  # fmt: skip
+FILLERS = ("", "really ", "also ", "indeed ", "still ")
+
+app = typer.Typer(help=__doc__)
+console = Console(soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A statement and the cluster it belongs to; None: it says something that nothing else says."""
+
+    said: str
+    cluster: int | None
+
+
+def planted(memories: int, *, seed: int = 7) -> list[Planted]:
+    """A fifth are in clusters of two to five repeats; a fifth are near misses of another, in pairs; the rest stands
+    alone."""
+    drawn = random.Random(seed)
+    subjects = [(p, d, t, w) for p in PEOPLE for d in DEEDS for t in THINGS for w in PLACES]
+    drawn.shuffle(subjects)
+    source = iter(subjects)
+    made: list[Planted] = []
+    cluster = 0
+    while len(made) < memories // 5:
+        person, deed, thing, place = next(source)
+        size = drawn.randint(2, 5)
+        made += [
+            Planted(f"{person} {filler}{deed} {thing} {place} with great patience and care.", cluster)
+            for filler in FILLERS[:size]
+        ]
+        cluster += 1
+    while len(made) < 2 * memories // 5:
+        person, deed, thing, place = next(source)
+        number = drawn.randint(3, 90)
+        kind = drawn.randrange(3)
+        one = f"{person} {deed} {number} {thing} {place} with great patience and care."
+        other = (
+            one.replace(f" {number} ", f" {number + 1} "),
+            one.replace(f" {deed} ", f" never {deed} "),
+            one.replace(person, PEOPLE[(PEOPLE.index(person) + 1) % len(PEOPLE)]),
+        )[kind]
+        made += [Planted(one, None), Planted(other, None)]
+    while len(made) < memories:
+        person, deed, thing, place = next(source)
+        made.append(Planted(f"{person} {deed} {thing} {place}.", None))
+    drawn.shuffle(made)
+    return made[:memories]
+
+
+def store(
+    memory: MemoryApp, scope: Scope, said: Sequence[str], *, evidence: Sequence[UUID] = ()
+) -> list[UUID]:
+    """Statements as they are, as if nobody had looked for repeats; their ids in order."""
+    runtime, tenant_id = memory.runtime, memory.tenant_id
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.ensure_scope(connection, tenant_id, scope)
+    ids: list[UUID] = []
+    for start in range(0, len(said), 250):
+        some = said[start : start + 250]
+        sources = evidence[start : start + 250] if evidence else [None] * len(some)
+        statements = [
+            Statement("fact", words, evidence=() if turn is None else (turn,))
+            for words, turn in zip(some, sources, strict=True)
+        ]
+        prepared = prepare(runtime, statements, policy=Policy())
+        with transaction(runtime.engine, tenant_id) as connection:
+            names.lock_scope(connection, tenant_id, row.id)
+            place = Place(tenant_id, row.id, turn_scopes=(row.id,))
+            ids += [write(connection, runtime, place, one, deduplicate=False).id for one in prepared]
+    return ids
+
+
+def cycle(memory: MemoryApp, scope: Scope, **options: Any) -> tuple[Run, float]:
+    """One cycle in this process, and its seconds."""
+    asked = memory.sleep(scope, **options)
+    began = time.perf_counter()
+    jobs.perform(memory.runtime, asked.id, JOBS)
+    seconds = time.perf_counter() - began
+    run = memory.run(asked.id)
+    if run.state != "done":
+        raise RuntimeError(f"run {run.id} {run.state}: {run.reason}")
+    return run, seconds
+
+
+def whole(memory: MemoryApp) -> dict[str, str]:
+    """A digest of every row of each table."""
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        return {
+            table: connection.execute(
+                text(
+                    f"SELECT md5(coalesce(string_agg(md5(t::text), '' ORDER BY t::text), '')) FROM {table} t"
+                )
+            ).scalar_one()
+            for table in TABLES
+        }
+
+
+@app.command("planted")
+def measure_planted(
+    memories: Annotated[int, typer.Option(min=100, help="Statements in the scope.")] = 5_000,
+    embedder: Annotated[str, typer.Option(help="wordllama or hash.")] = "wordllama",
+) -> None:
+    """Known repeats and near misses: what is merged, what is not, and whether all of it can be taken back."""
+    scope = Scope(AGENT, "me")
+    source = planted(memories)
+    with stage.prepared(None, say=console.print, embedding={"provider": embedder}) as memory:
+        console.print(f"storing {memories} statements")
+        ids = store(memory, scope, [one.said for one in source])
+        cluster_of = dict(zip(map(str, ids), (one.cluster for one in source), strict=True))
+        before = whole(memory)
+        rehearsed, rehearsal_seconds = cycle(memory, scope, dry_run=True)
+        console.print(f"dry run: {rehearsal_seconds:.1f} s, changed nothing: {whole(memory) == before}")
+        run, seconds = cycle(memory, scope)
+        console.print(f"run: {seconds:.1f} s, the very same report: {run.report == rehearsed.report}")
+        _tell_merges(run.report, cluster_of, source)
+        began = time.perf_counter()
+        memory.undo(run.id)
+        undone_seconds = time.perf_counter() - began
+        console.print(f"undo: {undone_seconds:.1f} s, every row as before: {whole(memory) == before}")
+        for _ in range(CYCLES):
+            run, seconds = cycle(memory, scope)
+            report = run.report
+            console.print(
+                f"cycle: {seconds:.1f} s, freed {report['freed']}, gate {report['gate']}, applied {report['applied']}"
+            )
+
+
+def _tell_merges(
+    report: dict[str, Any], cluster_of: dict[str, int | None], source: Sequence[Planted]
+) -> None:
+    repeats = sum(one.cluster is not None for one in source) - len({one.cluster for one in source} - {None})
+    right = wrong = 0
+    for found in report["clusters"]:
+        clusters = {cluster_of[id] for id in (found["anchor"], *found["merged"])}
+        if len(clusters) == 1 and None not in clusters:
+            right += found["freed"]
+        else:
+            wrong += 1
+    console.print(
+        f"planted repeats {repeats}, merged {right} ({right / repeats:.1%}); wrong merges {wrong}; "
+        f"reported as freed {report['freed']}; gate {report['gate']}"
+    )
+
+
+def sleep_all(settings: Settings, tenant_id: int, users: Sequence[str]) -> tuple[float, float]:
+    """Sleep over every user, in a process of its own; its seconds and the most memory it took, in megabytes."""
+    runtime = build(settings)
+    try:
+        began = time.perf_counter()
+        for user in users:
+            run = sleep.ask(runtime, tenant_id, Scope(AGENT, user))
+            jobs.perform(runtime, run.id, JOBS)
+        seconds = time.perf_counter() - began
+    finally:
+        runtime.close()
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def warmed(settings: Settings) -> bool:
+    """Load the embedder in the other process before anything is timed."""
+    build(settings).close()
+    return True
+
+
+@app.command("many")
+def measure_many(
+    scopes: Annotated[int, typer.Option(min=2, help="Users.")] = 1_000,
+    each: Annotated[int, typer.Option(min=10, help="Memories of each.")] = 100,
+) -> None:
+    """Many small scopes: how many memories a second, and how fast others are answered meanwhile."""
+    users = [f"user {n}" for n in range(scopes)]
+    said = [one.said for one in planted(each)]
+    with (
+        stage.prepared(None, say=console.print) as memory,
+        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+    ):
+        settings = memory.runtime.settings
+        pool.submit(warmed, settings).result()
+        store(memory, Scope(AGENT, users[0]), said)
+        with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+            rows = [names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, user)).id for user in users]
+            bulk.copy_memories(connection, rows[0], rows[1:])
+            connection.execute(
+                text(
+                    """INSERT INTO scope_models (tenant_id, scope_id, model)
+                    SELECT tenant_id, id, :model FROM scopes WHERE id = ANY(:rows) ON CONFLICT DO NOTHING"""
+                ),
+                {"model": memory.runtime.embedder.model, "rows": rows},
+            )
+        chat = Scope(AGENT, "chatting", "chat")
+        store(memory, Scope(AGENT, "chatting"), said)
+        for number in range(20):
+            _chat(memory, chat, number)
+        quiet = [_chat(memory, chat, number) for number in range(200)]
+        sleeping = pool.submit(sleep_all, settings, memory.tenant_id, users)
+        busy: list[float] = []
+        while not sleeping.done():
+            busy.append(_chat(memory, chat, len(busy)))
+            time.sleep(0.02)
+        seconds, megabytes = sleeping.result()
+    console.print(
+        f"{scopes * each} memories in {scopes} scopes: {seconds:.0f} s, {scopes * each / seconds:.0f} memories/s, "
+        f"{scopes / seconds:.1f} scopes/s, most memory {megabytes:.0f} MB"
+    )
+    for name, times in (("quiet", quiet), ("during sleep", busy)):
+        figures = time_figures(times)
+        console.print(f"chat {name}: {figures}")
+
+
+def _chat(memory: MemoryApp, scope: Scope, number: int) -> float:
+    """Seconds of one turn and the recall for its answer."""
+    began = time.perf_counter()
+    memory.record(scope, f"What does Mira do in the harbour today, number {number}?")
+    memory.recall(Scope(scope.agent, scope.user), "What does Mira do in the harbour?", tiers=(Tier.FACTS,))
+    return time.perf_counter() - began
+
+
+@app.command("locomo")
+def measure_locomo(
+    path: Annotated[Path, typer.Argument(help="LoCoMo file.")],
+    conversations: Annotated[int, typer.Option(min=1, help="Only the first.")] = 10,
+) -> None:
+    """Each turn as a memory: what is found before and after three cycles."""
+    chosen = locomo.load(path)[:conversations]
+    sections: dict[str, dict[str, object]] = {"index": {"daily_log_days": 36_500}}
+    with stage.prepared(None, say=console.print, **sections) as memory:
+        before: list[Ranking] = []
+        after: list[Ranking] = []
+        counts = [0, 0]
+        for conversation in chosen:
+            scope = Scope(retrieval.AGENT, conversation.name)
+            turns = retrieval.load(memory, conversation)
+            said = {
+                turn.id: f"{turn.speaker}: {turn.text}"
+                for part in conversation.sessions
+                for turn in part.turns
+            }
+            store(memory, scope, [said[name] for name in turns.values()], evidence=list(turns))
+            counts[0] += _current(memory, scope)
+            before += [
+                _found(memory, scope, question, turns)
+                for question in conversation.questions
+                if not question.apart
+            ]
+            for _ in range(CYCLES):
+                run, seconds = cycle(memory, scope, max_inspected=20_000)
+                report = run.report
+                console.print(
+                    f"{conversation.name}: {seconds:.1f} s, inspected {report['inspected']}, freed {report['freed']}, "
+                    f"gate {report['gate']}, applied {report['applied']}"
+                )
+            counts[1] += _current(memory, scope)
+            after += [
+                _found(memory, scope, question, turns)
+                for question in conversation.questions
+                if not question.apart
+            ]
+    console.print(f"memories before {counts[0]}, after {counts[1]}")
+    was, now = mean_figures(before), mean_figures(after)
+    console.print(f"before {was}")
+    console.print(f"after  {now}")
+
+
+def _current(memory: MemoryApp, scope: Scope) -> int:
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        row = names.need_scope(connection, memory.tenant_id, scope)
+        return int(
+            connection.execute(
+                text("SELECT count(*) FROM memories WHERE scope_id = :scope AND retired_at IS NULL"),
+                {"scope": row.id},
+            ).scalar_one()
+        )
+
+
+def _found(memory: MemoryApp, scope: Scope, question: Any, turns: Any) -> Ranking:
+    """How well a question is answered by memories: by the turns that each of those found rests on."""
+    hits = memory.recall(scope, question.text, limit=20, tiers=(Tier.FACTS,)).memories
+    ids = [hit.id for hit in hits]
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        rests_on = connection.execute(
+            text("SELECT memory_id, turn_id FROM evidence WHERE memory_id = ANY(:ids) ORDER BY turn_id"),
+            {"ids": ids},
+        ).all()
+    named: dict[Any, list[str]] = {}
+    for row in rests_on:
+        named.setdefault(row.memory_id, []).append(turns[row.turn_id])
+    # A memory counts once, for whichever of its turns is asked for.
+    ranked = [
+        next(
+            (name for name in named.get(id, ()) if name in question.evidence),
+            next(iter(named.get(id, ())), str(id)),
+        )
+        for id in ids
+    ]
+    return rank_figures(ranked, question.evidence)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,96 @@
+"""``sleep`` and ``undo``: a cycle over one agent and user, and taking back what a run did."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.domain.scope import Scope
+from memory_app.errors import Permanent
+from memory_app.services import jobs
+from memory_app.services.job_table import JOBS
+from memory_app.store.runs import Run
+
+app = typer.Typer()
+
+
+@app.command()
+def sleep(
+    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
+    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the report and change nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Without any cool-down.")] = False,
+    max_clusters: Annotated[int | None, typer.Option(help="Most clusters merged.")] = None,
+    max_inspected: Annotated[int | None, typer.Option(help="Most memories looked at.")] = None,
+    min_cluster_size: Annotated[int | None, typer.Option(help="Smaller clusters are left.")] = None,
+    similarity: Annotated[float | None, typer.Option(help="Cosine at which memories may become one.")] = None,
+    min_strength: Annotated[float | None, typer.Option(help="Firm memories are left.")] = None,
+    summary_chars: Annotated[int | None, typer.Option(help="Longest summary.")] = None,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let what says the same become one, name patterns, link likenesses. `memory undo RUN` takes it back."""
+    given: dict[str, Any] = {
+        "dry_run": dry_run,
+        "force": force,
+        "max_clusters": max_clusters,
+        "max_inspected": max_inspected,
+        "min_cluster_size": min_cluster_size,
+        "similarity": similarity,
+        "min_strength": min_strength,
+        "summary_chars": summary_chars,
+    }
+    with connect(data, tenant) as memory:
+        asked = memory.sleep(Scope(agent, user), **given)
+        jobs.perform(memory.runtime, asked.id, JOBS)
+        run = memory.run(asked.id, wait_seconds=600)
+    if as_json:
+        write_json(run)
+    elif run.state == "done":
+        _show(run, dry_run=dry_run)
+    if run.state != "done":
+        raise Permanent(f"run {run.id} {run.state}: {run.reason or 'it goes on in the background'}")
+
+
+@app.command()
+def undo(
+    run_id: Annotated[UUID, typer.Argument(help="The run, as `memory sleep` named it.")],
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back everything a run did, or nothing."""
+    with connect(data, tenant) as memory:
+        run = memory.undo(run_id)
+    if as_json:
+        write_json(run)
+    else:
+        out.print(f"run {run.id} ({run.name}) was undone", markup=False, highlight=False)
+
+
+def _show(run: Run, *, dry_run: bool) -> None:
+    report = run.report
+    rows = [
+        (
+            len(cluster["merged"]) + 1,
+            cluster["strength_before"],
+            cluster["strength_after"],
+            cluster.get("summary"),
+        )
+        for cluster in report["clusters"]
+    ]
+    if rows:
+        write_table("became one", ("memories", "strength before", "after", "summary"), rows)
+    verb = "would free" if dry_run else "freed"
+    out.print(
+        f"run {run.id}: inspected {report['inspected']}, {len(rows)} clusters, {verb} {report['freed']}",
+        markup=False,
+        highlight=False,
+    )
+    if report["reason"]:
+        out.print(report["reason"], markup=False, highlight=False)
