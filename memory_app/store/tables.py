@@ -248,6 +248,12 @@ turns = Table(
         postgresql_where=text("idempotency_key IS NOT NULL"),
     ),
     Index("turns_unindexed_idx", "id", postgresql_where=text("indexed_at IS NULL AND failed_at IS NULL")),
+    Index(
+        "turns_fresh_idx",
+        "scope_id",
+        "id",
+        postgresql_where=text("indexed_at IS NULL AND failed_at IS NULL"),
+    ),
     Index("turns_failed_idx", "tenant_id", "id", postgresql_where=text("failed_at IS NOT NULL")),
 )
 

@@ -288,6 +288,8 @@ CREATE TABLE turns (
 
 CREATE INDEX turns_failed_idx ON turns (tenant_id, id) WHERE failed_at IS NOT NULL;
 
+CREATE INDEX turns_fresh_idx ON turns (scope_id, id) WHERE indexed_at IS NULL AND failed_at IS NULL;
+
 CREATE INDEX turns_id_idx ON turns (id);
 
 CREATE UNIQUE INDEX turns_idempotency_key ON turns (tenant_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
