@@ -49,7 +49,8 @@ _PARENTS = text(
     f"""
     SELECT {COLUMNS}, p.how
     FROM (
-        SELECT g.id, coalesce(g.retired_reason, 'superseded') AS how FROM memories g WHERE g.scope_id = :scope AND g.successor = :id
+        SELECT g.id, coalesce(g.retired_reason, 'superseded') AS how FROM memories g
+        WHERE g.scope_id = :scope AND g.successor = :id
         UNION
         SELECT l.target_id, l.type FROM links l
         WHERE l.scope_id = :scope AND l.source_id = :id AND l.type = 'derived_from'
