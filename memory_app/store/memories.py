@@ -123,6 +123,8 @@ _PAIRS = text(
 _REINFORCE = text(
     """
     UPDATE memories SET repeat_count = repeat_count + 1, last_seen = now(), confidence = :confidence,
+        origin = CASE WHEN :origin IN ('declared', 'imported') AND origin IN ('extracted', 'synthesized')
+                      THEN :origin ELSE origin END,
         confirmed_at = greatest(confirmed_at, :confirmed_at),
         valid_from = coalesce(CAST(:valid_from AS timestamptz), valid_from),
         valid_until = coalesce(CAST(:valid_until AS timestamptz), valid_until),
@@ -260,8 +262,10 @@ def reinforce(
     confirmed_at: datetime,
     valid_from: datetime | None = None,
     valid_until: datetime | None = None,
+    origin: Origin,
 ) -> None:
-    """Count a repetition; bounds that are given replace those of the row."""
+    """Count a repetition; bounds that are given replace those of the row. What somebody declares rests on nothing from
+    then on."""
     values = {
         "scope": scope_id,
         "id": memory_id,
@@ -270,6 +274,7 @@ def reinforce(
         "confirmed_at": confirmed_at,
         "valid_from": valid_from,
         "valid_until": valid_until,
+        "origin": origin.value,
     }
     connection.execute(_REINFORCE, values)
 

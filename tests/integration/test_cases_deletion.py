@@ -219,6 +219,16 @@ def test_a_declared_statement_stays_when_the_turn_that_repeated_it_is_forgotten(
     assert read_memory(runtime, tenant, declared).retired_at is None
 
 
+def test_a_statement_that_somebody_declared_since_stays_when_its_turn_is_forgotten(
+    runtime: Runtime, tenant: int
+) -> None:
+    (turn,) = say(runtime, tenant, "Nothing to see here, really.")
+    extracted = tell(runtime, tenant, "Mira likes tea.", origin=Origin.EXTRACTED, evidence=(turn,))
+    assert tell(runtime, tenant, "Mira likes tea.") == extracted
+    forget_turn(runtime, tenant, turn)
+    assert read_memory(runtime, tenant, extracted).origin is Origin.DECLARED
+
+
 def test_an_extraction_under_way_cannot_bring_a_forgotten_turn_back(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:

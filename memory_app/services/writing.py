@@ -1,0 +1,232 @@
+"""Writing: the dumb half of the write path. Does what the ladder decided, and judges nothing.
+
+Everything happens in the caller's transaction, under the lock on the scope's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.domain import ladder
+from memory_app.domain.framing import unframed
+from memory_app.domain.intervals import Cut, Interval
+from memory_app.domain.ladder import Candidate, Decision, Neighbour
+from memory_app.domain.records import Mention, Statement
+from memory_app.domain.scoring import keyword_weights
+from memory_app.domain.text import entity_key, terms
+from memory_app.errors import InvalidInput
+from memory_app.runtime import Runtime
+from memory_app.services import merging
+from memory_app.store import entities, memories, scope_models
+from memory_app.store import terms as term_store
+from memory_app.store.memories import NewMemory
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement with keys and vectors, ready to be judged inside a transaction."""
+
+    statement: Statement
+    importance: int
+    key: str
+    subject_key: str | None
+    relation: str | None
+    object_key: str | None
+    single_valued: bool
+    opposes: tuple[str, ...]
+    vector: Vector
+    keywords: dict[int, float]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where statements are written: the scope, perhaps a session of it, the run behind them, and whose turns count
+    as evidence."""
+
+    tenant_id: int
+    scope_id: int
+    session: tuple[int, str] | None = None
+    run_id: UUID | None = None
+    turn_scopes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The dumb half of the write path: does what the ladder decided, and judges nothing."""
+
+    connection: Connection
+    runtime: Runtime
+    place: Place
+    prepared: Prepared
+    candidate: Candidate
+    neighbours: Sequence[Neighbour]
+    knows_model: bool
+    """Is it noted already that the scope holds vectors of the embedder's model?"""
+
+    def apply(self, decision: Decision) -> tuple[UUID, int]:
+        """The id of the row that now holds the statement, and how many rows it replaced by merging."""
+        match decision:
+            case ladder.Reinforce():
+                return self._reinforce(decision), 0
+            case ladder.Merge():
+                return self._merge(decision), len(decision.targets)
+            case ladder.Supersede() | ladder.InsertClosed():
+                return self._place_in_time(decision.holds, decision.cuts), 0
+            case ladder.InsertLinked():
+                memory_id = self._insert(self._interval(), single_valued=not decision.contested)
+                memories.link(
+                    self.connection,
+                    self.place.tenant_id,
+                    self.place.scope_id,
+                    memory_id,
+                    decision.links,
+                    type="similar_to",
+                )
+                return memory_id, 0
+            case ladder.Insert():
+                return self._place_in_time(decision.holds or (self._interval(),), ()), 0
+
+    def _reinforce(self, decision: ladder.Reinforce) -> UUID:
+        target = next(n for n in self.neighbours if n.memory.id == decision.target)
+        source = self.prepared.statement.source
+        memories.reinforce(
+            self.connection,
+            self.place.scope_id,
+            decision.target,
+            source=source,
+            confidence=ladder.corroborated(target.memory.confidence, target.sources, source),
+            confirmed_at=decision.confirmed_at,
+            valid_from=decision.valid_from,
+            valid_until=decision.valid_until,
+            origin=self.prepared.statement.origin,
+        )
+        self._connect(decision.target)
+        return decision.target
+
+    def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
+        for cut in cuts:
+            memories.cut(self.connection, self.place.scope_id, cut.target, cut.at)
+        ids = [self._insert(interval) for interval in holds]
+        for cut in cuts:
+            for interval in cut.resumes:
+                copy = memories.resume(
+                    self.connection, self.place.scope_id, cut.target, interval.start, interval.until
+                )
+                self._count_terms(copy)
+        memories.succeed(self.connection, self.place.scope_id, [cut.target for cut in cuts], ids[-1])
+        return ids[-1]
+
+    def _merge(self, decision: ladder.Merge) -> UUID:
+        """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""
+        place = self.place
+        memories.retire(self.connection, place.scope_id, decision.targets, reason="merged")
+        part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
+        vector, keywords = self._vectors_of(decision.merged.text, decision.targets)
+        row = merging.merged_row(
+            decision.merged,
+            vector=vector,
+            model=self.runtime.embedder.model,
+            keywords=keywords,
+            session_id=place.session[0] if place.session else None,
+            run_id=place.run_id,
+        )
+        return merging.unite(self.connection, place.tenant_id, place.scope_id, row, [*decision.targets, part])
+
+    def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
+        """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
+        inside the transaction (but for a parent that still waits to be embedded again)."""
+        if said == self.prepared.statement.text:
+            return self.prepared.vector, self.prepared.keywords
+        kept = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == said)
+        if kept.embedding_model == self.runtime.embedder.model:
+            vector: Vector = memories.vector(self.connection, self.place.scope_id, kept.id)
+        else:
+            vector = self.runtime.embedder.embed([unframed(said)])[0].tolist()
+        return vector, keyword_weights(terms(said))
+
+    def _count_terms(self, memory_id: UUID) -> None:
+        present = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
+        term_store.add(self.connection, self.place.tenant_id, [(self.place.scope_id, one) for one in present])
+
+    def _insert(self, interval: Interval, *, single_valued: bool = True) -> UUID:
+        new = self._new(interval)
+        return self._store(replace(new, single_valued=new.single_valued and single_valued))
+
+    def _store(self, new: NewMemory) -> UUID:
+        place = self.place
+        if not self.knows_model:
+            scope_models.add(self.connection, [place.scope_id], new.embedding_model)
+        memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
+        term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
+        self._connect(memory_id)
+        self._link(
+            memory_id, [(parent, 1.0) for parent in self.prepared.statement.parents], type="derived_from"
+        )
+        return memory_id
+
+    def _connect(self, memory_id: UUID) -> None:
+        """Evidence and mentions: why the memory is there, and what it is about."""
+        place, statement = self.place, self.prepared.statement
+        memories.add_evidence(
+            self.connection, place.scope_id, memory_id, statement.evidence, turn_scopes=place.turn_scopes
+        )
+        seen = _seen(statement.mentions, self.candidate.valid_from)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, seen)
+        entities.mention(
+            self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
+        )
+
+    def _link(self, source: UUID, targets: Sequence[tuple[UUID, float]], *, type: str) -> None:
+        memories.link(self.connection, self.place.tenant_id, self.place.scope_id, source, targets, type=type)
+
+    def _interval(self) -> Interval:
+        return Interval(self.candidate.valid_from, self.candidate.valid_until)
+
+    def _new(self, interval: Interval) -> NewMemory:
+        prepared, statement = self.prepared, self.prepared.statement
+        return NewMemory(
+            kind=statement.kind,
+            subtype=statement.subtype,
+            text=statement.text,
+            canonical_key=prepared.key,
+            subject=statement.subject,
+            relation=prepared.relation,
+            object=statement.object,
+            subject_key=prepared.subject_key,
+            object_key=prepared.object_key,
+            single_valued=prepared.single_valued,
+            valid_from=interval.start,
+            valid_until=interval.until,
+            importance=prepared.importance,
+            confidence=statement.confidence,
+            pinned=statement.pinned,
+            origin=statement.origin,
+            sources=(statement.source,) if statement.source else (),
+            emotional_state=statement.emotional_state,
+            relational_context=statement.relational_context,
+            tags=statement.tags,
+            synthesis_type=statement.synthesis_type,
+            session_id=self.place.session[0] if self.place.session else None,
+            run_id=self.place.run_id,
+            embedding=prepared.vector,
+            embedding_model=self.runtime.embedder.model,
+            keywords=prepared.keywords,
+        )
+
+
+def _seen(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
+    found = {}
+    for mention in mentions:
+        try:
+            found[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
+        except InvalidInput:
+            continue  # A label of signs only names nothing; the statement itself stands.
+    return found
