@@ -121,17 +121,33 @@ def _reordered(one: Sequence[str], other: Sequence[str]) -> bool:
     )
 
 
+def exchanged(a: str, b: str) -> bool:
+    """Does each of the texts say something in place of what the other says, in however many words?
+
+    Where it does, neither holds the other. Stricter than `conflicting`, which takes many other words for another
+    wording: for whoever unites memories that nobody said again.
+    """
+    left, right = _only_in_one(read(a), read(b))
+    return bool(left and right)
+
+
 def _substituted(one: Reading, other: Reading) -> bool:
+    left, right = _only_in_one(one, other)
+    return 0 < len(left) <= SUBSTITUTED_MOST and 0 < len(right) <= SUBSTITUTED_MOST
+
+
+def _only_in_one(one: Reading, other: Reading) -> tuple[set[str], set[str]]:
+    """Content words of each that the other has in no form."""
     mine, others = set(map(_meaning, one.content)), set(map(_meaning, other.content))
     left, right = mine - others, others - mine
     if max(len(left), len(right)) > 10 * SUBSTITUTED_MOST:
-        return False
+        return left, right
     for word in sorted(left):
         twin = next((w for w in sorted(right) if _is_variant(word, w)), None)
         if twin is not None:
             left.discard(word)
             right.discard(twin)
-    return 0 < len(left) <= SUBSTITUTED_MOST and 0 < len(right) <= SUBSTITUTED_MOST
+    return left, right
 
 
 def _meaning(word: str) -> str:

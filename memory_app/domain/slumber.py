@@ -10,7 +10,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from memory_app.domain.merging import LOSS_ALLOWED
-from memory_app.domain.text import MONTHS, terms
+from memory_app.domain.text import MONTHS, canonical_key, terms
 from memory_app.errors import InvalidInput
 
 
@@ -101,6 +101,15 @@ def _number(name: str, value: object) -> int | float:
 # --- summaries ----------------------------------------------------------------------------------------------
 
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*[\"'\u201d\u2019)]*\s*")
+
+
+def share_a_sentence(one: str, other: str) -> bool:
+    """Do both say one sentence alike? Then each may add others without being about something else."""
+    return not _sentences(one).isdisjoint(_sentences(other))
+
+
+def _sentences(text: str) -> set[str]:
+    return {canonical_key(match[0]) for match in _SENTENCE.finditer(text)}
 
 
 def summary(texts: Sequence[str], *, limit: int) -> str:

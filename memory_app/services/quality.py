@@ -42,10 +42,11 @@ def probes(
     runtime: Runtime, asked: Sequence[str], merged: Sequence[tuple[UUID, str]], *, most: int
 ) -> tuple[ProbeQuestion, ...]:
     """Questions to check with: ``asked`` first, filled up with memories spread evenly over ``merged``. Embeds them."""
-    given: list[tuple[UUID | None, str]] = [(None, said) for said in dict.fromkeys(asked)][:most]
+    given: list[tuple[UUID | None, str]] = []
+    given.extend((None, said) for said in list(dict.fromkeys(asked))[:most])
     room = most - len(given)
     if room > 0 and merged:
-        given.extend(merged[:: -(-len(merged) // room)])
+        given.extend((id, said) for id, said in merged[:: -(-len(merged) // room)])
     return tuple(_probe(runtime, said, about) for about, said in given)
 
 

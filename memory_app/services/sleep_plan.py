@@ -14,11 +14,12 @@ from sqlalchemy import Connection
 
 from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
+from memory_app.domain.guards import exchanged
 from memory_app.domain.kinds import KINDS
 from memory_app.domain.ladder import Neighbour
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.records import Origin, Statement
-from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, summary
+from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
 from memory_app.runtime import Runtime
 from memory_app.services import promotion, quality, remember
 from memory_app.services.capacity import strength_of
@@ -172,7 +173,11 @@ def _clusters(
         behind = sleeping.depths(connection, scope_id, ids)
     fresh = [n for id, n in members.items() if behind.get(id, 0) < runtime.settings.sleep.max_rewrites]
     known = {n.memory.id for n in fresh}
-    pairs = {pair: cosine for pair, cosine in pairs.items() if pair <= known}
+    pairs = {
+        pair: cosine
+        for pair, cosine in pairs.items()
+        if pair <= known and cosine >= thresholds.merge and _holds_the_other(*(members[id] for id in pair))
+    }
     found = []
     for cluster in clusters(fresh, thresholds=thresholds, pairs=pairs):
         if len(cluster.members) >= options.min_cluster_size:
@@ -181,6 +186,17 @@ def _clusters(
             said = summary([n.memory.text for n in some], limit=options.summary_chars)
             found.append(Planned(some, anchor.id, said, strengths[anchor.id]))
     return found
+
+
+def _holds_the_other(one: Neighbour, other: Neighbour) -> bool:
+    """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?
+    Nobody said these again, so in doubt they stay apart."""
+    fact = (one.subject_key, one.memory.relation, one.object_key)
+    if None not in fact and fact == (other.subject_key, other.memory.relation, other.object_key):
+        return True
+    return share_a_sentence(one.memory.text, other.memory.text) or not exchanged(
+        one.memory.text, other.memory.text
+    )
 
 
 def _new_vectors(runtime: Runtime, found: Sequence[Planned]) -> dict[str, Sequence[float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,7 +20,7 @@ from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, memories, sleep, undo
 from memory_app.services.feedback import Label, give_feedback
-from memory_app.services.forget import forget_memory
+from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
@@ -132,19 +133,76 @@ def test_a_summary_holds_what_each_says_and_nothing_else(
     assert kept == f"{base} Rehearsals happen beside the bakery. The concerts are free."
 
 
+def families(owner: Engine) -> dict[UUID, list[str]]:
+    """What each current memory is made of: its own words, or those of all that was merged into it."""
+    found = {row.id: row for row in rows(owner, "SELECT id, text, successor FROM memories")}
+    made_of: dict[UUID, list[str]] = {}
+    parents = {row.successor for row in found.values()}
+    for row in found.values():
+        top = row
+        while top.successor is not None:
+            top = found[top.successor]
+        if row.id not in parents:
+            made_of.setdefault(top.id, []).append(row.text)
+    return made_of
+
+
 def test_a_chain_of_likenesses_is_never_one_record_however_often_it_sleeps(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    chain = ["sports " * 6 + "cooking " * k + "pets " * max(k - 4, 0) for k in range(8)]
+    topics = ("sports", "cooking", "pets", "sleep")
+    chain = [
+        f"Bob talked about {' and '.join([one] * (8 - k) + [other] * k)} with his neighbour."
+        for one, other in pairwise(topics)
+        for k in range(8)
+    ]
     for words in chain:
-        keep(runtime, tenant, words.strip() + ".")
-    first = keep(runtime, tenant, "sports sports sports sports sports sports only here.")
-    last = keep(runtime, tenant, "pets pets pets pets pets pets only there.")
+        keep(runtime, tenant, words)
     for _ in range(4):
+        slept(runtime, tenant, similarity=0.85)
+    made_of = families(owner)
+    assert len(made_of) > 3
+    for family in made_of.values():
+        vectors = runtime.embedder.embed(family)
+        assert (vectors @ vectors.T).min() >= 0.84, "every two are alike, not only neighbours in a chain"
+
+
+def test_a_dense_topic_shrinks_and_contradictions_are_not_blended(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    alike = [
+        f"Bob {often}runs along the river before breakfast{day}."
+        for often in ("", "really ", "indeed ")
+        for day in ("", " each morning", " every morning")
+    ]
+    against = [
+        "Bob never runs along the river before breakfast.",
+        "Bob runs 5 km along the river before breakfast.",
+        "Bob runs 9 km along the river before breakfast.",
+    ]
+    for words in (*alike, *against):
+        keep(runtime, tenant, words)
+    for _ in range(3):
         slept(runtime, tenant)
-    ends = {row.id: row.successor or row.id for row in rows(owner, "SELECT id, successor FROM memories")}
-    assert ends[first] != ends[last]
-    assert len(current(owner)) > 1
+    made_of = families(owner)
+    assert len(made_of) < len(alike)
+    for words in against:
+        assert [words] in made_of.values(), "what differs stands alone"
+
+
+def test_a_person_who_is_forgotten_while_a_cycle_runs_stays_forgotten(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    for words in SAILING:
+        keep(runtime, tenant, words)
+
+    def forget() -> None:
+        jobs.perform(runtime, forget_user(runtime, tenant, "bob").id, JOBS)
+
+    with pytest.raises((NotFound, jobs.Fenced)):
+        revised(runtime, tenant, meanwhile(forget))
+    for table in (*TABLES, "images", "checkpoints", "schedules"):
+        assert rows(owner, f"SELECT 1 FROM {table}") == []
 
 
 def test_an_item_is_rewritten_a_set_number_of_times(runtime: Runtime, tenant: int, owner: Engine) -> None:
