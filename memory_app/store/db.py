@@ -94,11 +94,13 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
         if tenant_id is not None:
             connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
         last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
-        connection.info[_LAST] = last
+        # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
+        info = connection.info
+        info[_LAST] = last
         try:
             yield connection
         finally:
-            connection.info.pop(_LAST, None)
+            info.pop(_LAST, None)
         for act, values in last.items():
             act(connection, values)
 
