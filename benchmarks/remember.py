@@ -26,14 +26,18 @@ from memory_app.domain.policy import Policy
 from memory_app.models.embedders import Embedder
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.services import scope_index
+from memory_app.services.access import owner_connection
 from memory_app.services.remember import Prepared, prepare, remember
-from memory_app.stack.owner import owner_connection
 from memory_app.store import bulk, db, memories, names, neighbours, scope_models
 from memory_app.store import terms as term_store
 from memory_app.store.memories import NewMemory
 
 SCOPE = Scope("assistant", "me")
 BATCH = 500
+
+WARM_UP_CALLS = 150
+"""After the rows of others were written, the server tidies up for a while."""
+
 console = Console()
 
 
@@ -137,11 +141,11 @@ def _analyze(app: MemoryApp) -> None:
 
 def measure(app: MemoryApp, scope_id: int, calls: int, *, seed: int) -> dict[str, Times]:
     """Milliseconds without the embedder: of what is new, known, alike, a fact that ends another; and of bare SQL."""
-    fresh = list(statements(3 * calls + 20, seed=seed))
+    fresh = list(statements(2 * calls + WARM_UP_CALLS, seed=seed))
     known = list(statements(calls, seed=1))
     sorts: dict[str, Iterator[Statement]] = {
-        "warm": (Statement("fact", f"{said} ({seed})") for said in fresh[:20]),
-        "new": (Statement("fact", f"{said} ({seed})") for said in fresh[20 : 20 + calls]),
+        "warm": (Statement("fact", f"{said} ({seed})") for said in fresh[:WARM_UP_CALLS]),
+        "new": (Statement("fact", f"{said} ({seed})") for said in fresh[WARM_UP_CALLS:-calls]),
         "known": (Statement("fact", said) for said in known),
         "alike": (Statement("fact", said.replace(":", ", as they say:")) for said in known),
         "moved": (

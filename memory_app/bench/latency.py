@@ -20,9 +20,9 @@ from memory_app.domain.policy import Policy
 from memory_app.domain.records import Origin
 from memory_app.domain.scoring import PRESETS
 from memory_app.services import index
+from memory_app.services.access import owner_connection
 from memory_app.services.remember import Prepared, prepare
 from memory_app.services.scope_index import index_big_scopes
-from memory_app.stack.owner import owner_connection
 from memory_app.store import bulk, db, memories, names
 from memory_app.store import terms as term_store
 from memory_app.store.memories import NewMemory

@@ -9,7 +9,7 @@ import typer
 
 from memory_app.cli.connect import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json, write_table
-from memory_app.stack.owner import owner_connection
+from memory_app.services.access import owner_connection
 from memory_app.store import keys
 
 app = typer.Typer(help="API keys.", no_args_is_help=True)

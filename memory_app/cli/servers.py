@@ -20,10 +20,10 @@ from memory_app.cli.connect import Data, find_settings
 from memory_app.cli.output import err, out, say
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
+from memory_app.services.access import owner_url
 from memory_app.settings import Settings
 from memory_app.stack import folder as stack_folder
 from memory_app.stack.child import end_orphans
-from memory_app.stack.owner import owner_url
 from memory_app.store import migrate as migrations
 
 TEND_SECONDS = 0.25

@@ -53,7 +53,7 @@ def check_door(runtime: Runtime) -> Caller | None:
                 f"http.allow_anonymous_tenant needs a loopback http.host, not {http.host}; use keys instead",
                 field="http.allow_anonymous_tenant",
             )
-        return access.anonymous_caller(_owner_url(runtime.settings), http.allow_anonymous_tenant)
+        return access.anonymous_caller(runtime.settings, http.allow_anonymous_tenant)
     if not is_loopback(http.host) and not access.has_live_key(runtime):
         raise Misconfigured(
             f"http.host {http.host} can be reached by others and there is no API key yet; "
@@ -61,13 +61,3 @@ def check_door(runtime: Runtime) -> Caller | None:
             field="http.host",
         )
     return None
-
-
-def _owner_url(settings: Settings) -> str:
-    url = settings.database.owner_url
-    if url is None:
-        raise Misconfigured(
-            "database.owner_url is needed to make the tenant of those who ask without a key",
-            field="database.owner_url",
-        )
-    return url.get_secret_value()

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.errors import MemoryAppError, Unauthorized
+from memory_app.errors import MemoryAppError, Misconfigured, Unauthorized
 from memory_app.runtime import Runtime
+from memory_app.settings import Settings
 from memory_app.store import db, keys
 from memory_app.store.db import transaction
 from memory_app.store.keys import Caller
@@ -35,9 +36,9 @@ def note_use(runtime: Runtime, caller: Caller) -> None:
         log.warning("key_use_not_noted", key_id=caller.key_id, error=error.kind)
 
 
-def anonymous_caller(owner_url: str, tenant: str) -> Caller:
+def anonymous_caller(settings: Settings, tenant: str) -> Caller:
     """Who asks without a key: all rights on ``tenant``, which is made when it is new."""
-    with owner_connection(owner_url) as connection:
+    with owner_connection(settings) as connection:
         return Caller(0, keys.ensure_tenant(connection, tenant), tenant, frozenset(keys.RIGHTS))
 
 
@@ -48,11 +49,22 @@ def has_live_key(runtime: Runtime) -> bool:
 
 
 @contextmanager
-def owner_connection(owner_url: str) -> Iterator[Connection]:
-    """A transaction as the database's owner, who alone makes tenants and keys."""
-    engine = db.connect(owner_url, pool_size=1, pool_overflow=0)
+def owner_connection(settings: Settings) -> Iterator[Connection]:
+    """A transaction as the database's owner, who alone makes tenants and keys. Raises as `owner_url`."""
+    engine = db.connect(owner_url(settings), pool_size=1, pool_overflow=0)
     try:
         with transaction(engine, None) as connection:
             yield connection
     finally:
         engine.dispose()
+
+
+def owner_url(settings: Settings) -> str:
+    """The address with the owner's name in it; `Misconfigured` when there is none."""
+    url = settings.database.owner_url
+    if url is None:
+        raise Misconfigured(
+            "MEMORY_DATABASE__OWNER_URL is not set; the application's role may not do this",
+            field="database.owner_url",
+        )
+    return url.get_secret_value()

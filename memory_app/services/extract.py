@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -23,6 +23,7 @@ from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.records import Extraction, Role, Statement, Turn
 from memory_app.domain.text import entity_key
+from memory_app.domain.zones import zone_of
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
@@ -192,7 +193,7 @@ def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
             policy=policy,
             user=place.user or "user",
             agent=place.agent,
-            time_zone=_zone(place.time_zone),
+            time_zone=zone_of(place.time_zone),
             known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
             run_id=run.id,
             answer=_kept(run),
@@ -241,13 +242,6 @@ def _progress(connection: Connection, batch: _Batch, *, to_seq: int) -> bool:
     if batch.is_replay:
         return sessions.replayed(connection, batch.claim, batch.from_seq)
     return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 def _ask(runtime: Runtime, batch: _Batch) -> Answered:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import structlog
 from sqlalchemy import Connection
@@ -28,6 +28,7 @@ from memory_app.domain.scoring import (
     query_weights,
 )
 from memory_app.domain.text import STOP_WORDS, is_first_person, normalise, slug, terms
+from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.models.embedders import Embedder, embed_queries
 from memory_app.models.rules import Precision, resolve_dates
@@ -271,14 +272,6 @@ def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime,
 
 def _midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
-
-
-def zone_of(name: str) -> ZoneInfo:
-    """The time zone; UTC for a name that is none."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import structlog
 from sqlalchemy import Connection
@@ -19,6 +18,7 @@ from memory_app import queue
 from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.domain.scope import Scope
+from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.runtime import Runtime
@@ -100,7 +100,7 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
         kinds = kinds_of_section(Section.RELATIONSHIP)
         wants = [Want(kind, runtime.settings.synthesis.anchors) for kind in kinds]
         anchors = strongest(connection, [row.id], wants)
-    talk = Talk(said, row.user or "user", row.agent, _zone(row.time_zone))
+    talk = Talk(said, row.user or "user", row.agent, zone_of(row.time_zone))
     made = synthesize_session(asking.large(runtime, claimed.tenant_id), talk, anchors)
     _apply_session(runtime, claimed, row, made, last_seq=last)
 
@@ -119,7 +119,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
             within=timedelta(days=options.get("days") or settings.deep_days),
             limit=options.get("max_memories") or settings.deep_memories,
         )
-    made = synthesize_deep(asking.large(runtime, claimed.tenant_id), recent, time_zone=_zone(row.time_zone))
+    made = synthesize_deep(asking.large(runtime, claimed.tenant_id), recent, time_zone=zone_of(row.time_zone))
     prepared = remember.prepare(
         runtime, [*made.consolidated, *made.patterns], policy=parse_policy(row.policy)
     )
@@ -244,10 +244,3 @@ def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
 
 class _NoModel(Permanent):
     kind = "no_model"
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")

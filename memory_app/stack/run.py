@@ -14,11 +14,11 @@ from memory_app import embedded
 from memory_app.embedded import place
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.runtime import embedded_settings
+from memory_app.services.access import owner_url
 from memory_app.settings import Settings
 from memory_app.stack import ports
 from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
 from memory_app.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
-from memory_app.stack.owner import owner_url
 from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
 from memory_app.stack.tenant import ensure_key
 from memory_app.stack.watch import Watch

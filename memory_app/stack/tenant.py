@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from memory_app.embedded import place
+from memory_app.services.access import owner_connection
 from memory_app.settings import Settings
-from memory_app.stack.owner import owner_connection
 from memory_app.store import keys
 
 LABEL = "memory up"

@@ -1,0 +1,13 @@
+"""Time zones by name, as users set them."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone; UTC for a name that is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
