@@ -65,7 +65,7 @@ def test_a_policy_can_be_a_key():
         ({"weights": {"luck": 1}}, "policy.weights.luck"),
         ({"weights": {"recency": "much"}}, "policy.weights.recency"),
         ({"weights": {"recency": float("nan")}}, "policy.weights.recency"),
-        ({"weights": {"recency": -1}}, "policy.weights.recency"),
+        ({"weights": {"recency": -101}}, "policy.weights.recency"),
         ({"weights": {"recency": 10**400}}, "policy.weights.recency"),
         ({"single_valued_relations": "plan"}, "policy.single_valued_relations"),
         ({"single_valued_relations": ["plan", "two words"]}, "policy.single_valued_relations[1]"),
