@@ -127,8 +127,12 @@ def exchanged(a: str, b: str) -> bool:
     Where it does, neither holds the other. Stricter than `conflicting`, which takes many other words for another
     wording: for whoever unites memories that nobody said again.
     """
-    left, right = _only_in_one(read(a), read(b))
-    return bool(left and right)
+    one, other = read(a), read(b)
+    left, right = _only_in_one(one, other)
+    mine, others = Counter(map(_meaning, one.content)), Counter(map(_meaning, other.content))
+    # A word said twice may stand in place of another: bridges in the harbour, bridges under the bridge.
+    shared = set(mine) & set(others)
+    return bool((left or shared & set(mine - others)) and (right or shared & set(others - mine)))
 
 
 def _substituted(one: Reading, other: Reading) -> bool:

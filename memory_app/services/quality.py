@@ -88,17 +88,20 @@ def wanted(questions: Sequence[ProbeQuestion], before: Found) -> Found:
     }
 
 
-def kept_share(connection: Connection, runtime: Runtime, row: ScopeRow, before: Found, after: Found) -> float:
-    """Share of what was found before that is still found: itself, or the row it was merged into, where that row says
-    the same. 1 when nothing was found before."""
+def lost(
+    connection: Connection, runtime: Runtime, row: ScopeRow, before: Found, after: Found
+) -> tuple[tuple[int, UUID], ...]:
+    """What was found before and is not found any more, by the place of the question: neither itself, nor the row it
+    was merged into, where that row says the same."""
     ids_before = {id for ids in before.values() for id in ids}
     if not ids_before:
-        return 1.0
+        return ()
     heirs = sleeping.heirs(connection, row.visible, list(ids_before))
     least = runtime.settings.remember.link_similarity
     holds = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
-    kept = sum(holds.get(id) in after[place] for place, ids in before.items() for id in ids)
-    return kept / sum(len(ids) for ids in before.values())
+    return tuple(
+        (place, id) for place, ids in before.items() for id in ids if holds.get(id) not in after[place]
+    )
 
 
 def _says_the_same(id: UUID, heir: sleeping.Heir, least: float) -> bool:

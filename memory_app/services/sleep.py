@@ -35,7 +35,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of
 from memory_app.services.remember import Place, drop_context
-from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, make_plan, read
+from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, make_plan, read, without
 from memory_app.store import (
     entities,
     images,
@@ -52,13 +52,20 @@ log = structlog.get_logger(__name__)
 
 SLEEP = "sleep"
 
+GATE_TRIES = 3
+"""Times a cycle is tried, each without the clusters that were found to be wrong before."""
+
 
 class _TakenBack(Exception):
-    """Carries the report of a cycle whose transaction is rolled back: a dry run, or one that the gate refused."""
+    """Carries the report of a cycle whose transaction is rolled back: a dry run, or one that the gate refused.
 
-    def __init__(self, report: dict[str, Any]) -> None:
+    ``guilty`` are memories that would not be found by their own words any more, if those alone are the reason.
+    """
+
+    def __init__(self, report: dict[str, Any], guilty: frozenset[UUID]) -> None:
         super().__init__()
         self.report = report
+        self.guilty = guilty
 
 
 def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | None = None) -> Run:
@@ -110,14 +117,24 @@ def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan]
         return
     plan = revise(make_plan(runtime, claimed.tenant_id, row, options))
     failpoint.reach("sleep.after_plan")
-    try:
-        report = _carry_out(runtime, claimed, plan)
-    except _TakenBack as taken_back:
-        report = taken_back.report
-        _finish(runtime, claimed, report)
+    report = _until_it_holds(runtime, claimed, plan)
     if report["applied"]:
         drop_context(runtime, row.id)
     log.info("scope_slept", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
+
+
+def _until_it_holds(runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+    """Carry out the plan, without clusters whose own memories would not be found any more; the report."""
+    for _ in range(GATE_TRIES):
+        try:
+            return _carry_out(runtime, claimed, plan)
+        except _TakenBack as taken_back:
+            report = taken_back.report
+            if report["applied"] or not taken_back.guilty:
+                break
+            plan = without(plan, taken_back.guilty)
+    _finish(runtime, claimed, report)
+    return report
 
 
 def _finish(runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
@@ -136,9 +153,10 @@ def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any
         images.begin(connection, claimed.run_id)
         report = apply(connection, runtime, claimed, plan)
         images.end(connection)
-        report |= _gate(connection, runtime, claimed, plan)
+        outcome, guilty = _gate(connection, runtime, claimed, plan)
+        report |= outcome
         if plan.options.dry_run or not report["applied"]:
-            raise _TakenBack(report)
+            raise _TakenBack(report, guilty)
         failpoint.reach("sleep.before_commit")
         jobs.complete(connection, claimed, report)
     return report
@@ -301,16 +319,24 @@ def _name_patterns(
     return told
 
 
-def _gate(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
-    """Ask the scope's own questions again; below the floor nothing of the cycle may stay."""
+def _gate(
+    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan
+) -> tuple[dict[str, Any], frozenset[UUID]]:
+    """Ask the scope's own questions again; below the floor nothing of the cycle may stay. Which memories it is for,
+    unless something else is lost too."""
     floor = runtime.settings.sleep.recall_floor
     after = quality.found(connection, runtime, claimed.tenant_id, plan.row, plan.probes)
-    share = quality.kept_share(connection, runtime, plan.row, plan.before, after)
+    lost = quality.lost(connection, runtime, plan.row, plan.before, after)
+    asked = sum(len(ids) for ids in plan.before.values())
+    share = 1 - len(lost) / asked if asked else 1.0
+    own = frozenset(id for place, id in lost if plan.probes[place].about == id)
     passed = share >= floor
-    return {
+    outcome = {
         "applied": passed,
         "reason": None
         if passed
         else f"the scope's own questions would find only {share:.3f} of what they found",
         "gate": {"probes": len(plan.probes), "recall": round(share, 4), "floor": floor},
+        "refused": [str(anchor) for anchor in plan.refused],
     }
+    return outcome, own if len(own) == len(lost) else frozenset()

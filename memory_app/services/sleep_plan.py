@@ -67,6 +67,8 @@ class Plan:
     promotable: tuple[Promotable, ...]
     probes: tuple[ProbeQuestion, ...]
     before: Found
+    refused: tuple[UUID, ...] = ()
+    """Anchors of clusters that the gate took out."""
 
 
 def make_plan(
@@ -271,6 +273,22 @@ def chosen(
     ]
     best = sorted((one for one in fit if one[0] >= strength), key=lambda one: (-one[0], -one[1], one[2]))
     return tuple(id for _, _, id in best[:most])
+
+
+def without(plan: Plan, guilty: frozenset[UUID]) -> Plan:
+    """The plan less the clusters of these memories, and less the probes for them."""
+    out = [
+        planned for planned in plan.clusters if not guilty.isdisjoint(n.memory.id for n in planned.members)
+    ]
+    members = {n.memory.id for planned in out for n in planned.members}
+    kept = [place for place, probe in enumerate(plan.probes) if probe.about not in members]
+    return replace(
+        plan,
+        clusters=tuple(planned for planned in plan.clusters if planned not in out),
+        probes=tuple(plan.probes[place] for place in kept),
+        before={new: plan.before[place] for new, place in enumerate(kept)},
+        refused=(*plan.refused, *(planned.anchor for planned in out)),
+    )
 
 
 def read(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:

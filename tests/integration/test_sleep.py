@@ -434,6 +434,28 @@ def test_a_cycle_with_a_wrong_merge_is_not_applied(runtime: Runtime, tenant: int
     assert everything(owner) == before
 
 
+def test_a_cluster_whose_members_would_be_lost_is_left_out_and_the_rest_is_applied(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    for words in (*SAILING, *NEAR_MISSES):
+        keep(runtime, tenant, words)
+
+    def blend(plan: Plan) -> Plan:
+        with transaction(runtime.engine, tenant) as connection:
+            inspected = sleep.read(connection, plan.row.id, list(plan.inspected))
+        some = tuple(n for n in inspected if n.memory.text in (NEAR_MISSES[0], NEAR_MISSES[2]))
+        bad = Planned(some, some[0].memory.id, some[0].memory.text, 0.5)
+        lost = some[1].memory
+        (probe,) = sleep.quality.probes(runtime, [], [(lost.id, lost.text)], most=1)
+        before = {**plan.before, len(plan.probes): (lost.id,)}
+        return replace(plan, clusters=(*plan.clusters, bad), probes=(*plan.probes, probe), before=before)
+
+    report = revised(runtime, tenant, blend)
+
+    assert (report["applied"], len(report["clusters"]), len(report["refused"])) == (True, 1, 1)
+    assert set(NEAR_MISSES) <= set(current(owner))
+
+
 def test_the_scopes_own_questions_are_what_a_cycle_is_checked_with(runtime: Runtime, tenant: int) -> None:
     for words in (*SAILING, *NEAR_MISSES):
         keep(runtime, tenant, words)

@@ -22,6 +22,7 @@ from memory_app.domain.guards import (
     TENSE,
     TIME,
     conflicting,
+    exchanged,
 )
 
 APART = [
@@ -168,3 +169,30 @@ def test_different_days_always_conflict_in_whatever_spelling(one: date, other: d
     )
 
     assert (found == DATE) == (one != other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Aiko stores steam engines in the attic.", "Aiko collects steam engines at the market."),
+        ("Jonas sketches stone bridges in the harbour.", "Jonas sketches stone bridges under the bridge."),
+    ],
+)
+def test_what_says_one_thing_in_place_of_another_is_exchanged(one: str, other: str) -> None:
+    assert exchanged(one, other)
+    assert exchanged(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Aiko stores steam engines in the attic.",
+            "Aiko stores steam engines in the attic of her old house.",
+        ),
+        ("In the attic Aiko stores steam engines.", "Aiko stores steam engines in the attic."),
+    ],
+)
+def test_what_holds_the_other_is_not_exchanged(one: str, other: str) -> None:
+    assert not exchanged(one, other)
+    assert not exchanged(other, one)
