@@ -24,7 +24,7 @@ from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import remember, rhythms
 from memory_app.services.patience import give_back
-from memory_app.store import names, scope_models, speakers, turns
+from memory_app.store import names, scope_models, sessions, speakers, turns
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
@@ -124,9 +124,11 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         # One bad text must not take its neighbours along: each gets its own call.
         return sum((_index_of_tenant(runtime, tenant_id, [turn]) for turn in borrowed), IndexReport())
     try:
-        done = _write(runtime, tenant_id, found, indexed, counted, scope_of)
+        done, due = _write(runtime, tenant_id, found, indexed, counted, scope_of)
     except Transient as error:
         return _postpone(runtime, tenant_id, borrowed, error)
+    for session_id in due:
+        runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
     for scope_id in new_scopes:
         _seed(runtime, tenant_id, scope_id)
     return IndexReport(indexed=done)
@@ -139,8 +141,8 @@ def _write(
     indexed: Sequence[IndexedTurn],
     counted: dict[UUID, set[int]],
     scope_of: dict[UUID, int],
-) -> int:
-    """Vectors and counts of the turns that nobody else wrote meanwhile; how many those were."""
+) -> tuple[int, tuple[int, ...]]:
+    """Vectors and counts of the turns that nobody else wrote meanwhile; how many, and which sessions are due now."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
         written = turns.index(connection, indexed, model=runtime.embedder.model)
@@ -149,9 +151,10 @@ def _write(
         spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
         speakers.add(connection, tenant_id, spoke)
         rhythms.wake(connection, runtime, set(scope_of.values()))
+        due = sessions.due_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
-    return len(written)
+    return len(written), due
 
 
 def _postpone(

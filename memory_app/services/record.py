@@ -172,7 +172,7 @@ def _announce(
     prepared: Sequence[_Prepared],
     tickets: Sequence[Ticket],
 ) -> None:
-    """After the commit: the hot stream and one hint per kind of work. Nothing here can fail the call."""
+    """After the commit: the hot stream and one hint; who indexes says which sessions are due. Nothing here can fail."""
     entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
     if not entries:
         return
@@ -182,9 +182,6 @@ def _announce(
         log.warning("stream_not_written", error=error.kind)
     _note_interaction(runtime, session, [turn for turn, _, _ in prepared])
     runtime.hint(queue.INDEX_TURNS)
-    policy = parse_policy(session.policy)
-    if policy.extraction is ExtractionMode.RULES and policy.memory:
-        runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
 
 
 def _note_interaction(runtime: Runtime, session: sessions.LockedSession, said: Sequence[NewTurn]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -161,6 +162,15 @@ _SUMMARY = text(
     """UPDATE sessions SET summary = :summary, summary_id = :memory
     WHERE scope_id = :scope AND id = :session"""
 )
+_DUE_OF = text(
+    """
+    SELECT s.id FROM sessions s
+    WHERE s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+      AND (s.scope_id, s.id) IN (
+          SELECT t.scope_id, t.session_id FROM turns t WHERE t.scope_id = ANY(:scopes) AND t.id = ANY(:turns))
+    ORDER BY s.id
+    """
+)
 _DEFER = text(
     """
     UPDATE sessions SET lease_until = NULL, starts = 0, due_at = now() + :wait
@@ -206,6 +216,12 @@ def claim(connection: Connection, session_id: int, lease: timedelta) -> Claim | 
 def due(connection: Connection, *, most: int) -> tuple[int, ...]:
     """Ids of due, free sessions over all tenants, fair across them."""
     return tuple(connection.execute(_DUE, {"most": most}).scalars())
+
+
+def due_of(connection: Connection, scope_ids: Sequence[int], turn_ids: Sequence[UUID]) -> tuple[int, ...]:
+    """Sessions of these turns that are due and free."""
+    values = {"scopes": list(scope_ids), "turns": list(turn_ids)}
+    return tuple(connection.execute(_DUE_OF, values).scalars())
 
 
 def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:
