@@ -47,8 +47,8 @@ _PLAN = text(
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """A periodic job. ``aligned``: due once in each period, at the scope's own place in it; else so long after the first
-    thing that happens."""
+    """A periodic job. ``aligned``: due once in each period, at the scope's own place in it; else that long after the
+    first thing that happens."""
 
     job: str
     every: timedelta

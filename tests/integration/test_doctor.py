@@ -159,7 +159,9 @@ def test_servers_that_are_away_are_named_within_seconds(settings: Settings, tmp_
     assert "MEMORY_DATABASE__URL" in worst(checks)["postgres"]
 
 
-def test_rows_of_another_model_are_a_warning_with_the_way_to_move_them(settings: Settings, tenant: int) -> None:
+def test_rows_of_another_model_are_a_warning_with_the_way_to_move_them(
+    settings: Settings, tenant: int
+) -> None:
     with MemoryApp.connect(settings, tenant="acme") as memory:
         memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
         index.index_turns(memory.runtime)

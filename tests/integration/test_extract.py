@@ -350,7 +350,10 @@ def test_a_statement_that_cannot_be_stored_counts_against_its_turn_and_not_as_a_
     session = only_session(owner)
     with pytest.raises(Killed):
         extract_session(replace(runtime, embedder=raising(Killed())), session)
-    change(owner, "UPDATE runs SET answer = jsonb_set(answer, '{extraction,statements,0,subtype}', '\"unheard of\"')")
+    change(
+        owner,
+        "UPDATE runs SET answer = jsonb_set(answer, '{extraction,statements,0,subtype}', '\"unheard of\"')",
+    )
     expire_lease(owner)
     assert extract_session(runtime, session) == ExtractReport()
     assert [row.reason.split(":")[0] for row in rows(owner, "SELECT * FROM runs")] == ["subtype"]

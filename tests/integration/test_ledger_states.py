@@ -1,4 +1,4 @@
-"""The core as a state machine: accept, claim, apply, die, expire, fail, index, replay and discard in any order.
+"""The core as a state machine: accept, borrow, apply, die, expire, park, index, replay and discard in any order.
 
 Against real Postgres, through the product's own store. A virtual clock moves the leases and due times back instead of
 waiting. After every step the rules hold: numbers without gaps, one row per key, effects once and in order, a fence
@@ -16,15 +16,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
     run_state_machine_as_test,
 )
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from memory_app.domain.records import NewTurn, Role
 from memory_app.domain.scope import Scope
+from memory_app.embedded import Servers
 from memory_app.runtime import Runtime
 from memory_app.services import failed
 from memory_app.services.record import record
@@ -35,6 +37,20 @@ from memory_app.store.sessions import Claim
 LEASE = timedelta(seconds=60)
 STARTS_LIMIT = 3
 NAMES = ("one", "two")
+
+
+ENDINGS = ("apply", "apply", "apply", "keep", "keep", "die", "postpone", "park")
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """A session on loan, and which of its turns the worker means to extract."""
+
+    name: str
+    claim: Claim
+    low: int
+    high: int
+    is_replay: bool
 
 
 @dataclass(slots=True)
@@ -48,7 +64,9 @@ class World:
 
 
 @pytest.mark.timeout(300)
-def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, owner: Engine) -> None:
+def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, database: Servers) -> None:
+    owner = create_engine(database.owner_url)
+
     class Machine(Core):
         def __init__(self) -> None:
             with owner.begin() as connection:
@@ -56,13 +74,16 @@ def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, owner: Engin
             super().__init__(World(runtime, owner, tenant))
 
     quickly = settings(
-        max_examples=25,
+        max_examples=100,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
     )
-    run_state_machine_as_test(Machine, settings=quickly)
+    try:
+        run_state_machine_as_test(Machine, settings=quickly)
+    finally:
+        owner.dispose()
 
 
 class Core(RuleBasedStateMachine):
@@ -72,13 +93,19 @@ class Core(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         self.accepted: dict[str, list[tuple[str, UUID]]] = {name: [] for name in NAMES}
-        self.claims: list[tuple[str, Claim, int, int]] = []
+        self.kept: list[Borrowed] = []
+        self.parked = self.unindexed = False
         self.effects: dict[str, list[int]] = {name: [] for name in NAMES}
         self.fences: dict[str, int] = dict.fromkeys(NAMES, 0)
         self.replays: dict[str, set[int]] = {name: set() for name in NAMES}
 
     def scope(self, name: str) -> Scope:
         return Scope("ada", "mira", name)
+
+    @initialize()
+    def begin(self) -> None:
+        for name in NAMES:
+            self.accept(name, 2)
 
     @rule(name=st.sampled_from(NAMES), several=st.integers(1, 3))
     def accept(self, name: str, several: int) -> None:
@@ -93,6 +120,7 @@ class Core(RuleBasedStateMachine):
             (turn.idempotency_key or "", t.id) for turn, t in zip(new, tickets, strict=True)
         ]
         self._remember_id(name)
+        self.unindexed = True
 
     @precondition(lambda self: any(self.accepted.values()))
     @rule(data=st.data())
@@ -108,73 +136,23 @@ class Core(RuleBasedStateMachine):
         (ticket,) = record(self.world.runtime, self.world.tenant, self.scope(name), again)
         assert (ticket.id, ticket.seq, ticket.duplicate) == (turn_id, place + 1, True)
 
-    @rule(name=st.sampled_from(NAMES))
-    def claim(self, name: str) -> None:
-        if name not in self.world.ids:
-            return
-        with transaction(self.world.runtime.engine, None) as connection:
-            claimed = sessions.claim(connection, self.world.ids[name], LEASE)
-        if claimed is None:
-            return
-        assert claimed.fence > self.fences[name], "a fence only grows"
-        self.fences[name] = claimed.fence
-        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
-            row = sessions.read(connection, claimed.scope_id, claimed.session_id)
-        assert row is not None
-        if row.replay_seqs:
-            self.claims.append((name, claimed, row.replay_seqs[0], row.replay_seqs[0]))
-        else:
-            self.claims.append((name, claimed, row.extracted_seq + 1, row.next_seq - 1))
+    @rule(name=st.sampled_from(NAMES), late=st.booleans(), ending=st.sampled_from(ENDINGS))
+    def work(self, name: str, late: bool, ending: str) -> None:
+        """A worker borrows the session and ends in some way; ``late``: whoever holds it has had it too long."""
+        if late:
+            self.let_time_pass()
+        if self._column(name, "due_at") is None:
+            self.accept(name, 1)
+        borrowed = self._borrow(name)
+        if borrowed is not None:
+            self._end(borrowed, ending)
 
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def apply(self, data: st.DataObject) -> None:
-        name, claimed, low, high = self._take(data)
-        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
-            if high < low:
-                sessions.release(connection, claimed, extracting=True)
-                return
-            in_order = low > self._extracted(name)
-            if in_order:
-                moved = sessions.advance(connection, claimed, from_seq=low, to_seq=high)
-            else:
-                moved = sessions.replayed(connection, claimed, low)
-            assert not moved or claimed.fence == self.fences[name], "no commit under an old fence"
-            if moved:
-                found = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
-                turns.mark_extracted(connection, claimed.scope_id, {turn.id: None for turn in found})
-                self.effects[name] += [turn.seq for turn in found]
-                if not in_order:
-                    self.replays[name].add(low)
+    @precondition(lambda self: self.kept)
+    @rule(data=st.data(), ending=st.sampled_from(ENDINGS))
+    def wake_up(self, data: st.DataObject, ending: str) -> None:
+        """A worker that held on to a session, perhaps for far too long, goes on as if nothing had happened."""
+        self._end(self.kept.pop(data.draw(st.integers(0, len(self.kept) - 1))), ending)
 
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def postpone(self, data: st.DataObject) -> None:
-        _, claimed, _, _ = self._take(data)
-        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
-            sessions.postpone(connection, claimed, timedelta(seconds=30))
-
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def die(self, data: st.DataObject) -> None:
-        """The worker is gone and says nothing; its claim stays until the lease runs out."""
-        self._take(data)
-
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def park(self, data: st.DataObject) -> None:
-        name, claimed, low, high = self._take(data)
-        if high < low:
-            return
-        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
-            if low > self._extracted(name):
-                moved = sessions.advance(connection, claimed, from_seq=low, to_seq=low)
-            else:
-                moved = sessions.replayed(connection, claimed, low)
-            if moved:
-                turns.fail(connection, claimed.scope_id, [self.accepted[name][low - 1][1]], "parked")
-
-    @rule()
     def let_time_pass(self) -> None:
         with self.world.owner.begin() as connection:
             moved = {"tenant": self.world.tenant, "by": LEASE * 2}
@@ -189,12 +167,15 @@ class Core(RuleBasedStateMachine):
                 text("UPDATE turns SET lease_until = lease_until - :by WHERE tenant_id = :tenant"), moved
             )
 
+    @precondition(lambda self: self.parked)
     @rule(again=st.booleans())
     def settle_a_failed_turn(self, again: bool) -> None:
         waiting = failed.failed(self.world.runtime, self.world.tenant)
+        self.parked = len(waiting) > 1
         if waiting:
             (failed.replay if again else failed.discard)(self.world.runtime, self.world.tenant, waiting[0].id)
 
+    @precondition(lambda self: self.unindexed)
     @rule(by=st.integers(1, 3))
     def index(self, by: int) -> None:
         """Claims of several workers at once never overlap, and what is counted is counted once."""
@@ -202,6 +183,7 @@ class Core(RuleBasedStateMachine):
             lent = [turns.claim(connection, batch=2, lease=LEASE) for _ in range(by)]
         ids = [turn.id for share in lent for turn in share]
         assert len(ids) == len(set(ids))
+        self.unindexed = False
 
     @invariant()
     def holds(self) -> None:
@@ -240,11 +222,53 @@ class Core(RuleBasedStateMachine):
             in_order = [seq for seq in applied if seq not in self.replays[name]]
             assert in_order == sorted(in_order), "effects in order"
 
-    def _take(self, data: st.DataObject) -> tuple[str, Claim, int, int]:
-        return self.claims.pop(data.draw(st.integers(0, len(self.claims) - 1)))
+    def _borrow(self, name: str) -> Borrowed | None:
+        with transaction(self.world.runtime.engine, None) as connection:
+            claimed = sessions.claim(connection, self.world.ids[name], LEASE)
+        if claimed is None:
+            return None
+        assert claimed.fence > self.fences[name], "a fence only grows"
+        self.fences[name] = claimed.fence
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            row = sessions.read(connection, claimed.scope_id, claimed.session_id)
+        assert row is not None
+        if row.replay_seqs:
+            return Borrowed(name, claimed, row.replay_seqs[0], row.replay_seqs[0], is_replay=True)
+        return Borrowed(name, claimed, row.extracted_seq + 1, row.next_seq - 1, is_replay=False)
 
-    def _extracted(self, name: str) -> int:
-        return self._column(name, "extracted_seq")
+    def _end(self, borrowed: Borrowed, ending: str) -> None:
+        if ending == "keep":
+            self.kept.append(borrowed)
+        elif ending == "postpone":
+            with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+                sessions.postpone(connection, borrowed.claim, timedelta(seconds=30))
+        elif ending != "die":
+            self._commit(borrowed, park=ending == "park")
+
+    def _commit(self, borrowed: Borrowed, *, park: bool) -> None:
+        """Effects, or the setting aside of the first turn, together with the progress; or nothing."""
+        name, claim, low = borrowed.name, borrowed.claim, borrowed.low
+        high = low if park else borrowed.high
+        with transaction(self.world.runtime.engine, self.world.tenant) as connection:
+            if high < low:
+                sessions.release(connection, claim, extracting=True)
+                return
+            if borrowed.is_replay:
+                moved = sessions.replayed(connection, claim, low)
+            else:
+                moved = sessions.advance(connection, claim, from_seq=low, to_seq=high)
+            assert not moved or claim.fence == self.fences[name], "no commit under an old fence"
+            if not moved:
+                return
+            if park:
+                turns.fail(connection, claim.scope_id, [self.accepted[name][low - 1][1]], "parked")
+                self.parked = True
+                return
+            found = turns.between(connection, claim.scope_id, claim.session_id, low=low, high=high)
+            turns.mark_extracted(connection, claim.scope_id, {turn.id: None for turn in found})
+        self.effects[name] += [turn.seq for turn in found]
+        if borrowed.is_replay:
+            self.replays[name].add(low)
 
     def _waiting(self, name: str) -> list[int]:
         return self._column(name, "replay_seqs")  # type: ignore[return-value]
