@@ -87,7 +87,9 @@ def runtime(settings: Settings) -> Iterator[Runtime]:
     runtime.close()
     with Redis.from_url(settings.redis.url.get_secret_value(), protocol=2) as client:
         left = list(client.scan_iter(f"{settings.redis.prefix}*"))
-        ours = [key for key in left if b"_kombu" not in key and key.split(b":")[-1] not in (b"ingest", b"model")]
+        ours = [
+            key for key in left if b"_kombu" not in key and key.split(b":")[-1] not in (b"ingest", b"model")
+        ]
         endless = [key for key in ours if client.ttl(key) == -1 and client.type(key) != b"list"]
         if left:
             client.delete(*left)
