@@ -51,7 +51,7 @@ def test_F09_workers_restarted_again_and_again(stage: Stage) -> None:
     """SIGTERM, twice SIGTERM, SIGQUIT: each ends within its grace, and the next one goes on."""
     stage.fleet.finder()
     old = stage.worker()
-    under_way = stage.clients(turns=800, seconds=20)
+    under_way = stage.clients(turns=1_000, seconds=30)
     for signals in (
         (signal.SIGTERM,),
         (signal.SIGTERM, signal.SIGTERM),
@@ -59,7 +59,6 @@ def test_F09_workers_restarted_again_and_again(stage: Stage) -> None:
         (signal.SIGTERM,),
     ):
         new = stage.worker()
-        stage.wait_for_progress(30)
         for number in signals:
             old.signal_main(number)
         seconds = wait_until(lambda old=old: not old.is_alive(), "the old worker ends", seconds=GRACE_SECONDS)

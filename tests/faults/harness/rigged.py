@@ -38,9 +38,9 @@ app.conf.update(task_soft_time_limit=2, task_time_limit=4)
 
 def extract(turns: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
     """As the rules do, unless a turn says which harm to do."""
-    harms = [turn.text.rpartition("harm=")[2] for turn in turns if "harm=" in turn.text]
-    for harm in harms:
-        do(harm)
+    harms = {turn.text.rpartition("harm=")[2]: turn.text for turn in turns if "harm=" in turn.text}
+    for harm, said in harms.items():
+        do(harm, said)
     _fail_during_outage()
     found = _extract(turns, *args, **kwargs)
     if "huge" in harms:
@@ -60,7 +60,7 @@ class Embedder:
     def embed(self, texts: Sequence[str]) -> Any:
         for said in texts:
             if "harm=index-" in said:
-                do(said.rpartition("harm=index-")[2])
+                do(said.rpartition("harm=index-")[2], said)
         _fail_during_outage()
         vectors = self._real.embed(texts)
         if any("harm=index-nan" in said for said in texts):
@@ -68,7 +68,7 @@ class Embedder:
         return vectors
 
 
-def do(harm: str) -> None:
+def do(harm: str, said: str) -> None:
     """What a deadly text does to its worker."""
     if harm.startswith("kill"):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -81,6 +81,8 @@ def do(harm: str) -> None:
         bytearray(2 << 30)
     elif harm.startswith("refused"):
         raise BadModelOutput("nothing readable after one repair")
+    elif harm.startswith("words"):
+        raise RuntimeError(f"an exception that quotes what it stumbled over: {said}")
 
 
 def _fail_during_outage() -> None:
