@@ -260,6 +260,7 @@ def measure_many(
             busy.append(_chat(memory, chat, len(busy)))
             time.sleep(0.02)
         seconds, megabytes = sleeping.result()
+        quiet += [_chat(memory, chat, number) for number in range(200)]
     console.print(
         f"{scopes * each} memories in {scopes} scopes: {seconds:.0f} s, {scopes * each / seconds:.0f} memories/s, "
         f"{scopes / seconds:.1f} scopes/s, most memory {megabytes:.0f} MB"

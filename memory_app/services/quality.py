@@ -25,6 +25,10 @@ FOUND = 10
 """Hits of each question that count."""
 
 
+OWN_WORDS_MOST = 10
+"""Memories that are looked for by their own words where questions are few."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
     """A question made ready before the transaction begins; ``about`` is the one memory that is looked for, if any."""
@@ -44,7 +48,7 @@ def probes(
     """Questions to check with: ``asked`` first, filled up with memories spread evenly over ``merged``. Embeds them."""
     given: list[tuple[UUID | None, str]] = []
     given.extend((None, said) for said in list(dict.fromkeys(asked))[:most])
-    room = most - len(given)
+    room = min(most - len(given), OWN_WORDS_MOST)
     if room > 0 and merged:
         given.extend((id, said) for id, said in merged[:: -(-len(merged) // room)])
     return tuple(_probe(runtime, said, about) for about, said in given)

@@ -5,7 +5,7 @@ It reads and embeds and changes nothing; `sleep` carries it out, and leaves alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -33,6 +33,9 @@ from memory_app.store.names import ScopeRow
 
 LIKENESSES_EACH = 5
 """Most new links of one memory in a cycle."""
+
+PACKED = 60
+"""Memories of small components that are read together."""
 
 PARENTS_MOST = 20
 """Most memories named as the sources of a pattern."""
@@ -82,7 +85,8 @@ def make_plan(
         asked = quality.recent_questions(connection, runtime, row.id)
     soft = _soft(runtime, weighed, at, options)
     strengths = {one.memory.id: strength_of(runtime, one.memory, at) for one in weighed}
-    found, likenesses = _similar(runtime, tenant_id, row.id, soft, strengths, options)
+    kinds = {one.memory.kind for one in weighed if one.memory.id in soft}
+    found, likenesses = _similar(runtime, tenant_id, row.id, kinds, soft, strengths, options)
     patterns = _patterns(runtime, tenant_id, row, policy) if session_id is None else ()
     promotable = () if session_id is not None else _promotable(runtime, tenant_id, row, policy, weighed, at)
     said = [
@@ -127,6 +131,7 @@ def _similar(
     runtime: Runtime,
     tenant_id: int,
     scope_id: int,
+    kinds: set[str],
     soft: dict[UUID, float],
     strengths: dict[UUID, float],
     options: SleepOptions,
@@ -135,7 +140,7 @@ def _similar(
     found: list[Planned] = []
     likenesses: list[tuple[UUID, UUID, float]] = []
     model = runtime.embedder.model
-    for kind in (name for name, row in KINDS.items() if row.merges):
+    for kind in (name for name in KINDS if name in kinds):
         thresholds = _thresholds(runtime, kind, options)
         with transaction(runtime.engine, tenant_id) as connection:
             groups = merges.vectors(connection, scope_id, kind=kind, model=model)
@@ -143,14 +148,27 @@ def _similar(
             places = [place for place, id in enumerate(group.ids) if id in soft]
             ids, rows = [group.ids[place] for place in places], group.vectors[places]
             near = near_pairs(rows, least=thresholds.merge, most=runtime.settings.remember.neighbours)
-            for component in components(near):
-                for start in range(0, len(component), PIECE):
-                    piece = [ids[place] for place in component[start : start + PIECE]]
-                    found += _clusters(runtime, tenant_id, scope_id, piece, thresholds, strengths, options)
+            for piece in _packed(components(near)):
+                some = [ids[place] for place in piece]
+                found += _clusters(runtime, tenant_id, scope_id, some, thresholds, strengths, options)
             alike = sorted(set(near_pairs(rows, least=thresholds.link, most=LIKENESSES_EACH)))
             likenesses += [(ids[i], ids[j], float(rows[i] @ rows[j])) for i, j in alike]
     ordered = sorted(found, key=lambda planned: (planned.strength_before, planned.anchor))
     return tuple(ordered[: options.max_clusters]), tuple(likenesses)
+
+
+def _packed(found: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Small components together, a huge one in pieces: a round trip for each would be most of the time."""
+    packed: list[int] = []
+    for component in found:
+        for start in range(0, len(component), PIECE):
+            piece = component[start : start + PIECE]
+            if packed and len(packed) + len(piece) > PACKED:
+                yield packed
+                packed = []
+            packed += piece
+    if packed:
+        yield packed
 
 
 def _thresholds(runtime: Runtime, kind: str, options: SleepOptions) -> ladder.Thresholds:
