@@ -28,11 +28,13 @@ def first_line_only(record: logging.LogRecord) -> bool:
 
 def without_words(record: logging.LogRecord) -> bool:
     """A failed task is reported with the words of its exception: its type and place stay."""
+    task = record.args if isinstance(record.args, dict) else {}
     if isinstance(record.exc_info, tuple) and record.exc_info[0] is not None:
-        task = record.args if isinstance(record.args, dict) else {}
         kind, places = record.exc_info[0].__name__, _places(record.exc_info[2])
         record.msg = f"Task {task.get('name')}[{task.get('id')}] raised {kind} at {' < '.join(places)}"
         record.args, record.exc_info = (), None
+    elif "exc" in task:
+        record.args = {**task, "exc": str(task["exc"]).partition("(")[0]}
     return True
 
 

@@ -28,6 +28,12 @@ class DiscreetRequest(Request):  # type: ignore[misc]
         self._argsrepr, self._kwargsrepr = "()", "{…}"
         self._request_dict |= {"argsrepr": "()", "kwargsrepr": "{…}"}
 
+    def send_event(self, type: str, **fields: Any) -> None:
+        """The words and the traceback of an exception quote what it stumbled over; an event names its class."""
+        if "exception" in fields:
+            fields |= {"exception": str(fields["exception"]).partition("(")[0], "traceback": ""}
+        super().send_event(type, **fields)
+
     def info(self, safe: bool = False) -> Any:
         return super().info(safe=True)
 
