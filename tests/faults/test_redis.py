@@ -19,6 +19,7 @@ from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 
 from memory_app.queue import INGEST, MODEL, QUEUES
+from memory_app.services.finder import find_due
 
 pytestmark = pytest.mark.faults
 
@@ -195,6 +196,7 @@ def test_F17_hints_doubled_and_shuffled(stage: Stage) -> None:
     # given the hints of a load that no worker has seen
     under_way = stage.clients(seconds=0)
     under_way.retries()
+    find_due(stage.runtime)
     prefix = stage.runtime.settings.redis.prefix
     with stage.redis() as redis:
         hints = {queue: redis.lrange(f"{prefix}{queue}", 0, -1) for queue in (INGEST, MODEL)}
