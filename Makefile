@@ -34,7 +34,7 @@ format: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
 
 faults: $(READY) ## Kill, freeze and cut things while the system works
-	$(BIN)/pytest tests/faults -m faults
+	$(BIN)/python -m tests.faults
 
 bench: $(READY) ## Measure latency and throughput; writes out-*.json
 	$(BIN)/memory bench latency --memories 10000 --other-users 10 --json out-latency.json
