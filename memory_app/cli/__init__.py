@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.cli import bench, check, failed, keys, parts, reembed, servers, sleep, transfer, verbs
+from memory_app.cli import bench, check, failed, forget, keys, parts, reembed, servers, sleep, transfer, verbs
 from memory_app.cli.output import complain
 from memory_app.errors import MemoryAppError
 from memory_app.log import configure
@@ -31,6 +31,7 @@ for _group in (
     verbs.app,
     check.app,
     failed.app,
+    forget.app,
     reembed.app,
     sleep.app,
     transfer.app,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app import MemoryApp, Scope
 from memory_app.cli import main
 from memory_app.queue import FIND_DUE
+from memory_app.settings import Settings
 from memory_app.stack import ports
 from workers.schedule import DEFAULT, beat_schedule
 
@@ -163,3 +167,26 @@ def test_a_port_that_is_taken_is_left_alone() -> None:
 
         assert not ports.is_open(number)
         assert ports.choose(number) != number
+
+
+def test_a_person_is_forgotten_after_a_rehearsal_and_a_question(
+    environment: dict[str, str], settings: Settings, tenant: int
+) -> None:
+    with MemoryApp.connect(settings, tenant="acme") as memory:
+        memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
+    command = [sys.executable, "-m", "memory_app.cli", "forget", "mira", "--tenant", "acme"]
+
+    def run(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *more], env=environment, input=answer, capture_output=True, text=True, check=False
+        )
+
+    rehearsed, refused, done = run("--dry-run"), run(answer="n\n"), run("--yes")
+
+    assert rehearsed.returncode == 0
+    assert "would be deleted" in rehearsed.stdout
+    assert refused.returncode == 1
+    assert done.returncode == 0
+    assert "receipt: " in done.stdout
+    assert "Lisbon" not in done.stdout
+    assert "turns" not in run("--dry-run").stdout, "nothing is left to delete"
