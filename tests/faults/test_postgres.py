@@ -98,6 +98,10 @@ def test_F26_postgres_killed_and_down(stage: Stage, tmp_path: Path) -> None:
             own.wait_for_progress(60)
             os.kill(int((postgres.cluster(folder) / "postmaster.pid").read_text().split()[0]), number)
             wait_until(lambda: not answers(own), "Postgres is down", seconds=20)
+            failed = len(under_way.failures)
+            wait_until(
+                lambda failed=failed: len(under_way.failures) >= failed + 6, "clients fail", seconds=20
+            )
             assert_nothing_is_accepted(own, seconds=3)
             embedded.start(folder, durable=True)
         assert under_way.retries() > 0

@@ -16,7 +16,7 @@ from harness.fleet import Fleet, Member, is_ready
 from harness.ledger import Ledger
 from harness.load import Call, Load, Send
 from harness.oracle import Verdict
-from harness.waiting import wait_for_more, wait_until
+from harness.waiting import wait_until
 from memory_app.embedded import Servers
 from memory_app.runtime import Runtime, build
 from memory_app.store import keys
@@ -79,10 +79,14 @@ class Stage:
             yield client
 
     def wait_for_progress(self, turns: int, *, seconds: float = 60) -> float:
-        """Until so many more turns took effect."""
-        return wait_for_more(
-            lambda: oracle.applied(self.owner), turns, f"{turns} more turns", seconds=seconds
-        )
+        """Until so many more turns took effect, or all that the clients had to send."""
+        goal = oracle.applied(self.owner) + turns
+
+        def is_reached() -> bool:
+            is_over = all(under_way.is_done() for under_way in self.loads) and not oracle.pending(self.owner)
+            return is_over or oracle.applied(self.owner) >= goal
+
+        return wait_until(is_reached, f"{turns} more turns", seconds=seconds)
 
     def settle(
         self,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from rich.markup import escape
 from rich.table import Table
 
 from harness.oracle import Verdict
@@ -47,7 +48,7 @@ def render(rows: Sequence[FaultRow]) -> Table:
     for column in COLUMNS[1:]:
         table.add_column(column, justify="right")
     for row in sorted(rows, key=lambda row: row.fault):
-        table.add_row(row.fault, *map(str, list(asdict(row).values())[1:]))
+        table.add_row(escape(row.fault), *map(str, list(asdict(row).values())[1:]))
     table.add_section()
     sums = [
         sum(getattr(row, name) for row in rows)
