@@ -7,9 +7,13 @@ import signal
 import pytest
 from harness import oracle
 from harness.api import free_port, is_live, over_http
-from harness.fleet import Member, kept_running
+from harness.fleet import kept_running
 from harness.stage import Stage
 from harness.waiting import wait_until
+from sqlalchemy import text
+
+from memory_app.services.finder import find_due
+from memory_app.services.forget import forget_user
 
 pytestmark = pytest.mark.faults
 
@@ -87,12 +91,12 @@ def test_F06_worker_frozen_beyond_its_lease(stage: Stage, place: str) -> None:
     frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS=f"{place}=stop@3")
     stage.worker()
     under_way = stage.clients()
-    wait_until(lambda: is_stopped(frozen), "the child froze itself", seconds=30)
+    wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
     # when the others have gone on beyond the lease and it wakes up
     under_way.retries()
     oracle.wait_for_quiet(stage.owner, seconds=60)
     frozen.signal_group(signal.SIGCONT)
-    wait_until(lambda: not is_stopped(frozen), "the child works again", seconds=10)
+    wait_until(lambda: not frozen.has_frozen_child(), "the child works again", seconds=10)
     # then what it had in hand is dropped
     if place.startswith("extract"):
         wait_until(lambda: "extraction_fenced" in frozen.said(), "the fence was noticed", seconds=30)
@@ -109,7 +113,7 @@ def test_F06_worker_frozen_inside_its_transaction(stage: Stage) -> None:
     )
     stage.worker()
     under_way = stage.clients()
-    wait_until(lambda: is_stopped(frozen), "the child froze itself", seconds=30)
+    wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
     under_way.retries()
     oracle.wait_for_quiet(stage.owner, seconds=60)
     frozen.signal_group(signal.SIGCONT)
@@ -129,5 +133,24 @@ def test_F07_work_that_takes_longer_than_its_lease(stage: Stage) -> None:
     stage.settle(stage.clients())
 
 
-def is_stopped(worker: Member) -> bool:
-    return any(child.status() == "stopped" for child in worker.children())
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["extract.after_answer", "index.after_claim"])
+def test_F33_forgetting_wins_over_work_in_flight(stage: Stage, place: str) -> None:
+    # given a worker that is frozen with what a person said in its hands
+    frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS=f"{place}=stop@1")
+    under_way = stage.clients(turns=20, sessions=2, seconds=0)
+    under_way.retries()
+    find_due(stage.runtime)
+    wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
+    # when the person is forgotten and the worker goes on
+    forget_user(stage.runtime, stage.tenant, "run-user-0")
+    frozen.signal_group(signal.SIGCONT)
+    wait_until(lambda: not frozen.has_frozen_child(), "the child works again", seconds=10)
+    frozen.stop()
+    # then nothing of it comes back
+    with stage.owner.connect() as connection:
+        counts = {
+            table: connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()
+            for table in ("users", "sessions", "turns", "memories", "evidence", "entities", "terms")
+        }
+    assert set(counts.values()) == {0}, counts

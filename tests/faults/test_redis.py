@@ -167,14 +167,15 @@ def test_F15_redis_flushed_and_keys_deleted_again_and_again(stage: Stage) -> Non
 
 
 def test_F16_redis_full(stage: Stage, server: RedisServer) -> None:
-    """At its limit Redis refuses writes; accepting works on, and so does everything when memory is back."""
+    """At its limit Redis refuses what is written: accepting goes on, and a finder does the work without hints."""
     with seen_through(stage, redis_url=server.url) as stage, kept_running(stage.worker):
-        stage.fleet.finder()
+        stage.fleet.finder(MEMORY_FINDER__DRAIN_AFTER_SECONDS="1")
         under_way = stage.clients(seconds=6)
         stage.wait_for_progress(50)
         server.command("CONFIG", "SET", "maxmemory", "1")
         accepted = len(list(stage.ledger))
         wait_until(lambda: len(list(stage.ledger)) > accepted + 50, "accepting goes on", seconds=30)
+        stage.wait_for_progress(100)
         server.command("CONFIG", "SET", "maxmemory", "0")
         stage.settle(under_way)
 

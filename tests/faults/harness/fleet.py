@@ -64,6 +64,9 @@ class Member:
             return psutil.Process(self.pid).children(recursive=True)
         return []
 
+    def has_frozen_child(self) -> bool:
+        return any(child.status() == psutil.STATUS_STOPPED for child in self.children())
+
     def signal_group(self, number: signal.Signals) -> None:
         """To the process and its children at the same moment."""
         with contextlib.suppress(ProcessLookupError):
