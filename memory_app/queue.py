@@ -103,12 +103,20 @@ class Sender:
             "interval_step": 0,
         }
         self.address = urlsplit(redis_url).hostname
+        broker = self._app.connection_for_write()
+        self._refusals = (
+            KombuError,
+            OSError,
+            TimeoutError,
+            *broker.connection_errors,
+            *broker.channel_errors,
+        )
 
     def send(self, name: str, **ids: Any) -> bool:
         """One message; False when the broker did not take it, which the finders make up for."""
         try:
             self._app.send_task(name, kwargs=ids, queue=ROUTES[name], argsrepr="()", kwargsrepr="{…}")
-        except (KombuError, OSError, TimeoutError) as error:
+        except self._refusals as error:
             log.warning("hint_not_sent", task=name, error=type(error).__name__)
             return False
         return True

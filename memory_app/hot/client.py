@@ -20,7 +20,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.commands.core import Script
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
@@ -99,6 +99,11 @@ class Hot:
         except (RedisConnectionError, RedisTimeoutError) as error:
             self.outage.failed()
             raise HotUnavailable(f"Redis did not answer ({type(error).__name__})") from error
+        except ReadOnlyError as error:
+            # We still talk to a server that another one has replaced; a new connection finds the one at our address.
+            self.redis.connection_pool.disconnect(inuse_connections=False)
+            self.outage.answered()
+            raise HotUnavailable("Redis is a replica now; connecting anew") from error
         except RedisError as error:
             self.outage.answered()
             raise HotUnavailable(f"Redis refused ({type(error).__name__})") from error

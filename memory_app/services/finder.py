@@ -14,6 +14,7 @@ import structlog
 
 from memory_app import queue
 from memory_app.errors import MemoryAppError, Transient
+from memory_app.hot import hints
 from memory_app.hot.client import HotUnavailable
 from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs, periodic
@@ -22,6 +23,9 @@ from memory_app.store import health, runs, sessions
 from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
+
+PROBE = "finder"
+"""Name of a hint that is never sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,9 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
 
 
 def _answers(runtime: Runtime) -> bool:
+    """Whether Redis takes hints: a full one and a replica answer too, and refuse whatever is written."""
     try:
-        runtime.hot.ping()
+        hints.claim(runtime.hot, PROBE, life_ms=1_000)
     except HotUnavailable:
         return False
     return True
