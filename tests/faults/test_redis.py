@@ -110,6 +110,7 @@ def test_F12_a_replica_takes_over(stage: Stage, server: RedisServer, tmp_path: P
             stage.settle(under_way)
 
 
+@pytest.mark.slow
 def test_F13_half_open_connections_to_redis(stage: Stage) -> None:
     with (
         proxied(redis_address(stage.redis_url)) as proxy,
@@ -214,6 +215,7 @@ def test_F17_hints_doubled_and_shuffled(stage: Stage) -> None:
     stage.settle(under_way)
 
 
+@pytest.mark.slow
 def test_F21_F30_garbage_and_forged_messages(stage: Stage, other_tenant: int) -> None:
     """Unknown names, old forms, garbage, pickle, other tenants' ids, huge and mistyped arguments: all are harmless."""
     stage.fleet.finder()
