@@ -114,8 +114,10 @@ class Sender:
 
     def send(self, name: str, **ids: Any) -> bool:
         """One message; False when the broker did not take it, which the finders make up for."""
+        # Looked up outside: kombu counts a KeyError among the refusals of a channel.
+        route = ROUTES[name]
         try:
-            self._app.send_task(name, kwargs=ids, queue=ROUTES[name], argsrepr="()", kwargsrepr="{…}")
+            self._app.send_task(name, kwargs=ids, queue=route, argsrepr="()", kwargsrepr="{…}")
         except self._refusals as error:
             log.warning("hint_not_sent", task=name, error=type(error).__name__)
             return False
