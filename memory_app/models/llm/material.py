@@ -7,11 +7,12 @@ none can close the tags or pass for another turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from memory_app.domain.pasted import parted
 from memory_app.domain.quote import quoted, quoted_label, shortened
 from memory_app.domain.records import Memory, Turn
 
@@ -103,6 +104,10 @@ _MEMORY_BLOCK = re.compile(r"<memory\b[^>]{0,200}>(.*?)(?:</memory>|\Z)", re.DOT
 
 
 def handed_over(turns: Iterable[Turn]) -> tuple[str, ...]:
-    """Memories that somebody put into a turn, as context windows are."""
-    blocks = (block for turn in turns for block in _MEMORY_BLOCK.findall(turn.text))
-    return tuple(line for block in blocks for line in block.splitlines() if line.strip())
+    """Memories that somebody put into a turn: between tags, in a context window, or as quoted lines."""
+    return tuple(line for turn in turns for line in (*_tagged(turn.text), *parted(turn.text).pasted))
+
+
+def _tagged(text: str) -> Iterator[str]:
+    for block in _MEMORY_BLOCK.findall(text):
+        yield from (line for line in block.splitlines() if line.strip())

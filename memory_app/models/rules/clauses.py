@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory_app.domain.pasted import parted
 from memory_app.models.rules.grammar import expand
 
 TEXT_LIMIT = 8_000
@@ -94,8 +95,9 @@ class Sentence:
 
 
 def own_words(text: str) -> str:
-    """``text`` without code, tagged blocks, quoted lines and quoted speech; at most `TEXT_LIMIT` characters."""
-    text = _without_blocks(_without_fences(text[: 4 * TEXT_LIMIT]))[:TEXT_LIMIT]
+    """``text`` without code, tagged blocks, quoted lines, a context window and quoted speech; at most `TEXT_LIMIT`
+    characters."""
+    text = _without_blocks(_without_fences(parted(text[: 4 * TEXT_LIMIT]).own))[:TEXT_LIMIT]
     lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in text.splitlines())
     kept = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
     return _QUOTED.sub(_unquote, _CODE.sub(_MARK, kept.replace("“", '"').replace("”", '"')))

@@ -1,0 +1,206 @@
+"""A stage for cases with a provider: a database of its own, the stub provider, and real processes beside them.
+
+Work is short: turns are due after one silent moment, leases and pauses take seconds instead of minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from redis import Redis
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from memory_app import embedded, queue
+from memory_app.domain.records import NewTurn, Role, Stage
+from memory_app.domain.scope import Scope
+from memory_app.embedded import Servers
+from memory_app.hot import breaker
+from memory_app.runtime import Runtime, build
+from memory_app.services import finder
+from memory_app.services.agents import AgentChange, change_agent
+from memory_app.services.record import record
+from memory_app.services.tickets import ticket
+from memory_app.settings import Settings
+from memory_app.stack import commands
+from memory_app.store import keys
+from memory_app.store.turns import TicketRow
+from memory_app.testing import Rule, StubProcess
+
+PATIENCE_SECONDS = 30.0
+QUICK = {
+    "MEMORY_EXTRACT__IDLE_SECONDS": "0",
+    "MEMORY_EXTRACT__MAX_AGE_SECONDS": "0",
+    "MEMORY_EXTRACT__RETRY_BASE_SECONDS": "0.2",
+    "MEMORY_FINDER__EVERY_SECONDS": "0.2",
+}
+LOCAL_EMBEDDER = {"MEMORY_EMBEDDING__PROVIDER": "hash", "MEMORY_EMBEDDING__DIMENSIONS": "256"}
+
+
+@dataclass(slots=True)
+class ProviderStage:
+    """``runtime`` is a producer's; processes get the same ``environment``. Everything started ends with the stage."""
+
+    runtime: Runtime
+    tenant: int
+    owner: Engine
+    stub: StubProcess
+    environment: Mapping[str, str]
+    folder: Path
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, command: Sequence[str], **settings: str) -> subprocess.Popen[bytes]:
+        """A process in a group of its own."""
+        with (self.folder / f"{len(self.started)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                env={**self.environment, **settings},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.started.append(process)
+        return process
+
+    def worker(self, **settings: str) -> subprocess.Popen[bytes]:
+        name = f"worker{len(self.started)}-{os.getpid()}"
+        return self.start(commands.worker(queue.QUEUES, name=name, concurrency=2), **settings)
+
+    def agent(self, mode: str) -> Scope:
+        """A new person with a new agent whose turns are extracted by ``mode``."""
+        scope = Scope(f"Nova {uuid4().hex[:6]}", "Mira")
+        change = AgentChange(frozenset({"policy"}), policy={"extraction": mode})
+        change_agent(self.runtime, self.tenant, Scope(scope.agent), change)
+        return scope
+
+    def tell(self, scope: Scope, *said: tuple[Role, str], session: str = "chat") -> tuple[UUID, ...]:
+        """Record turns of one session in one call."""
+        turns = [NewTurn(role, words) for role, words in said]
+        place = Scope(scope.agent, scope.user, session)
+        return tuple(one.id for one in record(self.runtime, self.tenant, place, turns))
+
+    def ticket(self, turn_id: UUID) -> TicketRow:
+        return ticket(self.runtime, self.tenant, turn_id)
+
+    def settled(self, ids: Sequence[UUID]) -> tuple[TicketRow, ...]:
+        """The tickets, once all are extracted or failed; what is due is hinted at meanwhile."""
+
+        def are_settled() -> bool:
+            finder.find_due(self.runtime)
+            return all(self.ticket(id).stage in (Stage.EXTRACTED, Stage.FAILED) for id in ids)
+
+        wait_until(are_settled, "all turns are extracted or failed")
+        return tuple(self.ticket(id) for id in ids)
+
+    def wait_no_longer(self) -> None:
+        """Time passes: every pause after a failure is over, and the circuits are closed again."""
+        for name in ("chat", "embedding"):
+            breaker.succeeded(self.runtime.hot, name)
+        with self.owner.begin() as connection:
+            connection.execute(text("UPDATE sessions SET due_at = now() WHERE due_at > now()"))
+            connection.execute(text("UPDATE turns SET lease_until = NULL WHERE indexed_at IS NULL"))
+
+    def memories(self, scope: Scope) -> list[Any]:
+        """Kind, text and origin of what the agent remembers; questions that were asked do not count."""
+        statement = text(
+            """SELECT m.kind, m.text, m.origin FROM memories m
+            JOIN scopes s ON s.id = m.scope_id JOIN agents a ON a.id = s.agent_id
+            WHERE a.name = :agent AND m.kind <> 'query' ORDER BY m.id"""
+        )
+        with self.owner.connect() as connection:
+            return list(connection.execute(statement, {"agent": scope.agent}).all())
+
+
+def wait_until(condition: Callable[[], object], description: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {description}"
+        time.sleep(0.05)
+
+
+def answers(schema: str, answer: object, **more: Any) -> Rule:
+    """What the model says when it is asked for ``schema``."""
+    return Rule(contains=f'"{schema}"', answer=answer, **more)
+
+
+def claims(*facts: Mapping[str, object]) -> dict[str, object]:
+    """An answer about turns that states these facts and nothing else."""
+    return {"insights": [], "identity_notes": [], "topics": [], "tones": [], "facts": list(facts)}
+
+
+def fact(said: str, *evidence: str, **more: object) -> dict[str, object]:
+    """A fact that names the turns in which the words of ``evidence`` stand."""
+    usual = {"subtype": "fact", "subject": None, "relation": None, "object": None, "when": None}
+    rest = {"importance": 6, "confidence": 0.9, "entities": []}
+    return {"text": said, "evidence": [f"@{words}" for words in evidence], **usual, **rest, **more}
+
+
+@contextlib.contextmanager
+def staged(servers: Servers, template: str, folder: Path, **settings: str) -> Iterator[ProviderStage]:
+    """The stage without any process but the stub; ``settings`` are environment variables of all of them."""
+    name = f"test_{uuid4().hex[:12]}"
+    made = embedded.create_database(servers, name, template=template)
+    owner = create_engine(made.owner_url, poolclass=NullPool)
+    with StubProcess() as stub, contextlib.ExitStack() as ending:
+        ending.callback(embedded.drop_database, servers, name)
+        ending.callback(owner.dispose)
+        environment = _environment(made, stub, settings)
+        runtime = build(_settings_of(environment))
+        ending.callback(runtime.close)
+        ending.callback(_forget_keys, runtime)
+        with owner.begin() as connection:
+            tenant = keys.ensure_tenant(connection, "acme")
+        stage = ProviderStage(runtime, tenant, owner, stub, environment, folder)
+        ending.callback(_end, stage)
+        yield stage
+
+
+def _environment(made: Servers, stub: StubProcess, settings: Mapping[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    return {
+        **own,
+        "MEMORY_DATABASE__URL": made.app_url,
+        "MEMORY_DATABASE__OWNER_URL": made.owner_url,
+        "MEMORY_REDIS__URL": made.redis_url,
+        "MEMORY_REDIS__PREFIX": f"test-{uuid4().hex[:12]}:",
+        "MEMORY_CHAT__BASE_URL": stub.base_url,
+        "MEMORY_CHAT__MODEL": "small",
+        "PYTHONUNBUFFERED": "1",
+        **LOCAL_EMBEDDER,
+        **QUICK,
+        **{name: value.replace("STUB", stub.base_url) for name, value in settings.items()},
+    }
+
+
+def _settings_of(environment: Mapping[str, str]) -> Settings:
+    """As a process reads them."""
+    sections: dict[str, dict[str, str]] = {}
+    for name, value in environment.items():
+        section, _, key = name.removeprefix("MEMORY_").lower().partition("__")
+        if name.startswith("MEMORY_") and key:
+            sections.setdefault(section, {})[key] = value
+    return Settings(_env_file=None, **sections)
+
+
+def _end(stage: ProviderStage) -> None:
+    for process in stage.started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _forget_keys(runtime: Runtime) -> None:
+    redis = runtime.settings.redis
+    with Redis.from_url(redis.url.get_secret_value(), protocol=2) as client:
+        for key in client.scan_iter(f"{redis.prefix}*"):
+            client.delete(key)
