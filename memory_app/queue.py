@@ -112,10 +112,13 @@ class Sender:
             *broker.channel_errors,
         )
 
-    def send(self, name: str, **ids: Any) -> bool:
-        """One message; False when the broker did not take it, which the finders make up for."""
+    def send(self, name: str, *, to: str | None = None, **ids: Any) -> bool:
+        """One message, to the task's own queue if ``to`` names no other.
+
+        False when the broker did not take it, which the finders make up for.
+        """
         # Looked up outside: kombu counts a KeyError among the refusals of a channel.
-        route = ROUTES[name]
+        route = to or ROUTES[name]
         try:
             self._app.send_task(name, kwargs=ids, queue=route, argsrepr="()", kwargsrepr="{…}")
         except self._refusals as error:

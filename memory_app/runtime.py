@@ -63,15 +63,18 @@ class Runtime:
     sender: Sender
     backlog: Backlog
 
-    def hint(self, task: str, **ids: Any) -> None:
-        """Send one message that says "look", unless one is already under way. Never fails, never waits long."""
+    def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
+        """Send one message that says "look", unless one is already under way. Never fails, never waits long.
+
+        ``to`` is a queue other than the task's own.
+        """
         try:
             if not hints.claim(self.hot, hint_name(task, **ids), life_ms=HINT_LIFE_MS):
                 return
         except MemoryAppError as error:
             log.warning("hint_not_sent", task=task, error=error.kind)
             return
-        self.sender.send(task, **ids)
+        self.sender.send(task, to=to, **ids)
 
     def close(self) -> None:
         self.sender.close()

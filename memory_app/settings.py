@@ -102,6 +102,12 @@ class Extract(_Section):
     permanent_limit: int = Field(3, ge=1, description="Permanent errors after which a turn is parked.")
 
 
+class Worker(_Section):
+    model_threads: int = Field(
+        32, ge=1, le=500, description="Calls of a language model at the same time, per worker of queue model."
+    )
+
+
 class Finder(_Section):
     every_seconds: float = Field(2, gt=0, description="Pause between two looks for due work.")
     batch: int = Field(200, ge=1, description="Most hints sent in one look.")
@@ -330,6 +336,7 @@ class Settings(BaseSettings):
     record: Record = Record()
     index: Index = Index()
     extract: Extract = Extract()
+    worker: Worker = Worker()
     finder: Finder = Finder()
     embedding: Embedding = Embedding()
     chat: Chat = Chat()

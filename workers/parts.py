@@ -1,4 +1,7 @@
-"""The runtime of a worker process: made in the child after the fork, closed when the child ends."""
+"""The runtime of a worker process: made in the child after the fork, closed when the child ends.
+
+Where tasks are threads there is no child: they share the process, and the runtime, with each other.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ import threading
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
 
+POOL_WAIT_SECONDS = 30.0
+"""Nobody waits for the answer of a worker, but many threads share few connections: none is held during a call."""
+
 _lock = threading.Lock()
 _parts: Runtime | None = None
+_is_alone = False
 
 
 def runtime() -> Runtime:
@@ -16,8 +23,21 @@ def runtime() -> Runtime:
     global _parts
     with _lock:
         if _parts is None:
-            _parts = build(Settings())
+            _parts = build(_for_worker(Settings()))
         return _parts
+
+
+def start_alone() -> None:
+    """This process is a child that does one task at a time."""
+    global _is_alone
+    _is_alone = True
+    close()
+    runtime()
+
+
+def is_shared() -> bool:
+    """Whether other tasks run in this process meanwhile, and would end with it."""
+    return not _is_alone
 
 
 def close() -> None:
@@ -27,3 +47,15 @@ def close() -> None:
         if _parts is not None:
             _parts.close()
             _parts = None
+
+
+def _for_worker(settings: Settings) -> Settings:
+    database = settings.database
+    patient = max(database.pool_timeout_seconds, POOL_WAIT_SECONDS)
+    wide = max(settings.chat.connections, settings.worker.model_threads)
+    return settings.model_copy(
+        update={
+            "database": database.model_copy(update={"pool_timeout_seconds": patient}),
+            "chat": settings.chat.model_copy(update={"connections": wide}),
+        }
+    )

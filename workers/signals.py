@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import setup_logging, worker_process_init, worker_process_shutdown, worker_shutdown
+from celery import Task
+from celery.concurrency.thread import TaskPool as ThreadPool
+from celery.signals import (
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+    worker_shutdown,
+)
+from celery.worker.consumer import Consumer
 
 from memory_app.log import configure
 from memory_app.settings import Settings
-from workers import discretion, parts
+from workers import discretion, parts, threads
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
@@ -21,8 +32,25 @@ def _set_up_logging(**_: Any) -> None:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _start_child(**_: Any) -> None:
     """Load the embedder before the first task, so that the first turn does not wait for it."""
-    parts.close()
+    parts.start_alone()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def _start_threads(sender: Consumer, **_: Any) -> None:
+    """The same where tasks are threads, which nothing but ourselves keeps within bounds."""
+    if not isinstance(sender.pool, ThreadPool):
+        return
     parts.runtime()
+    bounds = threads.watch(sender.app)
+
+    def begin(task_id: str, task: Task, **_: Any) -> None:
+        bounds.began(task_id, task.time_limit or sender.app.conf.task_time_limit)
+
+    def end(task_id: str, **_: Any) -> None:
+        bounds.ended(task_id)
+
+    task_prerun.connect(begin, weak=False)
+    task_postrun.connect(end, weak=False)
 
 
 @worker_process_shutdown.connect  # type: ignore[untyped-decorator]

@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 
 app = typer.Typer()
 
+PROCESSES = 2
+"""Of a worker that computes."""
+
 FLOWER_DEFAULTS = {"FLOWER_ADDRESS": "127.0.0.1", "FLOWER_READ_ONLY": "true"}
 
 
@@ -39,15 +42,21 @@ def worker(
         list[str],
         typer.Option("--queue", help=f"One of {', '.join(queue.QUEUES)}; may be given several times."),
     ],
-    concurrency: Annotated[int, typer.Option(min=1, help="Tasks at the same time.")] = 2,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Tasks at the same time. Default: 2 processes, or the threads of a setting."
+        ),
+    ] = None,
 ) -> None:
-    """Run a Celery worker of some queues."""
+    """Run a Celery worker: of the queue model with threads, of others with a process for each task."""
     unknown = set(queues) - set(queue.QUEUES)
     if unknown:
         raise typer.BadParameter(
             f"unknown queue {sorted(unknown)[0]}; one of {', '.join(queue.QUEUES)}", param_hint="--queue"
         )
-    _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency))
+    usual = Settings().worker.model_threads if commands.waits(queues) else PROCESSES
+    _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency or usual))
 
 
 @app.command()

@@ -8,22 +8,20 @@ alone, and parked after three unexplained starts; the session goes on behind a v
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
-from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
-from memory_app.domain.records import Extraction, Role, Statement, Turn
+from memory_app.domain.records import Extraction, Role, Statement
 from memory_app.domain.text import entity_key
-from memory_app.domain.zones import zone_of
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
@@ -36,31 +34,28 @@ from memory_app.errors import (
 from memory_app.hot import hints
 from memory_app.models.llm import Talk
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import capacity, extractor, queries, remember
+from memory_app.services import capacity, extractor, placing, queries, remember
+from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.services.extractor import Answered
 from memory_app.services.patience import give_back
-from memory_app.store import entities, names, runs, sessions, turns
+from memory_app.store import entities, names, runs, sessions, turns, waiting
 from memory_app.store import queries as query_store
 from memory_app.store.db import transaction
-from memory_app.store.sessions import Claim, SessionRow
+from memory_app.store.sessions import Claim
 
 log = structlog.get_logger(__name__)
 
 ANSWER_LIMIT_CHARS = 1_000_000
 """More than a batch of turns can state. Keeping more would take longer than a task may, again and again."""
 
-EARLIER_TURNS = 3
-"""Turns before the new ones that the extractor sees as context."""
-
-TAKEN_APART = "its worker died twice; each of its turns is tried alone"
+MOST_SECONDS = 15.0
+"""One more question to a model, with its repair, ends before the time limit of a task."""
 
 NOT_CURATED = "fact curation is off for this agent"
 
 QUARANTINED = (
     "quarantined: its worker died {starts} times while extracting it; replay it once the cause is mended"
 )
-
-_ANSWER = TypeAdapter(Answered)
 
 
 class _Fenced(Exception):
@@ -76,43 +71,29 @@ class ExtractReport:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """The next turns of a claimed session and what is needed to extract them."""
+def extract_session(
+    runtime: Runtime, session_id: int, *, most_batches: int = 20, shared: bool = False
+) -> ExtractReport:
+    """Extract what is due in one session. A second call at the same time finds it lent out and does nothing.
 
-    claim: Claim
-    from_seq: int
-    to_seq: int
-    turns: tuple[Turn, ...]
-    earlier: tuple[Turn, ...]
-    policy: Policy
-    user: str
-    agent: str
-    time_zone: ZoneInfo
-    known: tuple[str, ...]
-    run_id: UUID
-    answer: Answered | None
-    is_replay: bool
-    """One turn behind the session's place, extracted once more; its effects come late, its facts keep their dates."""
-    failures: int
-    refusals: int
-    failing_for: timedelta
-
-
-def extract_session(runtime: Runtime, session_id: int, *, most_batches: int = 20) -> ExtractReport:
-    """Extract what is due in one session. A second call at the same time finds it lent out and does nothing."""
+    After ``most_batches``, or a while that leaves time for one more, the rest waits behind what others have to do.
+    ``shared``: this process does other work meanwhile, so a session that may have killed its worker is left to another.
+    """
     _clear_hint(runtime, session_id)
     total = ExtractReport()
-    for _ in range(most_batches):
-        claimed = _claim(runtime, session_id)
+    ends_at = time.monotonic() + MOST_SECONDS
+    for batch in count(1):
+        claimed = _claim(runtime, session_id, shared=shared)
         if claimed is None:
-            return total
+            break
         failpoint.reach("extract.after_claim")
         done = _extract_claimed(runtime, claimed)
         total = ExtractReport(
             total.turns + done.turns, total.memories + done.memories, total.failed + done.failed
         )
-    runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
+        if batch >= most_batches or time.monotonic() > ends_at:
+            _hint_rest(runtime, claimed)
+            break
     return total
 
 
@@ -123,10 +104,17 @@ def _clear_hint(runtime: Runtime, session_id: int) -> None:
         log.warning("hint_not_cleared", error=error.kind)
 
 
-def _claim(runtime: Runtime, session_id: int) -> Claim | None:
+def _hint_rest(runtime: Runtime, claimed: Claim) -> None:
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        session = waiting.due_session(connection, claimed.scope_id, claimed.session_id)
+    if session is not None:
+        placing.hint_session(runtime, session)
+
+
+def _claim(runtime: Runtime, session_id: int, *, shared: bool = False) -> Claim | None:
     lease = timedelta(seconds=runtime.settings.extract.lease_seconds)
     with transaction(runtime.engine, None) as connection:
-        return sessions.claim(connection, session_id, lease)
+        return sessions.claim(connection, session_id, lease, shared=shared)
 
 
 def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
@@ -144,7 +132,7 @@ def _free(runtime: Runtime, claimed: Claim) -> None:
 
 
 def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
-    batch = _next_batch(runtime, claimed)
+    batch = next_batch(runtime, claimed)
     if batch is None:
         return ExtractReport()
     limit = runtime.settings.extract.starts_limit
@@ -164,87 +152,7 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
         return _retry_or_park(runtime, batch, error)
 
 
-def _next_batch(runtime: Runtime, claimed: Claim) -> _Batch | None:
-    """Read the next turns and open their run; frees the session and returns None when there are none."""
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        session = sessions.read(connection, claimed.scope_id, claimed.session_id)
-        place = names.read_scope(connection, claimed.scope_id)
-        if session is None or place is None or session.fence != claimed.fence:
-            return None
-        low, high = _range(runtime, claimed, session)
-        policy = parse_policy(place.policy)
-        extracting = policy.memory and policy.extraction is not ExtractionMode.OFF
-        if high < low or not extracting:
-            sessions.release(connection, claimed, extracting=extracting)
-            return None
-        if policy.extraction is ExtractionMode.LLM:
-            lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
-            sessions.extend(connection, claimed, lease)
-        run = _open_run(connection, claimed, low, high)
-        high = run.to_seq or high
-        return _Batch(
-            claim=claimed,
-            from_seq=low,
-            to_seq=high,
-            turns=turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high),
-            earlier=turns.between(
-                connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=low - 1
-            ),
-            policy=policy,
-            user=place.user or "user",
-            agent=place.agent,
-            time_zone=zone_of(place.time_zone),
-            known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
-            run_id=run.id,
-            answer=_kept(run),
-            is_replay=low <= session.extracted_seq,
-            failures=session.failures,
-            refusals=session.refusals,
-            failing_for=session.now - (session.failing_since or session.now),
-        )
-
-
-def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> runs.Run:
-    """The run on these turns. A kept answer for several that was applied twice in vain is given up: one of them may
-    kill its worker, and only alone can it be told from its neighbours."""
-    run = runs.begin_extract(
-        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
-    )
-    if claimed.starts <= 2 or run.to_seq in (None, low):
-        return run
-    runs.fail(connection, run.id, TAKEN_APART)
-    return runs.begin_extract(
-        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=low
-    )
-
-
-def _kept(run: runs.Run) -> Answered | None:
-    """The answer of a worker that died, or None; one kept by a version that wrote answers otherwise is asked anew."""
-    if run.answer is None:
-        return None
-    try:
-        return _ANSWER.validate_python(run.answer, strict=False)
-    except ValidationError:
-        log.warning("answer_not_readable", run=str(run.id))
-        return None
-
-
-def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, int]:
-    """First and last seq of the next batch; one turn alone while it is suspected, or replayed."""
-    if session.replay_seqs:
-        return session.replay_seqs[0], session.replay_seqs[0]
-    most = 1 if claimed.starts > 1 or session.refusals else runtime.settings.extract.batch
-    return session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
-
-
-def _progress(connection: Connection, batch: _Batch, *, to_seq: int) -> bool:
-    """Note how far the session has come, if the fence is still ours."""
-    if batch.is_replay:
-        return sessions.replayed(connection, batch.claim, batch.from_seq)
-    return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq)
-
-
-def _ask(runtime: Runtime, batch: _Batch) -> Answered:
+def _ask(runtime: Runtime, batch: Batch) -> Answered:
     """Call the extractor and keep its answer. No transaction is open during the call."""
     failpoint.reach("extract.before_answer")
     talk = Talk(
@@ -262,7 +170,7 @@ def _ask(runtime: Runtime, batch: _Batch) -> Answered:
         runs.keep_answer(
             connection,
             batch.run_id,
-            _ANSWER.dump_python(answered, mode="json"),
+            ANSWER.dump_python(answered, mode="json"),
             to_seq=batch.to_seq,
             model=answered.model,
             prompt_version=answered.prompt,
@@ -271,7 +179,7 @@ def _ask(runtime: Runtime, batch: _Batch) -> Answered:
     return answered
 
 
-def _apply(runtime: Runtime, batch: _Batch, answered: Answered) -> ExtractReport:
+def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     """Write memories, entities, reasons and progress in one transaction, or nothing."""
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
@@ -300,7 +208,7 @@ def _apply(runtime: Runtime, batch: _Batch, answered: Answered) -> ExtractReport
         }
         runs.finish(connection, batch.run_id, report)
         # Last, because it holds the session's row: a turn that arrives meanwhile is accepted without waiting.
-        if not _progress(connection, batch, to_seq=batch.to_seq):
+        if not note_progress(connection, batch, to_seq=batch.to_seq):
             raise _Fenced
         failpoint.reach("extract.before_commit")
     failpoint.reach("extract.after_commit")
@@ -310,7 +218,7 @@ def _apply(runtime: Runtime, batch: _Batch, answered: Answered) -> ExtractReport
     return ExtractReport(turns=len(batch.turns), memories=len(written))
 
 
-def _sourced(statement: Statement, batch: _Batch) -> Statement:
+def _sourced(statement: Statement, batch: Batch) -> Statement:
     """Who stands behind it, with the role: what an assistant said must never pass for what the user said."""
     told = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
     return statement if told is None else replace(statement, source=f"{told.role.value}:{told.speaker}")
@@ -320,7 +228,7 @@ def _note_questions(
     connection: Connection,
     runtime: Runtime,
     place: remember.Place,
-    batch: _Batch,
+    batch: Batch,
     asked: Sequence[remember.Prepared],
 ) -> None:
     """The query graph of the session: questions through the one write path, then the answers to them."""
@@ -333,7 +241,7 @@ def _note_questions(
 
 
 def _note_entities(
-    connection: Connection, batch: _Batch, extraction: Extraction, asked: Sequence[Statement]
+    connection: Connection, batch: Batch, extraction: Extraction, asked: Sequence[Statement]
 ) -> None:
     """Count what the turns talk about; what a memory mentions is counted by the write path."""
     statements = (*extraction.statements, *asked)
@@ -350,7 +258,7 @@ def _note_entities(
     entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, seen)
 
 
-def _reasons(batch: _Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:
+def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:
     """For every turn why nothing came of it, or None where something did: "done" is never unexplained."""
     told = {turn_id for statement in written for turn_id in statement.evidence}
     unused = {turn_id for statement in extraction.statements for turn_id in statement.evidence} - told
@@ -361,7 +269,7 @@ def _reasons(batch: _Batch, extraction: Extraction, written: Sequence[Statement]
     }
 
 
-def _postpone(runtime: Runtime, batch: _Batch, error: Transient) -> ExtractReport:
+def _postpone(runtime: Runtime, batch: Batch, error: Transient) -> ExtractReport:
     """Back off with jitter; an error older than the age limit parks the turn instead of blocking for ever."""
     settings = runtime.settings.extract
     if batch.failing_for > timedelta(hours=settings.retry_age_hours):
@@ -376,7 +284,7 @@ def _postpone(runtime: Runtime, batch: _Batch, error: Transient) -> ExtractRepor
     return ExtractReport()
 
 
-def _wait_for_cap(runtime: Runtime, batch: _Batch, error: CapReached) -> ExtractReport:
+def _wait_for_cap(runtime: Runtime, batch: Batch, error: CapReached) -> ExtractReport:
     """The tenant's day is spent: the turns wait for the next one, and nothing has failed."""
     wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
@@ -391,7 +299,7 @@ def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
     return min(doubled, most_seconds) * random.uniform(0.7, 1.3)
 
 
-def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent | InvalidInput) -> ExtractReport:
+def _retry_or_park(runtime: Runtime, batch: Batch, error: Permanent | InvalidInput) -> ExtractReport:
     """Ask anew a few times, then park; a batch is first taken apart, so that only the guilty turn is parked."""
     settings = runtime.settings.extract
     if len(batch.turns) <= 1 and batch.refusals + 1 >= settings.permanent_limit:
@@ -404,7 +312,7 @@ def _retry_or_park(runtime: Runtime, batch: _Batch, error: Permanent | InvalidIn
     return ExtractReport()
 
 
-def _park(runtime: Runtime, batch: _Batch, reason: str) -> ExtractReport:
+def _park(runtime: Runtime, batch: Batch, reason: str) -> ExtractReport:
     """Set the first turn aside with its reason and go on behind it; a strict agent's session stops instead."""
     claimed = batch.claim
     first = [turn.id for turn in batch.turns if turn.seq == batch.from_seq]
@@ -412,7 +320,7 @@ def _park(runtime: Runtime, batch: _Batch, reason: str) -> ExtractReport:
         if batch.policy.strict and not batch.is_replay:
             is_ours = sessions.stop(connection, claimed, reason)
         else:
-            is_ours = _progress(connection, batch, to_seq=batch.from_seq)
+            is_ours = note_progress(connection, batch, to_seq=batch.from_seq)
         if not is_ours:
             return ExtractReport()
         runs.fail(connection, batch.run_id, reason)

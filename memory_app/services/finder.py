@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 import structlog
 
@@ -17,10 +16,12 @@ from memory_app.errors import MemoryAppError, Transient
 from memory_app.hot import hints
 from memory_app.hot.client import HotUnavailable
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index, jobs, periodic
+from memory_app.services import extract, index, jobs, periodic, placing
 from memory_app.services.job_table import JOBS
-from memory_app.store import health, runs, sessions
+from memory_app.store import health, runs, waiting
 from memory_app.store.db import transaction
+from memory_app.store.runs import DueRun
+from memory_app.store.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -30,20 +31,20 @@ PROBE = "finder"
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Work that waits: claimable unindexed turns, due sessions by id, due runs by id and name."""
+    """Work that waits: how many claimable unindexed turns, which sessions and runs."""
 
     turns: int
-    sessions: tuple[int, ...]
-    runs: tuple[tuple[UUID, str], ...] = ()
+    sessions: tuple[DueSession, ...]
+    runs: tuple[DueRun, ...] = ()
 
 
 def look(runtime: Runtime) -> Due:
     """What is due now, over all tenants, fair across them; one short read."""
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
-        found = sessions.due(connection, most=runtime.settings.finder.batch)
-        waiting = runs.due(connection, most=runtime.settings.finder.batch)
-    return Due(state.claimable, found, waiting)
+        found = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
+        queued = runs.due(connection, most=runtime.settings.finder.batch)
+    return Due(state.claimable, found, queued)
 
 
 def find_due(runtime: Runtime) -> Due:
@@ -51,11 +52,11 @@ def find_due(runtime: Runtime) -> Due:
     due = look(runtime)
     if due.turns:
         runtime.hint(queue.INDEX_TURNS)
-    for session_id in due.sessions:
-        runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
-    for run_id, name in due.runs:
-        if name in JOBS:
-            runtime.hint(JOBS[name].task, run_id=str(run_id))
+    for session in due.sessions:
+        placing.hint_session(runtime, session)
+    for run in due.runs:
+        if run.name in JOBS:
+            placing.hint_run(runtime, run, JOBS[run.name].task)
     return due
 
 
@@ -64,10 +65,10 @@ def drain(runtime: Runtime) -> Due:
     due = look(runtime)
     if due.turns:
         index.index_turns(runtime)
-    for session_id in due.sessions:
-        extract.extract_session(runtime, session_id)
-    for run_id, _ in due.runs:
-        jobs.perform(runtime, run_id, JOBS)
+    for session in due.sessions:
+        extract.extract_session(runtime, session.id)
+    for run in due.runs:
+        jobs.perform(runtime, run.run_id, JOBS)
     return due
 
 

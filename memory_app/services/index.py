@@ -22,12 +22,13 @@ from memory_app.domain.text import indexed_text, terms
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import remember, rhythms
+from memory_app.services import placing, remember, rhythms
 from memory_app.services.patience import give_back
-from memory_app.store import names, scope_models, sessions, speakers, turns
+from memory_app.store import names, scope_models, speakers, turns, waiting
 from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
+from memory_app.store.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -127,8 +128,8 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         done, due = _write(runtime, tenant_id, found, indexed, counted, scope_of)
     except Transient as error:
         return _postpone(runtime, tenant_id, borrowed, error)
-    for session_id in due:
-        runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)
+    for session in due:
+        placing.hint_session(runtime, session)
     for scope_id in new_scopes:
         _seed(runtime, tenant_id, scope_id)
     return IndexReport(indexed=done)
@@ -141,7 +142,7 @@ def _write(
     indexed: Sequence[IndexedTurn],
     counted: dict[UUID, set[int]],
     scope_of: dict[UUID, int],
-) -> tuple[int, tuple[int, ...]]:
+) -> tuple[int, tuple[DueSession, ...]]:
     """Vectors and counts of the turns that nobody else wrote meanwhile; how many, and which sessions are due now."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
@@ -151,7 +152,7 @@ def _write(
         spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
         speakers.add(connection, tenant_id, spoke)
         rhythms.wake(connection, runtime, set(scope_of.values()))
-        due = sessions.due_of(connection, list(set(scope_of.values())), list(scope_of))
+        due = waiting.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     return len(written), due

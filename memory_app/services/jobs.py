@@ -74,10 +74,13 @@ def ask(
     return run
 
 
-def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job]) -> None:
-    """Do one run, if it is due and free. Errors that pass are tried again with back-off; others fail it, with why."""
+def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: bool = False) -> None:
+    """Do one run, if it is due and free. Errors that pass are tried again with back-off; others fail it, with why.
+
+    ``shared``: this process does other work meanwhile, so a run that may have killed its worker is left to another.
+    """
     with transaction(runtime.engine, None) as connection:
-        claimed = runs.claim(connection, run_id, LEASE)
+        claimed = runs.claim(connection, run_id, LEASE, shared=shared)
     if claimed is None:
         return
     job = jobs.get(claimed.name)

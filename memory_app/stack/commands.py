@@ -6,15 +6,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memory_app import queue
+
 CELERY = (sys.executable, "-m", "celery", "--app", "workers.app", "--quiet")
 MEMORY = (sys.executable, "-m", "memory_app.cli")
 
 
 def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, ...]:
-    """A Celery worker of ``queues``. Without gossip and mingle: workers need not know of each other."""
+    """A Celery worker of ``queues``. Without gossip and mingle: workers need not know of each other.
+
+    Where all it does is wait for a language model, its tasks are threads of one process; else each has a process.
+    """
     return (
         *CELERY,
         "worker",
+        "--pool",
+        "threads" if waits(queues) else "prefork",
         "--queues",
         ",".join(queues),
         "--hostname",
@@ -24,6 +31,11 @@ def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, 
         "--without-gossip",
         "--without-mingle",
     )
+
+
+def waits(queues: Sequence[str]) -> bool:
+    """Whether a worker of these queues mostly waits for the network."""
+    return set(queues) == {queue.MODEL}
 
 
 def beat(schedule: Path) -> tuple[str, ...]:

@@ -8,21 +8,35 @@ from __future__ import annotations
 import http.client
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_app import queue, roster
 from memory_app.errors import Transient
+from memory_app.settings import Redis as RedisSettings
 from memory_app.settings import Settings
 from memory_app.stack import commands, ports
 from memory_app.stack.child import Part
 
-API, BEAT, FINDER, FLOWER, WORKER = PARTS = ("api", "beat", "finder", "flower", "worker")
+API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER = PARTS = (
+    "api",
+    "beat",
+    "finder",
+    "flower",
+    "worker",
+    "worker-model",
+)
 
 WORKER_STOP = ((signal.SIGTERM, 25.0), (signal.SIGQUIT, 10.0))
 """Warm: no new task, the running ones end. Then soft: they are interrupted; their rows stay due."""
+
+WORKERS = 2
+"""How many answer when all are there."""
+
+MODEL_WORKER_STOP = ((signal.SIGTERM, 35.0),)
+"""Warm, for nearly as long as a question may take. Threads cannot be interrupted: the rest ends with the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +74,19 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
         ),
         Part(
             WORKER,
-            commands.worker(queue.QUEUES, name="memory", concurrency=plan.concurrency),
+            commands.worker((queue.INGEST, queue.MAINTENANCE), name="memory", concurrency=plan.concurrency),
             _worker_environment(plan, environment),
-            lambda: _is_consumed(redis.url.get_secret_value(), redis.prefix),
+            lambda: _are_consumed((queue.INGEST, queue.MAINTENANCE), redis),
             WORKER_STOP,
+        ),
+        Part(
+            MODEL_WORKER,
+            commands.worker(
+                (queue.MODEL,), name="memory-model", concurrency=plan.settings.worker.model_threads
+            ),
+            environment,
+            lambda: _are_consumed((queue.MODEL,), redis),
+            MODEL_WORKER_STOP,
         ),
     )
 
@@ -127,10 +150,12 @@ def _written_since(schedule: Path, began: float) -> bool:
     return any(at >= began - 1 for at in written)
 
 
-def _is_consumed(redis_url: str, prefix: str) -> bool:
-    """Whether a worker answers that takes from every queue."""
+def _are_consumed(wanted: Collection[str], redis: RedisSettings) -> bool:
+    """Whether a worker answers that takes from these queues."""
     try:
-        found = roster.consumers(redis_url, prefix=prefix, timeout_seconds=0.5, expected=1)
+        found = roster.consumers(
+            redis.url.get_secret_value(), prefix=redis.prefix, timeout_seconds=0.5, expected=WORKERS
+        )
     except Transient:
         return False
-    return any(set(queue.QUEUES) <= set(queues) for queues in found.values())
+    return any(set(wanted) <= set(queues) for queues in found.values())

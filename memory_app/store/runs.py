@@ -46,6 +46,15 @@ class RunClaim:
     starts: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueRun:
+    """A run that waits. ``is_suspect``: a worker began it and never said how it ended."""
+
+    run_id: UUID
+    name: str
+    is_suspect: bool
+
+
 _COLUMNS = """r.id, r.name, r.state, r.scope_id, r.session_id, r.from_seq, r.to_seq, r.answer, r.report, r.reason,
     r.attempts, r.options, r.created_at, r.finished_at"""
 
@@ -81,8 +90,10 @@ _ENQUEUE = text(
     RETURNING {_COLUMNS}
     """
 )
-_CLAIM = text("SELECT tenant_id, scope_id, session_id, name, fence, starts FROM claim_run(:run, :lease)")
-_DUE = text("SELECT run_id, name FROM due_runs(:most)")
+_CLAIM = text(
+    "SELECT tenant_id, scope_id, session_id, name, fence, starts FROM claim_run(:run, :lease, :shared)"
+)
+_DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
 _COMPLETE = text(
     """
     UPDATE runs SET state = 'done', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb),
@@ -186,15 +197,19 @@ def enqueue(
     return _run(connection.execute(_ENQUEUE, values).one())
 
 
-def claim(connection: Connection, run_id: UUID, lease: timedelta) -> RunClaim | None:
-    """Take a run if it is due and free; counts the start. Needs no tenant."""
-    row = connection.execute(_CLAIM, {"run": run_id, "lease": lease}).one_or_none()
+def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: bool = False) -> RunClaim | None:
+    """Take a run if it is due and free; counts the start. Needs no tenant.
+
+    ``shared``: for a process that does other work meanwhile, which gets no run that may kill it.
+    """
+    values = {"run": run_id, "lease": lease, "shared": shared}
+    row = connection.execute(_CLAIM, values).one_or_none()
     return None if row is None else RunClaim(run_id=run_id, **row._mapping)
 
 
-def due(connection: Connection, *, most: int) -> tuple[tuple[UUID, str], ...]:
-    """Ids and names of due, free runs over all tenants, fair across them."""
-    return tuple((row.run_id, row.name) for row in connection.execute(_DUE, {"most": most}))
+def due(connection: Connection, *, most: int) -> tuple[DueRun, ...]:
+    """Due, free runs over all tenants, fair across them."""
+    return tuple(DueRun(**row._mapping) for row in connection.execute(_DUE, {"most": most}))
 
 
 def complete(connection: Connection, claimed: RunClaim, report: Any) -> bool:

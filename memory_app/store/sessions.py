@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,8 +89,7 @@ _LOCK = text(
 _ENSURE = text(
     "INSERT INTO sessions (tenant_id, scope_id, name) VALUES (:tenant, :scope, :name) ON CONFLICT DO NOTHING"
 )
-_CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease)")
-_DUE = text("SELECT session_id FROM due_sessions(:most)")
+_CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease, :shared)")
 _READ = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.id = :session")
 _FIND = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.name = :name")
 _LIST = text(
@@ -162,15 +160,6 @@ _SUMMARY = text(
     """UPDATE sessions SET summary = :summary, summary_id = :memory
     WHERE scope_id = :scope AND id = :session"""
 )
-_DUE_OF = text(
-    """
-    SELECT s.id FROM sessions s
-    WHERE s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
-      AND (s.scope_id, s.id) IN (
-          SELECT t.scope_id, t.session_id FROM turns t WHERE t.scope_id = ANY(:scopes) AND t.id = ANY(:turns))
-    ORDER BY s.id
-    """
-)
 _DEFER = text(
     """
     UPDATE sessions SET lease_until = NULL, starts = 0, due_at = now() + :wait
@@ -207,21 +196,14 @@ def ensure_session(connection: Connection, tenant_id: int, scope_id: int, name: 
     connection.execute(_ENSURE, {"tenant": tenant_id, "scope": scope_id, "name": name})
 
 
-def claim(connection: Connection, session_id: int, lease: timedelta) -> Claim | None:
-    """Take the session if it is due and free; counts the start. Needs no tenant and commits with its transaction."""
-    row = connection.execute(_CLAIM, {"session": session_id, "lease": lease}).one_or_none()
+def claim(connection: Connection, session_id: int, lease: timedelta, *, shared: bool = False) -> Claim | None:
+    """Take the session if it is due and free; counts the start. Needs no tenant and commits with its transaction.
+
+    ``shared``: for a process that does other work meanwhile, which gets no session that may kill it.
+    """
+    values = {"session": session_id, "lease": lease, "shared": shared}
+    row = connection.execute(_CLAIM, values).one_or_none()
     return None if row is None else Claim(session_id, row.tenant_id, row.scope_id, row.fence, row.starts)
-
-
-def due(connection: Connection, *, most: int) -> tuple[int, ...]:
-    """Ids of due, free sessions over all tenants, fair across them."""
-    return tuple(connection.execute(_DUE, {"most": most}).scalars())
-
-
-def due_of(connection: Connection, scope_ids: Sequence[int], turn_ids: Sequence[UUID]) -> tuple[int, ...]:
-    """Sessions of these turns that are due and free."""
-    values = {"scopes": list(scope_ids), "turns": list(turn_ids)}
-    return tuple(connection.execute(_DUE_OF, values).scalars())
 
 
 def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:

@@ -202,43 +202,51 @@ END
 $$;
 
 -- Lend one session for extraction if it is due and free. The fence grows with every claim; a commit whose fence is
--- older finds no row to move and takes nothing with it.
-CREATE FUNCTION claim_session(wanted bigint, lease interval)
+-- older finds no row to move and takes nothing with it. A session whose last start was never explained is not lent to a
+-- process that does other work at the same time (`shared`): it may kill that process, and all of that work with it.
+CREATE FUNCTION claim_session(wanted bigint, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     UPDATE public.sessions s
     SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease
     WHERE s.id = wanted AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+      AND (s.starts = 0 OR NOT shared)
     RETURNING s.tenant_id, s.scope_id, s.fence, s.starts
 $$;
 
--- Ids of sessions that are due and free, taken in turn across tenants so that a busy one cannot starve the others.
-CREATE FUNCTION due_sessions(most integer) RETURNS TABLE (session_id bigint)
+-- Ids of sessions that are due and free, taken in turn across tenants so that a busy one cannot starve the others; with
+-- what decides who may do the work.
+CREATE FUNCTION due_sessions(most integer)
+RETURNS TABLE (session_id bigint, asks_model boolean, is_suspect boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT due.id FROM (
-        SELECT s.id, s.due_at, row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
+    SELECT due.id, coalesce(a.policy ->> 'extraction' = 'llm', false), due.starts > 0 FROM (
+        SELECT s.id, s.scope_id, s.starts, s.due_at,
+               row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
         FROM public.sessions s
         WHERE s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+        ORDER BY place, s.due_at LIMIT most
     ) due
-    ORDER BY due.place, due.due_at LIMIT most
+    JOIN public.scopes c ON c.id = due.scope_id
+    JOIN public.agents a ON a.id = c.agent_id
+    ORDER BY due.place, due.due_at
 $$;
 
--- Lend one queued run if it is due and free; the fence as for sessions.
-CREATE FUNCTION claim_run(wanted uuid, lease interval)
+-- Lend one queued run if it is due and free; fence and `shared` as for sessions.
+CREATE FUNCTION claim_run(wanted uuid, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, name text, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     UPDATE public.runs r
     SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now()
     WHERE r.id = wanted AND r.state IN ('queued', 'running') AND r.due_at <= now()
-      AND (r.lease_until IS NULL OR r.lease_until <= now())
+      AND (r.lease_until IS NULL OR r.lease_until <= now()) AND (r.starts = 0 OR NOT shared)
     RETURNING r.tenant_id, r.scope_id, r.session_id, r.name, r.fence, r.starts
 $$;
 
 -- Ids and names of runs that are due and free, in turn across tenants.
-CREATE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text)
+CREATE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text, is_suspect boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT due.id, due.name FROM (
-        SELECT r.id, r.name, r.due_at, row_number() OVER (PARTITION BY r.tenant_id ORDER BY r.due_at) AS place
+    SELECT due.id, due.name, due.starts > 0 FROM (
+        SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (PARTITION BY r.tenant_id ORDER BY r.due_at) AS place
         FROM public.runs r
         WHERE r.due_at <= now() AND r.state IN ('queued', 'running')
           AND (r.lease_until IS NULL OR r.lease_until <= now())

@@ -24,7 +24,7 @@ DEFINERS = {
     "note_key_use": [],
     "claim_turns": ["tenant_id", "scope_id", "id", "starts"],
     "claim_session": ["tenant_id", "scope_id", "fence", "starts"],
-    "due_sessions": ["session_id"],
+    "due_sessions": ["session_id", "asks_model", "is_suspect"],
     "pipeline_state": [
         "unindexed",
         "claimable",
@@ -35,7 +35,7 @@ DEFINERS = {
     ],
     "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
-    "due_runs": ["run_id", "name"],
+    "due_runs": ["run_id", "name", "is_suspect"],
     "idle_sessions": ["tenant_id", "scope_id", "session_id", "last_seq"],
     "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],

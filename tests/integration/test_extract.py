@@ -21,6 +21,7 @@ from memory_app.hot.cache import CachedContext
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.runtime import Runtime
+from memory_app.services import batch as batches
 from memory_app.services import extract, extractor, failed, finder
 from memory_app.services.extract import ExtractReport, extract_session
 from memory_app.services.index import index_turns
@@ -315,12 +316,12 @@ def test_an_answer_for_several_turns_is_applied_to_the_same_turns_though_a_retry
     session = only_session(owner)
     slow = extract._claim(runtime, session)
     assert slow is not None
-    batch = extract._next_batch(runtime, slow)
+    batch = batches.next_batch(runtime, slow)
     assert batch is not None
     expire_lease(owner)
     second = extract._claim(runtime, session)
     assert second is not None
-    assert extract._next_batch(runtime, second) is not None, "a shorter piece of the same run was begun"
+    assert batches.next_batch(runtime, second) is not None, "a shorter piece of the same run was begun"
     extract._ask(runtime, batch)
     change(owner, "UPDATE sessions SET starts = 1")
     expire_lease(owner)
@@ -393,7 +394,7 @@ def test_the_older_of_two_claims_commits_nothing_even_while_the_newer_is_still_a
     old, new = claims
     assert old is not None
     assert new is not None
-    batch = extract._next_batch(runtime, new)
+    batch = batches.next_batch(runtime, new)
     assert batch is not None
     stale = replace(batch, claim=old)
     with pytest.raises(extract._Fenced):
@@ -417,7 +418,7 @@ def test_an_overtaken_worker_sets_no_turn_aside(
     session = only_session(owner)
     old = extract._claim(runtime, session)
     assert old is not None
-    stale = extract._next_batch(runtime, old)
+    stale = batches.next_batch(runtime, old)
     assert stale is not None
     expire_lease(owner)
     assert extract_session(runtime, session).turns == 1

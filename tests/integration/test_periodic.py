@@ -163,8 +163,8 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
     def worker() -> None:
         with transaction(runtime.engine, None) as connection:
             due = runs.due(connection, most=500)
-        for run_id, _ in due:
-            jobs.perform(runtime, run_id, table)
+        for queued in due:
+            jobs.perform(runtime, queued.run_id, table)
 
     for day in range(1, 8):
         at = began + day * DAY

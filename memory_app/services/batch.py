@@ -1,0 +1,137 @@
+"""The next turns of a session that is on loan: what is read before the extractor is asked, and how far it came after.
+
+A batch is one turn alone while one of them is suspected of having killed its worker, so that it can be told from its
+neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection
+
+from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.records import Turn
+from memory_app.domain.zones import zone_of
+from memory_app.runtime import Runtime
+from memory_app.services.extractor import Answered
+from memory_app.store import entities, names, runs, sessions, turns
+from memory_app.store.db import transaction
+from memory_app.store.sessions import Claim, SessionRow
+
+log = structlog.get_logger(__name__)
+
+EARLIER_TURNS = 3
+"""Turns before the new ones that the extractor sees as context."""
+
+TAKEN_APART = "its worker died twice; each of its turns is tried alone"
+
+ANSWER = TypeAdapter(Answered)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The next turns of a claimed session and what is needed to extract them."""
+
+    claim: Claim
+    from_seq: int
+    to_seq: int
+    turns: tuple[Turn, ...]
+    earlier: tuple[Turn, ...]
+    policy: Policy
+    user: str
+    agent: str
+    time_zone: ZoneInfo
+    known: tuple[str, ...]
+    run_id: UUID
+    answer: Answered | None
+    is_replay: bool
+    """One turn behind the session's place, extracted once more; its effects come late, its facts keep their dates."""
+    failures: int
+    refusals: int
+    failing_for: timedelta
+
+
+def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
+    """Read the next turns and open their run; frees the session and returns None when there are none."""
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        session = sessions.read(connection, claimed.scope_id, claimed.session_id)
+        place = names.read_scope(connection, claimed.scope_id)
+        if session is None or place is None or session.fence != claimed.fence:
+            return None
+        low, high = _range(runtime, claimed, session)
+        policy = parse_policy(place.policy)
+        extracting = policy.memory and policy.extraction is not ExtractionMode.OFF
+        if high < low or not extracting:
+            sessions.release(connection, claimed, extracting=extracting)
+            return None
+        if policy.extraction is ExtractionMode.LLM:
+            lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
+            sessions.extend(connection, claimed, lease)
+        run = _open_run(connection, claimed, low, high)
+        high = run.to_seq or high
+        return Batch(
+            claim=claimed,
+            from_seq=low,
+            to_seq=high,
+            turns=turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high),
+            earlier=turns.between(
+                connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=low - 1
+            ),
+            policy=policy,
+            user=place.user or "user",
+            agent=place.agent,
+            time_zone=zone_of(place.time_zone),
+            known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
+            run_id=run.id,
+            answer=_kept(run),
+            is_replay=low <= session.extracted_seq,
+            failures=session.failures,
+            refusals=session.refusals,
+            failing_for=session.now - (session.failing_since or session.now),
+        )
+
+
+def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> runs.Run:
+    """The run on these turns. A kept answer for several that was applied twice in vain is given up: one of them may
+    kill its worker, and only alone can it be told from its neighbours."""
+    run = runs.begin_extract(
+        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
+    )
+    if claimed.starts <= 2 or run.to_seq in (None, low):
+        return run
+    runs.fail(connection, run.id, TAKEN_APART)
+    return runs.begin_extract(
+        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=low
+    )
+
+
+def _kept(run: runs.Run) -> Answered | None:
+    """The answer of a worker that died, or None; one kept by a version that wrote answers otherwise is asked anew."""
+    if run.answer is None:
+        return None
+    try:
+        return ANSWER.validate_python(run.answer, strict=False)
+    except ValidationError:
+        log.warning("answer_not_readable", run=str(run.id))
+        return None
+
+
+def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, int]:
+    """First and last seq of the next batch; one turn alone while it is suspected, or replayed."""
+    if session.replay_seqs:
+        return session.replay_seqs[0], session.replay_seqs[0]
+    most = 1 if claimed.starts > 1 or session.refusals else runtime.settings.extract.batch
+    return session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
+
+
+def note_progress(connection: Connection, batch: Batch, *, to_seq: int) -> bool:
+    """Note how far the session has come, if the fence is still ours."""
+    if batch.is_replay:
+        return sessions.replayed(connection, batch.claim, batch.from_seq)
+    return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq)
