@@ -18,8 +18,9 @@ from memory_app.domain.kinds import half_life_of
 from memory_app.domain.policy import Policy
 from memory_app.domain.records import Memory
 from memory_app.domain.scoring import strength
+from memory_app.domain.slumber import SLEEP, Trigger
 from memory_app.runtime import Runtime
-from memory_app.store import clock, fading, memories
+from memory_app.store import clock, fading, memories, runs
 from memory_app.store.fading import Weighed
 
 BIG = 1_000
@@ -28,6 +29,9 @@ BIG = 1_000
 COUNTED_EACH = 16
 SLACK = 0.02
 """Share of a big ceiling that is kept free: more than the writes between two counts."""
+
+SHORTEST_PAUSE = 60.0
+"""Seconds for which one cycle serves all that is evicted, even where the settings ask for no pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,13 @@ def held(runtime: Runtime, weighed: Collection[Weighed], now: datetime) -> list[
 
 
 def keep_ceiling(
-    connection: Connection, runtime: Runtime, scope_id: int, policy: Policy, *, written: UUID
+    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, policy: Policy, *, written: UUID
 ) -> tuple[UUID, ...]:
-    """After a write: evict the weakest where there are too many; their ids. What was ``written`` just now stays."""
+    """After a write: evict the weakest where there are too many; their ids. What was ``written`` just now stays.
+
+    Where something had to go, the scope is to sleep, once in a cool-down: uniting repeats frees room that
+    nobody misses.
+    """
     ceiling = ceiling_of(runtime, policy)
     is_big = ceiling.memories >= BIG
     if is_big and written.int % COUNTED_EACH:
@@ -83,9 +91,19 @@ def keep_ceiling(
     if fading.current_count(connection, scope_id, most=most + 1) <= most:
         return ()
     fading.trim_links(connection, scope_id, most=ceiling.links)
-    return evict(
-        connection, runtime, scope_id, down_to=int(most * (1 - SLACK)) if is_big else most, spared=[written]
-    )
+    down_to = int(most * (1 - SLACK)) if is_big else most
+    gone = evict(connection, runtime, scope_id, down_to=down_to, spared=[written])
+    if gone:
+        _sleep_soon(connection, runtime, tenant_id, scope_id)
+    return gone
+
+
+def _sleep_soon(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> None:
+    """Write down a cycle, the same one for all that is evicted within a cool-down; a finder says "look"."""
+    pause = max(runtime.settings.sleep.cool_down_seconds, SHORTEST_PAUSE)
+    began = int(clock.now(connection).timestamp() // pause * pause)
+    options = {"trigger": Trigger.EVICTION.value}
+    runs.enqueue(connection, tenant_id, SLEEP, scope_id=scope_id, options=options, period=f"eviction {began}")
 
 
 def evict(

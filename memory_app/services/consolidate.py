@@ -20,7 +20,6 @@ from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.ladder import Neighbour
-from memory_app.domain.records import Memory
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.text import terms
@@ -107,7 +106,7 @@ def make_plan(runtime: Runtime, tenant_id: int, scope_id: int, *, kind: str | No
                     some = _read(connection, scope_id, ids)
                     pairs = memories.pair_similarities(connection, scope_id, ids)
                 found += clusters(some, thresholds=thresholds_of(runtime, name), pairs=pairs)
-                versions |= {n.memory.id: _version(n.memory) for n in some}
+                versions |= {n.memory.id: merging.version(n.memory) for n in some}
     members = {id for cluster in found for id in cluster.members}
     return Plan(inspected, tuple(found), {id: versions[id] for id in members})
 
@@ -134,9 +133,9 @@ def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan, planned: Sequenc
             raise jobs.Fenced
         for cluster in planned:
             members = _read(connection, claimed.scope_id, cluster.members)
-            if any(_version(n.memory) != plan.versions[n.memory.id] for n in members) or len(members) < len(
-                cluster.members
-            ):
+            if any(merging.version(n.memory) != plan.versions[n.memory.id] for n in members) or len(
+                members
+            ) < len(cluster.members):
                 left.append(cluster)
             else:
                 _unite(connection, runtime, claimed, members)
@@ -169,19 +168,6 @@ def _unite(connection: Connection, runtime: Runtime, claimed: RunClaim, members:
 def _read(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
     same = entities.heirs_by_alias(connection, [scope_id])
     return tuple(neighbour_of(row, same) for row in merges.rows(connection, scope_id, ids))
-
-
-def _version(memory: Memory) -> tuple[object, ...]:
-    """What must not have changed between the plan and the merge: texts and vectors never do."""
-    return (
-        memory.retired_at,
-        memory.valid_from,
-        memory.valid_until,
-        memory.repeat_count,
-        memory.confidence,
-        memory.pinned,
-        memory.feedback_score,
-    )
 
 
 def _report(plan: Plan, kind: str | None, left_alone: Sequence[Cluster]) -> dict[str, Any]:

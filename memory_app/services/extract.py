@@ -197,7 +197,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if batch.policy.query_graph:
             _note_questions(connection, runtime, place, batch, prepared[len(told) :])
         for result in written:
-            capacity.keep_ceiling(connection, runtime, claimed.scope_id, batch.policy, written=result.id)
+            capacity.keep_ceiling(
+                connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=result.id
+            )
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
+from memory_app.domain.slumber import SLEEP
 from memory_app.services import consolidate, decay, ending, sleep, synthesis
 from memory_app.services.jobs import Job
 
@@ -13,6 +14,6 @@ JOBS: Mapping[str, Job] = {
     synthesis.DEEP: Job(queue.SYNTHESIZE_DEEP, synthesis.synthesize_memories),
     consolidate.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
     decay.DECAY: Job(queue.DECAY, decay.decay),
-    sleep.SLEEP: Job(queue.SLEEP, sleep.sleep),
+    SLEEP: Job(queue.SLEEP, sleep.sleep),
     ending.END: Job(queue.SLEEP, ending.end),
 }

@@ -25,6 +25,20 @@ CHANGE = 1e-4
 """A difference of feedback that is more than rounding."""
 
 
+def version(memory: Memory) -> tuple[object, ...]:
+    """What must not have changed between a plan and its merge: texts and vectors never do, and being recalled does not
+    count."""
+    return (
+        memory.retired_at,
+        memory.valid_from,
+        memory.valid_until,
+        memory.repeat_count,
+        memory.confidence,
+        memory.pinned,
+        memory.feedback_score,
+    )
+
+
 def take_apart(
     connection: Connection, tenant_id: int, scope_id: int, merged_ids: Sequence[UUID]
 ) -> tuple[UUID, ...]:

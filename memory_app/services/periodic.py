@@ -18,8 +18,9 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.slumber import SLEEP
 from memory_app.runtime import Runtime
-from memory_app.services import decay, ending, sleep, synthesis
+from memory_app.services import decay, ending, synthesis
 from memory_app.services.rhythms import END_SESSIONS, rhythms
 from memory_app.store import clock, names, runs, schedules, sessions
 from memory_app.store.db import transaction
@@ -38,12 +39,12 @@ class Asked:
 
 
 _TASKS = {
-    sleep.SLEEP: queue.SLEEP,
+    SLEEP: queue.SLEEP,
     decay.DECAY: queue.DECAY,
     synthesis.DEEP: queue.SYNTHESIZE_DEEP,
     ending.END: queue.SLEEP,
 }
-_OPTIONS: dict[str, dict[str, Any]] = {sleep.SLEEP: {"trigger": "interval"}}
+_OPTIONS: dict[str, dict[str, Any]] = {SLEEP: {"trigger": "interval"}}
 
 _Written = tuple[str, UUID]
 """Name of a run and its id."""

@@ -21,10 +21,10 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Neighbour
-from memory_app.domain.records import Memory
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.slumber import (
+    SLEEP,
     SleepOptions,
     Trigger,
     checked_options,
@@ -49,8 +49,6 @@ from memory_app.store.db import transaction
 from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
-
-SLEEP = "sleep"
 
 GATE_TRIES = 3
 """Times a cycle is tried, each without the clusters that were found to be wrong before."""
@@ -226,19 +224,7 @@ def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
     """Being recalled meanwhile is no change; being said again, rated, pinned, ended or merged is."""
     if now is None:
         return False
-    return _version(planned.memory) == _version(now.memory)
-
-
-def _version(memory: Memory) -> tuple[object, ...]:
-    return (
-        memory.retired_at,
-        memory.valid_from,
-        memory.valid_until,
-        memory.repeat_count,
-        memory.confidence,
-        memory.pinned,
-        memory.feedback_score,
-    )
+    return merging.version(planned.memory) == merging.version(now.memory)
 
 
 def _unite(

@@ -8,9 +8,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.records import Memory
+from memory_app.domain.slumber import SLEEP
 from memory_app.errors import Conflict, NotFound
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, ending, entities, merging, putting_back, sleep
+from memory_app.services import consolidate, ending, entities, merging, putting_back
 from memory_app.services.remember import drop_context
 from memory_app.store import clock, memories, merges, names, runs
 from memory_app.store.db import transaction
@@ -22,7 +23,7 @@ Undo = Callable[[Connection, int, Run], None]
 UNDO: Mapping[str, Undo] = {
     consolidate.CONSOLIDATE: consolidate.undo,
     entities.MERGE_RUN: entities.undo_merge,
-    sleep.SLEEP: putting_back.undo,
+    SLEEP: putting_back.undo,
     ending.END: putting_back.undo,
 }
 """By the name of the run. What is not here cannot be undone."""

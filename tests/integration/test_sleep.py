@@ -27,7 +27,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
-from memory_app.store import runs
+from memory_app.store import agents, runs
 from memory_app.store.db import transaction
 
 SCOPE = Scope("ada", "bob")
@@ -522,6 +522,19 @@ def test_a_cool_down_is_kept_unless_forced(runtime: Runtime, tenant: int) -> Non
     assert (resting["applied"], resting["clusters"]) == (False, [])
     assert "less than" in resting["reason"]
     assert len(slept(runtime, tenant, force=True).report["clusters"]) == 1
+
+
+def test_what_gives_way_to_the_ceiling_lets_its_scope_sleep_once(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 5}})
+    for n in range(8):
+        keep(runtime, tenant, f"On day {n} Bob wrote down the number {n * 13}.")
+    ((run_id, options),) = rows(owner, "SELECT id, options FROM runs WHERE name = 'sleep'")
+    assert options == {"trigger": "eviction"}
+    jobs.perform(runtime, run_id, JOBS)
+    assert jobs.read(runtime, tenant, run_id).report["trigger"] == "eviction"
 
 
 def test_no_report_holds_what_was_said(runtime: Runtime, tenant: int, owner: Engine) -> None:
