@@ -1,0 +1,138 @@
+"""Questions to a model wait at the same time, as threads of one process; what kills it takes nobody along."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import provider_stage
+import pytest
+from deadly import POISON
+from provider_stage import TEMPLATE, ProviderStage, Started, staged
+from sqlalchemy import text
+
+from memory_app import queue
+from memory_app.domain.records import Role, Stage
+from memory_app.domain.scope import Scope
+from memory_app.embedded import Servers
+from memory_app.stack import commands
+from memory_app.testing import Rule
+
+HERE = Path(__file__).parent
+SESSIONS = 40
+PROCESSES = (queue.INGEST, queue.MAINTENANCE)
+
+
+LEASES = {"MEMORY_EXTRACT__LEASE_SECONDS": "4", "MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "4"}
+
+
+@pytest.fixture
+def stage(
+    servers: Servers, template: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ProviderStage]:
+    """With leases that run out soon, and the patience that several deaths take."""
+    monkeypatch.setattr(provider_stage, "PATIENCE_SECONDS", 90.0)
+    with staged(servers, TEMPLATE, tmp_path, **LEASES) as stage:
+        yield stage
+
+
+def worker(stage: ProviderStage, *queues: str, app: str = "workers.app") -> Started:
+    usual = 32 if commands.waits(queues) else 2
+    command = commands.worker(queues, name=f"w{len(stage.started)}-{os.getpid()}", concurrency=usual)
+    return stage.start([word.replace("workers.app", app) for word in command], PYTHONPATH=str(HERE))
+
+
+@contextlib.contextmanager
+def supervised(stage: ProviderStage, *queues: str, app: str) -> Iterator[list[Started]]:
+    """Whenever the worker has died another is started; all there were, latest last."""
+    over = threading.Event()
+    generations = [worker(stage, *queues, app=app)]
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            if generations[-1].running.poll() is not None:
+                generations.append(worker(stage, *queues, app=app))
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield generations
+    finally:
+        over.set()
+        watching.join()
+
+
+def tell_many(
+    stage: ProviderStage, scope: Scope, *, poisoned: Collection[int] = ()
+) -> dict[int, tuple[UUID, ...]]:
+    """Three turns in each of many sessions, the first of some a poison; ids by session."""
+    told = {}
+    for session in range(SESSIONS):
+        words = [f"In session {session} I said thing number {turn} aloud." for turn in range(3)]
+        if session in poisoned:
+            words[0] = f"In session {session} I said something {POISON}."
+        told[session] = stage.tell(scope, *[(Role.USER, said) for said in words], session=f"s{session}")
+    return told
+
+
+def test_thirty_questions_and_more_are_under_way_at_once_and_each_session_keeps_its_order(
+    stage: ProviderStage,
+) -> None:
+    # given a model that takes a second, one worker with processes, and one with threads
+    stage.stub.follow(Rule(seconds=1.0))
+    worker(stage, *PROCESSES)
+    worker(stage, queue.MODEL)
+    # when many people talk
+    told = tell_many(stage, stage.agent("llm"))
+    stage.settled([id for ids in told.values() for id in ids])
+    # then the questions overlapped
+    seen = stage.stub.stats()
+    print(f"calls {seen['calls']}, most in flight {seen['in_flight_most']}")
+    assert isinstance(seen["in_flight_most"], int)
+    assert seen["in_flight_most"] >= 30
+    # and what was said first in a session was remembered first
+    assert disordered(stage) == []
+
+
+@pytest.mark.slow
+def test_turns_that_kill_the_process_of_threads_are_set_aside_alone(stage: ProviderStage) -> None:
+    # given three poisoned sessions among many, and workers that come back
+    stage.stub.follow(Rule(seconds=1.0))
+    scope, poisoned = stage.agent("llm"), {7, 20, 33}
+    with (
+        supervised(stage, *PROCESSES, app="deadly"),
+        supervised(stage, queue.MODEL, app="deadly") as generations,
+    ):
+        told = tell_many(stage, scope, poisoned=poisoned)
+        settled = [(session, row) for session, ids in told.items() for row in stage.settled(ids)]
+    # then their first turns are set aside, and nothing else
+    failed = [(session, row.seq) for session, row in settled if row.stage is Stage.FAILED]
+    assert failed == [(session, 1) for session in sorted(poisoned)]
+    assert {row.stage for _, row in settled} == {Stage.EXTRACTED, Stage.FAILED}
+    reasons = [row.reason or "" for _, row in settled if row.stage is Stage.FAILED]
+    assert all(reason.startswith("quarantined") for reason in reasons)
+    # and each of them ended the shared process once at most
+    print(f"deaths of the process of threads: {len(generations) - 1}")
+    assert 1 <= len(generations) - 1 <= len(poisoned)
+    assert disordered(stage) == []
+
+
+def disordered(stage: ProviderStage) -> list[str]:
+    """Memories that were made before one of an earlier turn of their session."""
+    statement = text(
+        """SELECT t.session_id, t.seq FROM memories m
+        JOIN evidence e ON e.scope_id = m.scope_id AND e.memory_id = m.id
+        JOIN turns t ON t.scope_id = e.scope_id AND t.id = e.turn_id WHERE m.kind = 'fact' ORDER BY m.id"""
+    )
+    last: dict[int, int] = {}
+    wrong = []
+    with stage.owner.connect() as connection:
+        for row in connection.execute(statement):
+            if row.seq <= last.get(row.session_id, 0):
+                wrong.append(f"session {row.session_id}, turn {row.seq}")
+            last[row.session_id] = row.seq
+    return wrong
