@@ -46,7 +46,11 @@ class IndexedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TicketRow:
-    """Everything a ticket answers. ``reason`` says why no memory came of it, ``failed_reason`` why it failed."""
+    """Everything a ticket answers. ``reason`` says why no memory came of it, or why it failed.
+
+    ``attempts`` counts how often a worker began with it: to index it, and while it waits for extraction, with its
+    session too.
+    """
 
     id: UUID
     scope_id: int
@@ -140,7 +144,9 @@ _EXTRACTED = text(
 _TICKET = text(
     f"""
     SELECT t.id, t.scope_id, s.name, t.seq, {_STAGE} AS stage, t.accepted_at,
-           coalesce(t.failed_reason, t.reason) AS reason, t.starts + t.failures AS attempts, t.failures,
+           coalesce(t.failed_reason, t.reason) AS reason, t.failures, t.starts + t.failures
+               + CASE WHEN t.indexed_at IS NULL OR t.extracted_at IS NOT NULL OR t.failed_at IS NOT NULL THEN 0
+                      ELSE s.starts + s.failures END AS attempts,
            ARRAY(SELECT e.memory_id FROM evidence e
                  JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind <> 'query'
                  WHERE e.turn_scope_id = t.scope_id AND e.turn_id = t.id ORDER BY e.memory_id) AS memory_ids

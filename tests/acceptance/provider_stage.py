@@ -36,6 +36,7 @@ from memory_app.store import keys
 from memory_app.store.turns import TicketRow
 from memory_app.testing import Rule, StubProcess
 
+TEMPLATE = "template_migrated"
 PATIENCE_SECONDS = 30.0
 QUICK = {
     "MEMORY_EXTRACT__IDLE_SECONDS": "0",
@@ -44,6 +45,24 @@ QUICK = {
     "MEMORY_FINDER__EVERY_SECONDS": "0.2",
 }
 LOCAL_EMBEDDER = {"MEMORY_EMBEDDING__PROVIDER": "hash", "MEMORY_EMBEDDING__DIMENSIONS": "256"}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process in a group of its own, and what it says."""
+
+    running: subprocess.Popen[bytes]
+    log: Path
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the process and its children at the same moment."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.running.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL for the whole group, and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        self.running.wait()
 
 
 @dataclass(slots=True)
@@ -56,12 +75,12 @@ class ProviderStage:
     stub: StubProcess
     environment: Mapping[str, str]
     folder: Path
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: list[Started] = field(default_factory=list)
 
-    def start(self, command: Sequence[str], **settings: str) -> subprocess.Popen[bytes]:
-        """A process in a group of its own."""
-        with (self.folder / f"{len(self.started)}.log").open("wb") as log:
-            process = subprocess.Popen(
+    def start(self, command: Sequence[str], **settings: str) -> Started:
+        path = self.folder / f"{len(self.started)}.log"
+        with path.open("wb") as log:
+            running = subprocess.Popen(
                 command,
                 env={**self.environment, **settings},
                 stdin=subprocess.DEVNULL,
@@ -69,10 +88,10 @@ class ProviderStage:
                 stderr=log,
                 start_new_session=True,
             )
-        self.started.append(process)
-        return process
+        self.started.append(Started(running, path))
+        return self.started[-1]
 
-    def worker(self, **settings: str) -> subprocess.Popen[bytes]:
+    def worker(self, **settings: str) -> Started:
         name = f"worker{len(self.started)}-{os.getpid()}"
         return self.start(commands.worker(queue.QUEUES, name=name, concurrency=2), **settings)
 
@@ -194,9 +213,7 @@ def _settings_of(environment: Mapping[str, str]) -> Settings:
 
 def _end(stage: ProviderStage) -> None:
     for process in stage.started:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
 
 
 def _forget_keys(runtime: Runtime) -> None:

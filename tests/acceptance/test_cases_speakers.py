@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from provider_stage import ProviderStage, answers, claims, fact, staged
+from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged
 
 from memory_app.domain.records import Role, Stage, Statement
 from memory_app.domain.scope import Scope
@@ -39,7 +39,7 @@ the bakery's shop in spring: since then nobody had to renew a certificate by han
 def stage(
     servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProviderStage]:
-    with staged(servers, "template_migrated", tmp_path_factory.mktemp("stage")) as stage:
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage")) as stage:
         stage.worker()
         yield stage
 

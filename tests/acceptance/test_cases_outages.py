@@ -1,0 +1,259 @@
+"""Providers that are away, refuse the key, hang or want fewer calls, and workers that die: what was accepted waits
+and is done afterwards.
+
+Minutes of an outage are made short by ending every pause, as if its time had passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged, wait_until
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+
+from memory_app import embedded
+from memory_app.domain.records import Role, Stage
+from memory_app.embedded import Servers
+from memory_app.errors import MemoryAppError
+from memory_app.services import finder
+from memory_app.services.recall import RecallQuery, recall
+from memory_app.stack import commands
+from memory_app.stack.api import Api, calling
+from memory_app.stack.ports import choose
+from memory_app.store import keys
+from memory_app.store.migrate import upgrade
+from memory_app.testing import Mode, Rule
+
+EMBEDDER = {
+    "MEMORY_EMBEDDING__PROVIDER": "compatible",
+    "MEMORY_EMBEDDING__BASE_URL": "STUB",
+    "MEMORY_EMBEDDING__MODEL": "stub-embedder",
+    "MEMORY_EMBEDDING__DIMENSIONS": "256",
+    "MEMORY_EMBEDDING__ASK_DIMENSIONS": "true",
+    "MEMORY_EMBEDDING__TOTAL_SECONDS": "0.5",
+    "MEMORY_CHAT__TOTAL_SECONDS": "0.5",
+}
+SAID = "I moved to Lisbon and I have a dog called Bruno."
+COUNTER = count(1)
+LIVES = fact("Mira lives in Lisbon.", "moved to Lisbon", subject="Mira", relation="lives_in", object="Lisbon")
+ANSWER = answers("synthesize_turn", claims(LIVES))
+
+
+@pytest.fixture(scope="module")
+def stage(
+    servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProviderStage]:
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **EMBEDDER) as stage:
+        stage.worker()
+        yield stage
+
+
+@pytest.fixture(autouse=True)
+def _well(stage: ProviderStage) -> None:
+    """No outage is left from the test before."""
+    stage.stub.start()
+    stage.stub.follow(ANSWER)
+    stage.stub.reset()
+    stage.wait_no_longer()
+
+
+def something_new() -> str:
+    """Words that no process has a vector of yet."""
+    return f"{SAID} He weighs {next(COUNTER)} kilos."
+
+
+def pause_of(stage: ProviderStage, turn_id: UUID) -> float:
+    """Seconds until a turn that could not be indexed is tried again; 0 while a worker holds it."""
+    statement = text(
+        """SELECT extract(epoch FROM lease_until - now()) FROM turns
+        WHERE id = :id AND starts = 0 AND lease_until > now()"""
+    )
+    with stage.owner.connect() as connection:
+        return float(connection.execute(statement, {"id": turn_id}).scalar() or 0)
+
+
+def calls(stage: ProviderStage, mode: Mode) -> int:
+    modes = stage.stub.stats()["modes"]
+    assert isinstance(modes, dict)
+    return int(modes.get(mode, 0))
+
+
+def test_while_the_embedder_wants_fewer_calls_a_turn_waits_longer_and_is_never_done_with_nothing(
+    stage: ProviderStage,
+) -> None:
+    # given an embedding service that answers 429 to everything
+    stage.stub.follow(Rule(Mode.RATE_LIMITED, path="/embeddings"), ANSWER)
+    (turn,) = stage.tell(stage.agent("rules"), (Role.USER, something_new()))
+
+    def is_tried_again(times: int) -> bool:
+        finder.find_due(stage.runtime)
+        return calls(stage, Mode.RATE_LIMITED) >= times
+
+    # then it is tried again, ever more rarely: soon a pause is long
+    wait_until(lambda: is_tried_again(3), "it is tried again")
+    wait_until(lambda: is_tried_again(3) and pause_of(stage, turn) > 10, "the pauses become long")
+    # and however often that time passes, it stays pending
+    for _ in range(10):
+        before = calls(stage, Mode.RATE_LIMITED)
+        stage.wait_no_longer()
+        wait_until(lambda n=before: is_tried_again(n + 1), "it is tried after the pause")  # type: ignore[misc]
+        found = stage.ticket(turn)
+        assert (found.stage, found.reason) == (Stage.ACCEPTED, None)
+    # and when the service answers, it is stored
+    stage.stub.follow(ANSWER)
+    stage.wait_no_longer()
+    (done,) = stage.settled([turn])
+    assert done.stage is Stage.EXTRACTED
+    assert done.memory_ids
+
+
+def test_an_embedder_that_names_a_time_is_not_asked_before(stage: ProviderStage) -> None:
+    stage.stub.follow(Rule(Mode.RATE_LIMITED, path="/embeddings", retry_after="40"), ANSWER)
+    (turn,) = stage.tell(stage.agent("rules"), (Role.USER, something_new()))
+    wait_until(lambda: pause_of(stage, turn) > 20, "the turn is given back for as long as was asked")
+    assert calls(stage, Mode.RATE_LIMITED) == 1
+    stage.stub.follow(ANSWER)
+    stage.wait_no_longer()
+    assert stage.settled([turn])[0].memory_ids
+
+
+OUTAGES = {
+    "unreachable": None,
+    "the key was rotated": Mode.UNAUTHORIZED,
+    "no answer in time": Mode.HANG,
+    "failing": Mode.SERVER_ERROR,
+}
+
+
+@pytest.mark.parametrize("path", ["/embeddings", "/chat/completions"])
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_every_turn_survives_an_outage_and_is_done_afterwards(
+    stage: ProviderStage, outage: str, path: str
+) -> None:
+    mode = OUTAGES[outage]
+    scope = stage.agent("llm")
+    # given a provider that is away while turns of several sessions come in
+    if mode is None:
+        stage.stub.stop()
+    else:
+        stage.stub.follow(Rule(mode, path=path), ANSWER)
+    sessions = ("morning", "noon", "evening")
+    turns = [id for name in sessions for id in stage.tell(scope, (Role.USER, something_new()), session=name)]
+
+    def are_tried() -> bool:
+        finder.find_due(stage.runtime)
+        return all(stage.ticket(id).attempts >= 2 for id in turns)
+
+    for _ in range(3):
+        wait_until(are_tried, "each turn was tried")
+        stage.wait_no_longer()
+    # then all of them wait, and can be found meanwhile
+    assert {stage.ticket(id).stage for id in turns} <= {Stage.ACCEPTED, Stage.INDEXED}
+    if mode is not None:
+        stage.stub.follow(ANSWER, *([] if path == "/embeddings" else [Rule(mode, path=path)]))
+    found = recall(stage.runtime, stage.tenant, scope, RecallQuery("What is the dog called?"))
+    assert any(hit.text.startswith(SAID) for hit in found.memories)
+    # and when it is back, all of them are done
+    stage.stub.start()
+    stage.stub.follow(ANSWER)
+    stage.wait_no_longer()
+    done = stage.settled(turns)
+    assert {one.stage for one in done} == {Stage.EXTRACTED}
+    assert all(one.memory_ids for one in done)
+    assert len(stage.memories(scope)) == 1, "three times the same is one memory"
+
+
+def test_a_killed_workers_turn_is_taken_over_within_its_lease_and_the_ticket_tells(
+    servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("killed")
+    lease = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "2", "MEMORY_EXTRACT__LEASE_SECONDS": "2"}
+    with staged(servers, TEMPLATE, folder, **lease) as stage:
+        # given a worker that waits for a model
+        stage.stub.follow(Rule(Mode.HANG, times=1), answers("synthesize_turn", claims(LIVES), seconds=1.0))
+        first = stage.worker()
+        (turn,) = stage.tell(stage.agent("llm"), (Role.USER, SAID))
+        wait_until(lambda: stage.stub.stats()["in_flight"] == 1, "the model is asked")
+        tried = stage.ticket(turn).attempts
+        # when it is killed
+        stage.worker()
+        first.kill()
+
+        def is_taken_over() -> bool:
+            finder.find_due(stage.runtime)
+            return stage.ticket(turn).attempts == tried + 1
+
+        # then another begins once the lease has ended, which the ticket shows, and ends the work
+        wait_until(is_taken_over, "another worker has begun")
+        assert stage.ticket(turn).stage is Stage.INDEXED
+        (done,) = stage.settled([turn])
+        assert done.stage is Stage.EXTRACTED
+        assert len(done.memory_ids) == 1
+
+
+TURN = {"role": "user", "content": SAID, "idempotency_key": "once"}
+
+
+def is_accepted(api: Api) -> bool:
+    """Whether the API takes a turn; the key makes asking again harmless."""
+    try:
+        api.call("POST", "/v1/agents/ada/users/Mira/sessions/chat/turns", TURN)
+    except MemoryAppError:
+        return False
+    return True
+
+
+def ticket_of(api: Api, turn: Mapping[str, Any]) -> Any:
+    return api.call("GET", f"/v1/turns/{turn['id']}")
+
+
+def renamed(url: str, name: str) -> str:
+    """The address of another database of the same server."""
+    return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+def test_services_that_start_in_the_wrong_order_wait_for_each_other(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory, template: Servers
+) -> None:
+    """The worker, the finder and the API are there first; then the database, its tables, and last the embedder."""
+    name, port = f"late_{uuid4().hex[:12]}", str(choose(0))
+    late = replace(
+        servers, owner_url=renamed(template.owner_url, name), app_url=renamed(template.app_url, name)
+    )
+    urls = {"MEMORY_DATABASE__URL": late.app_url, "MEMORY_DATABASE__OWNER_URL": late.owner_url}
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("late"), **EMBEDDER) as stage:
+        # given parts that find neither a database nor a provider
+        stage.stub.stop()
+        parts = [
+            stage.start(commands.serve(), MEMORY_HTTP__PORT=port, **urls),
+            stage.start(commands.finder(), **urls),
+            stage.worker(**urls),
+        ]
+        for part in parts:
+            wait_until(lambda said=part.log: said.read_bytes().count(b"\n") > 3, "the part has begun")  # type: ignore[misc]
+        # when the database comes, then its tables, and the first key
+        embedded.create_database(servers, name)
+        upgrade(late.owner_url, late.app_url)
+        owner = create_engine(late.owner_url, poolclass=NullPool)
+        with owner.begin() as connection:
+            keys.ensure_tenant(connection, "acme")
+            _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
+        # then turns are accepted, and wait for the embedder
+        with calling(f"http://127.0.0.1:{port}", key) as api:
+            wait_until(lambda: is_accepted(api), "a turn is accepted")
+            (turn,) = api.call("POST", "/v1/agents/ada/users/Mira/sessions/chat/turns", TURN)["tickets"]
+            assert turn["stage"] == "accepted"
+            # and when it comes as well, the work is done; nobody had to be started again
+            stage.stub.start()
+            replace(stage, owner=owner).wait_no_longer()
+            wait_until(lambda: ticket_of(api, turn)["stage"] == "extracted", "the turn is extracted")
+            assert ticket_of(api, turn)["memory_ids"]
+            assert api.call("GET", "/v1/failed")["turns"] == []
+        assert [part.running.poll() for part in parts] == [None, None, None]
+        embedded.drop_database(servers, name)
