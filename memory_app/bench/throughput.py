@@ -51,10 +51,10 @@ def measure(
         alone, bare = _alone(memory)
         _wait_until_through(memory, stack)
         say(f"{clients} callers in this process, {turns} turns in {sessions} sessions")
-        inside = _load(memory, stack, _in_process(memory), turns=turns, sessions=sessions, clients=clients)
+        inside = load(memory, stack, in_process(memory), turns=turns, sessions=sessions, clients=clients)
         say(f"{clients} callers over HTTP, {turns // HTTP_SHARE} turns")
         with _over_http(stack, clients) as accept:
-            outside = _load(
+            outside = load(
                 memory, stack, accept, turns=turns // HTTP_SHARE, sessions=sessions, clients=clients
             )
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
@@ -101,7 +101,7 @@ def _alone(memory: MemoryApp) -> tuple[list[float], list[float]]:
     return accepting, bare
 
 
-def _in_process(memory: MemoryApp) -> Accept:
+def in_process(memory: MemoryApp) -> Accept:
     return lambda session, said: memory.record(Scope(AGENT, f"user-{session}", session), said)
 
 
@@ -122,12 +122,12 @@ def _over_http(stack: Stack, clients: int) -> Iterator[Accept]:
         yield accept
 
 
-def _load(
+def load(
     memory: MemoryApp, stack: Stack, accept: Accept, *, turns: int, sessions: int, clients: int
 ) -> dict[str, Any]:
     """Send all turns, wait until the last is extracted; rates and times of this load alone."""
     before = _amounts(memory)
-    work = [(f"session-{place % sessions}", said) for place, said in enumerate(messages(turns, seed=2))]
+    work = [(session_of(place, sessions), said) for place, said in enumerate(messages(turns, seed=2))]
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         seconds = list(pool.map(lambda item: _seconds(accept, *item), work))
@@ -145,6 +145,11 @@ def _load(
         "memories": sum(after.memories.values()) - sum(before.memories.values()),
         "times": asdict(time_figures(seconds)),
     }
+
+
+def session_of(place: int, sessions: int) -> str:
+    """The session of a turn by its place in the load."""
+    return f"session-{place % sessions}"
 
 
 def _seconds(accept: Accept, session: str, said: str) -> float:

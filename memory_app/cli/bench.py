@@ -13,6 +13,7 @@ from memory_app.bench import beam, locomo, stage
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
+from memory_app.bench import waiting as waiting_bench
 from memory_app.bench.conversation import Conversation
 from memory_app.cli.output import as_json, out, say, write_table
 from memory_app.domain.scoring import PRESETS
@@ -33,6 +34,13 @@ class Format(StrEnum):
 
     LOCOMO = "locomo"
     BEAM = "beam"
+
+
+class Extraction(StrEnum):
+    """Who turns conversation into statements."""
+
+    RULES = "rules"
+    LLM = "llm"
 
 
 LOADERS = {Format.LOCOMO: locomo.load, Format.BEAM: beam.load}
@@ -86,12 +94,22 @@ def throughput(
     turns: Annotated[int, typer.Option(min=1, help="Turns to record.")] = 10_000,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions they are spread over.")] = 100,
     clients: Annotated[int, typer.Option(min=1, help="Callers at the same time.")] = 4,
+    extraction: Annotated[Extraction, typer.Option(help="Who extracts; llm is our own server.")] = (
+        Extraction.RULES
+    ),
+    model_seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds for an answer of the model, with --extraction llm.")
+    ] = 1.0,
     json_file: JsonFile = None,
     data: DataFolder = None,
 ) -> None:
     """Turns accepted, indexed and extracted per second, with real worker processes."""
+    size = {"turns": turns, "sessions": sessions, "clients": clients}
     with temporary_folder(data) as folder:
-        figures = throughput_bench.measure(folder, turns=turns, sessions=sessions, clients=clients, say=say)
+        if extraction is Extraction.LLM:
+            figures = waiting_bench.measure(folder, **size, model_seconds=model_seconds, say=say)
+        else:
+            figures = throughput_bench.measure(folder, **size, say=say)
     figures = {"machine": stage.machine(), **figures}
     _write(json_file, figures)
     _show_times("milliseconds", figures["times"])

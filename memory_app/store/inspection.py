@@ -62,6 +62,12 @@ _KINDS = text(
     "SELECT kind, count(*) AS n FROM memories WHERE retired_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
 )
 _SESSIONS = text("SELECT count(*) FROM sessions")
+_ORDER = text(
+    """SELECT count(*) FROM (
+        SELECT from_seq, lag(to_seq, 1, 0) OVER (PARTITION BY session_id ORDER BY finished_at, id) AS before
+        FROM runs WHERE name = 'extract' AND state = 'done') AS done
+    WHERE from_seq <> before + 1"""
+)
 _FAILED = text("SELECT count(*) FROM turns WHERE failed_at IS NOT NULL")
 
 
@@ -151,3 +157,8 @@ _LAGS = {stage: text(_LAG.format(stage=stage)) for stage in ("indexed", "extract
 def lags(connection: Connection) -> Mapping[str, Lag]:
     """For ``indexed`` and ``extracted``: how long the transaction's tenant waited."""
     return {stage: Lag(*connection.execute(query).one()) for stage, query in _LAGS.items()}
+
+
+def order_violations(connection: Connection) -> int:
+    """Extractions that did not begin where the one before them in their session had ended."""
+    return connection.execute(_ORDER).scalar_one()  # type: ignore[no-any-return]
