@@ -30,6 +30,8 @@ from memory_app.store.backlog import Backlog
 
 log = structlog.get_logger(__name__)
 
+USUAL_CIRCUIT = breaker.Circuit()
+
 HINT_LIFE_MS = 5_000
 """A hint that was lost blocks its followers for this long at most; the finder looks sooner."""
 
@@ -129,14 +131,24 @@ def build(settings: Settings) -> Runtime:
     )
 
 
-def _gate(name: str, hot: Hot, *, requests: float, tokens: float, patience_seconds: float = 5.0) -> Gate:
+def _gate(
+    name: str,
+    hot: Hot,
+    *,
+    requests: float,
+    tokens: float,
+    patience_seconds: float = 5.0,
+    circuit: breaker.Circuit = USUAL_CIRCUIT,
+) -> Gate:
     """Our own rate limit and the circuit breaker before a provider, both shared by all processes."""
 
     def take_from(name: str, *, rate_per_second: float, burst: float, cost: float) -> limits.Verdict:
         return limits.take(hot, name, rate_per_second=rate_per_second, burst=burst, cost=cost)
 
     rates = Rates(requests_per_minute=requests, tokens_per_minute=tokens, patience_seconds=patience_seconds)
-    return Gate(name, take=take_from, guarded=lambda: breaker.guarded(hot, name), rates=rates)
+    return Gate(
+        name, take=take_from, guarded=lambda: breaker.guarded(hot, name, circuit=circuit), rates=rates
+    )
 
 
 def _embedder(settings: EmbeddingSettings, hot: Hot) -> Embedder:
@@ -178,6 +190,7 @@ def _chats(settings: ChatSettings, hot: Hot) -> Chats | None:
         requests=settings.requests_per_minute,
         tokens=settings.tokens_per_minute,
         patience_seconds=settings.patience_seconds,
+        circuit=breaker.Circuit(rest=timedelta(seconds=settings.rest_seconds)),
     )
 
     def chat(model: str) -> Chat:

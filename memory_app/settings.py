@@ -182,6 +182,9 @@ class Chat(_Section):
     patience_seconds: float = Field(
         5, ge=0, description="Wait for a turn within the limit before postponing."
     )
+    rest_seconds: float = Field(
+        60, ge=1, description="Rest of all processes after five failures in a row; then one call tries."
+    )
     prices: dict[str, ModelPrice] = Field({}, description="Price by beginning of the model's name.")
     tokens_per_day: int | None = Field(None, ge=1, description="Most tokens of a tenant in a day (UTC).")
     dollars_per_day: Decimal | None = Field(None, gt=0, description="Most money of a tenant in a day (UTC).")

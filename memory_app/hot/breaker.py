@@ -21,11 +21,15 @@ from memory_app.hot.keys import BREAKER, milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """``failures`` in a row open it for ``rest``; a probe that says nothing for ``probe`` is given up."""
+    """``failures`` in a row open it for ``rest``; a probe that says nothing for ``probe`` is given up.
+
+    While one is under way the others wait for ``outcome`` at most: it may soon be over, and then all of them may call.
+    """
 
     failures: int = 5
     rest: timedelta = timedelta(seconds=60)
     probe: timedelta = timedelta(seconds=60)
+    outcome: timedelta = timedelta(seconds=2)
 
 
 @contextmanager
@@ -70,7 +74,7 @@ def failed(hot: Hot, name: str, *, circuit: Circuit = Circuit(), is_probe: bool 
 
 def _admit(hot: Hot, name: str, circuit: Circuit) -> bool:
     """Whether this call is the probe."""
-    arguments = [milliseconds(circuit.probe), _life(circuit)]
+    arguments = [milliseconds(circuit.probe), _life(circuit), milliseconds(circuit.outcome)]
     try:
         verdict, wait_ms = hot.run("breaker_admit", [hot.named_key(BREAKER, name)], arguments)
     except HotUnavailable:

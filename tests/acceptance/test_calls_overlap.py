@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -12,19 +11,16 @@ from uuid import UUID
 import provider_stage
 import pytest
 from deadly import POISON
+from model_workers import PROCESSES, disordered, worker
 from provider_stage import TEMPLATE, ProviderStage, Started, staged
-from sqlalchemy import text
 
 from memory_app import queue
 from memory_app.domain.records import Role, Stage
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
-from memory_app.stack import commands
 from memory_app.testing import Rule
 
-HERE = Path(__file__).parent
 SESSIONS = 40
-PROCESSES = (queue.INGEST, queue.MAINTENANCE)
 
 
 LEASES = {"MEMORY_EXTRACT__LEASE_SECONDS": "4", "MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "4"}
@@ -38,12 +34,6 @@ def stage(
     monkeypatch.setattr(provider_stage, "PATIENCE_SECONDS", 90.0)
     with staged(servers, TEMPLATE, tmp_path, **LEASES) as stage:
         yield stage
-
-
-def worker(stage: ProviderStage, *queues: str, app: str = "workers.app") -> Started:
-    usual = 32 if commands.waits(queues) else 2
-    command = commands.worker(queues, name=f"w{len(stage.started)}-{os.getpid()}", concurrency=usual)
-    return stage.start([word.replace("workers.app", app) for word in command], PYTHONPATH=str(HERE))
 
 
 @contextlib.contextmanager
@@ -119,20 +109,3 @@ def test_turns_that_kill_the_process_of_threads_are_set_aside_alone(stage: Provi
     print(f"deaths of the process of threads: {len(generations) - 1}")
     assert 1 <= len(generations) - 1 <= len(poisoned)
     assert disordered(stage) == []
-
-
-def disordered(stage: ProviderStage) -> list[str]:
-    """Memories that were made before one of an earlier turn of their session."""
-    statement = text(
-        """SELECT t.session_id, t.seq FROM memories m
-        JOIN evidence e ON e.scope_id = m.scope_id AND e.memory_id = m.id
-        JOIN turns t ON t.scope_id = e.scope_id AND t.id = e.turn_id WHERE m.kind = 'fact' ORDER BY m.id"""
-    )
-    last: dict[int, int] = {}
-    wrong = []
-    with stage.owner.connect() as connection:
-        for row in connection.execute(statement):
-            if row.seq <= last.get(row.session_id, 0):
-                wrong.append(f"session {row.session_id}, turn {row.seq}")
-            last[row.session_id] = row.seq
-    return wrong

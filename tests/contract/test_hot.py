@@ -442,6 +442,14 @@ def test_after_a_minute_one_probe_goes_through_and_closes(hot: Hot, raw: Redis) 
     assert not is_open(hot)
 
 
+def test_while_a_probe_is_under_way_others_wait_for_a_moment_only(hot: Hot, raw: Redis) -> None:
+    fail(hot, 5)
+    turn_forward(hot, raw, 61)
+    with breaker.guarded(hot, "llm"), pytest.raises(CircuitOpen) as raised, breaker.guarded(hot, "llm"):
+        pytest.fail("called while a probe is under way")
+    assert 0 < (raised.value.retry_after or 0) <= 2
+
+
 def test_a_failed_probe_opens_for_another_minute(hot: Hot, raw: Redis) -> None:
     fail(hot, 5)
     turn_forward(hot, raw, 61)
