@@ -1,4 +1,4 @@
-"""A language model that is away while a thousand turns arrive: all are taken and found, and read in order afterwards."""
+"""A language model that is away while a thousand turns arrive: all are taken, found, and read in order afterwards."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sqlalchemy import text
 from memory_app import queue
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
+from memory_app.errors import StoreUnavailable
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling, user_path
 from memory_app.stack.ports import choose
@@ -51,8 +52,8 @@ def callers(stage: ProviderStage) -> Iterator[list[Api]]:
 def is_there(api: Api) -> bool:
     try:
         return bool(api.call("GET", "/health/live"))
-    except Exception as error:
-        return "does not answer" not in str(error)
+    except StoreUnavailable:
+        return False
 
 
 def said(session: int, turn: int) -> str:
