@@ -12,6 +12,7 @@ Servers of their own are started in a temporary folder.
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import time
@@ -43,6 +44,8 @@ from memory_app.store.runs import Run
 
 AGENT = "assistant"
 CYCLES = 3
+PAUSE = 0.02
+"""Seconds between two calls of the one who chats."""
 TABLES = ("memories", "links", "mentions", "evidence", "entities")
 
 PEOPLE = ("Mira", "Jonas", "Aiko", "Pedro", "Leila", "Noah", "Ines", "Tomas", "Yara", "Emil")
@@ -205,7 +208,9 @@ def _tell_merges(
 
 
 def sleep_all(settings: Settings, tenant_id: int, users: Sequence[str]) -> tuple[float, float]:
-    """Sleep over every user, in a process of its own; its seconds and the most memory it took, in megabytes."""
+    """Sleep over every user in a process of its own, which gives way as a worker does; its seconds and its most memory,
+    in megabytes."""
+    os.nice(settings.worker.maintenance_niceness)
     runtime = build(settings)
     try:
         began = time.perf_counter()
@@ -258,7 +263,6 @@ def measure_many(
         busy: list[float] = []
         while not sleeping.done():
             busy.append(_chat(memory, chat, len(busy)))
-            time.sleep(0.02)
         seconds, megabytes = sleeping.result()
         quiet += [_chat(memory, chat, number) for number in range(200)]
     console.print(
@@ -271,7 +275,9 @@ def measure_many(
 
 
 def _chat(memory: MemoryApp, scope: Scope, number: int) -> float:
-    """Seconds of one turn and the recall for its answer."""
+    """Seconds of one turn and the recall for its answer, after a pause: a chat is not a queue of calls, and caches
+    grow cold in it whether others sleep or not."""
+    time.sleep(PAUSE)
     began = time.perf_counter()
     memory.record(scope, f"What does Mira do in the harbour today, number {number}?")
     memory.recall(Scope(scope.agent, scope.user), "What does Mira do in the harbour?", tiers=(Tier.FACTS,))

@@ -106,6 +106,12 @@ class Worker(_Section):
     model_threads: int = Field(
         32, ge=1, le=500, description="Calls of a language model at the same time, per worker of queue model."
     )
+    maintenance_niceness: int = Field(
+        10,
+        ge=0,
+        le=19,
+        description="How far a worker of only the queue maintenance gives way to other processes; 0: not at all.",
+    )
 
 
 class Finder(_Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memory_app import queue
-from memory_app.services import index, noting, relay
+from memory_app.services import finder, index, noting, relay
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -21,6 +21,12 @@ def record_turn(self: MemoryTask, **fields: Any) -> None:
 def index_turns() -> None:
     """Embed what was accepted and not yet indexed, of any session."""
     index.index_turns(runtime())
+
+
+@app.task(name=queue.FIND_DUE, base=MemoryTask)  # type: ignore[untyped-decorator]
+def find_due() -> None:
+    """Send a hint for every piece of due work that nobody holds. Here, so that no long run stands before it."""
+    finder.find_due(runtime())
 
 
 @app.task(name=queue.NOTE_RECALLS, base=MemoryTask)  # type: ignore[untyped-decorator]

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import finder, periodic, reembed, scope_index, synthesis
+from memory_app.services import periodic, reembed, scope_index, synthesis
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
-
-
-@app.task(name=queue.FIND_DUE, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
-def find_due() -> None:
-    """Send a hint for every piece of due work that nobody holds."""
-    finder.find_due(runtime())
 
 
 @app.task(name=queue.FIND_IDLE, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from celery import Task
 from celery.concurrency.thread import TaskPool as ThreadPool
 from celery.signals import (
+    celeryd_init,
     setup_logging,
     task_postrun,
     task_prerun,
@@ -18,6 +21,7 @@ from celery.signals import (
 from celery.worker.consumer import Consumer
 
 from memory_app.log import configure
+from memory_app.queue import MAINTENANCE
 from memory_app.settings import Settings
 from workers import discretion, parts, threads
 
@@ -27,6 +31,13 @@ def _set_up_logging(**_: Any) -> None:
     log = Settings().log
     configure(level=log.level, form=log.form)
     discretion.install()
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _give_way(options: Mapping[str, Any], **_: Any) -> None:
+    """Whoever waits for an answer goes before what nobody waits for. Said before the fork, so children inherit it."""
+    if list(options.get("queues") or ()) == [MAINTENANCE]:
+        os.nice(Settings().worker.maintenance_niceness)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

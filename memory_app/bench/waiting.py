@@ -16,7 +16,7 @@ from memory_app.bench.stage import TENANT, Say
 from memory_app.bench.throughput import AGENT, in_process, load, session_of
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.stack import Options, running
-from memory_app.stack.parts import API, BEAT, FINDER, MODEL_WORKER, WORKER
+from memory_app.stack.parts import NEEDED
 from memory_app.store import db, inspection
 from memory_app.testing import Rule, StubProcess
 
@@ -28,7 +28,7 @@ def measure(
     with StubProcess(Rule(seconds=model_seconds)) as stub:
         options = Options(
             folder,
-            parts=(API, BEAT, FINDER, WORKER, MODEL_WORKER),
+            parts=NEEDED,
             environment={"MEMORY_CHAT__BASE_URL": stub.base_url, "MEMORY_CHAT__MODEL": "stub"},
         )
         with running(options, say=say) as stack, MemoryApp.connect(stack.settings, tenant=TENANT) as memory:

@@ -18,14 +18,14 @@ from memory_app.demo.play import STAGES, Played, Progress, play
 from memory_app.stack import Options, Say, running
 from memory_app.stack.api import Api, calling
 from memory_app.stack.folder import temporary_folder
-from memory_app.stack.parts import API, BEAT, FINDER, MODEL_WORKER, WORKER
+from memory_app.stack.parts import NEEDED
 
 
 def show(data: Path | None, *, say: Say, told: Event) -> None:
     """Run the demo in ``data``, or in a folder that is gone afterwards; its last line says how it went."""
     began = time.perf_counter()
     with temporary_folder(data) as folder:
-        options = Options(folder, port=0, parts=(API, BEAT, FINDER, WORKER, MODEL_WORKER))
+        options = Options(folder, port=0, parts=NEEDED)
         with running(options, say=say) as stack, calling(stack.addresses.api, stack.key) as api:
             started = time.perf_counter() - began
             played = _played_with_bars(api, told)

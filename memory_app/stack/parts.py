@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,19 +20,23 @@ from memory_app.settings import Settings
 from memory_app.stack import commands, ports
 from memory_app.stack.child import Part
 
-API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER = PARTS = (
+API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER, MAINTENANCE_WORKER = PARTS = (
     "api",
     "beat",
     "finder",
     "flower",
     "worker",
     "worker-model",
+    "worker-maintenance",
 )
+
+NEEDED = tuple(part for part in PARTS if part != FLOWER)
+"""What the product does not work without."""
 
 WORKER_STOP = ((signal.SIGTERM, 25.0), (signal.SIGQUIT, 10.0))
 """Warm: no new task, the running ones end. Then soft: they are interrupted; their rows stay due."""
 
-WORKERS = 2
+WORKERS = 3
 """How many answer when all are there."""
 
 MODEL_WORKER_STOP = ((signal.SIGTERM, 35.0),)
@@ -74,9 +78,9 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
         ),
         Part(
             WORKER,
-            commands.worker((queue.INGEST, queue.MAINTENANCE), name="memory", concurrency=plan.concurrency),
-            _worker_environment(plan, environment),
-            lambda: _are_consumed((queue.INGEST, queue.MAINTENANCE), redis),
+            commands.worker((queue.INGEST,), name="memory", concurrency=plan.concurrency),
+            environment,
+            lambda: _are_consumed(queue.INGEST, redis),
             WORKER_STOP,
         ),
         Part(
@@ -85,8 +89,15 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
                 (queue.MODEL,), name="memory-model", concurrency=plan.settings.worker.model_threads
             ),
             environment,
-            lambda: _are_consumed((queue.MODEL,), redis),
+            lambda: _are_consumed(queue.MODEL, redis),
             MODEL_WORKER_STOP,
+        ),
+        Part(
+            MAINTENANCE_WORKER,
+            commands.worker((queue.MAINTENANCE,), name="memory-maintenance", concurrency=1),
+            _owner_environment(plan, environment),
+            lambda: _are_consumed(queue.MAINTENANCE, redis),
+            WORKER_STOP,
         ),
     )
 
@@ -111,7 +122,7 @@ def _api_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, st
     return {**environment, **own}
 
 
-def _worker_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+def _owner_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
     """With the owner's door: search indexes of a big scope are built by who owns the table."""
     owner_url = plan.settings.database.owner_url
     return {**environment} | (
@@ -150,12 +161,12 @@ def _written_since(schedule: Path, began: float) -> bool:
     return any(at >= began - 1 for at in written)
 
 
-def _are_consumed(wanted: Collection[str], redis: RedisSettings) -> bool:
-    """Whether a worker answers that takes from these queues."""
+def _are_consumed(wanted: str, redis: RedisSettings) -> bool:
+    """Whether a worker answers that takes from this queue."""
     try:
         found = roster.consumers(
             redis.url.get_secret_value(), prefix=redis.prefix, timeout_seconds=0.5, expected=WORKERS
         )
     except Transient:
         return False
-    return any(set(wanted) <= set(queues) for queues in found.values())
+    return any(wanted in queues for queues in found.values())

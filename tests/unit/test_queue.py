@@ -24,7 +24,7 @@ def test_task_names_are_a_wire_format() -> None:
         "memory.record_turn": "ingest",
         "memory.index_turns": "ingest",
         "memory.extract_session": "model",
-        "memory.find_due": "maintenance",
+        "memory.find_due": "ingest",
     }.items() <= ROUTES.items()
     assert set(ROUTES.values()) <= set(QUEUES)
     assert all(name.startswith("memory.") for name in ROUTES)
