@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import structlog
 from celery import Celery
 from kombu.exceptions import KombuError
+from kombu.pools import ProducerPool
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +84,10 @@ def broker_settings(redis_url: str, prefix: str) -> dict[str, Any]:
     }
 
 
+SENDERS = 8
+"""Hints that one process sends at the same moment; further ones wait."""
+
+
 class Sender:
     """Sends hints by name. Safe to share between threads; make it after a fork."""
 
@@ -90,7 +95,6 @@ class Sender:
         self._app = Celery("memory_sender", set_as_current=False)
         self._app.conf.update(broker_settings(redis_url, prefix))
         self._app.conf.update(
-            broker_pool_limit=8,
             broker_connection_timeout=1,
             task_publish_retry=False,
         )
@@ -111,6 +115,9 @@ class Sender:
             *broker.connection_errors,
             *broker.channel_errors,
         )
+        # Pools of our own: those of Celery belong to the whole process and are never given back.
+        self._connections = broker.Pool(limit=SENDERS)
+        self._producers: Any = ProducerPool(self._connections, limit=SENDERS)  # type: ignore[no-untyped-call]
 
     def send(self, name: str, *, to: str | None = None, **ids: Any) -> bool:
         """One message, to the task's own queue if ``to`` names no other.
@@ -120,11 +127,17 @@ class Sender:
         # Looked up outside: kombu counts a KeyError among the refusals of a channel.
         route = to or ROUTES[name]
         try:
-            self._app.send_task(name, kwargs=ids, queue=route, argsrepr="()", kwargsrepr="{…}")
+            with self._producers.acquire(block=True) as producer:
+                self._app.send_task(
+                    name, kwargs=ids, queue=route, producer=producer, argsrepr="()", kwargsrepr="{…}"
+                )
         except self._refusals as error:
             log.warning("hint_not_sent", task=name, error=type(error).__name__)
             return False
         return True
 
     def close(self) -> None:
+        """Give back every connection."""
+        self._producers.force_close_all()
+        self._connections.force_close_all()
         self._app.close()
