@@ -25,6 +25,7 @@ from memory_app.domain.text import entity_key
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
+    CircuitOpen,
     InvalidInput,
     MemoryAppError,
     Permanent,
@@ -144,8 +145,8 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     except _Fenced:
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
         return ExtractReport()
-    except CapReached as error:
-        return _wait_for_cap(runtime, batch, error)
+    except (CapReached, CircuitOpen) as error:
+        return _wait_in_line(runtime, batch, error)
     except Transient as error:
         return _postpone(runtime, batch, error)
     except (Permanent, InvalidInput) as error:
@@ -286,12 +287,17 @@ def _postpone(runtime: Runtime, batch: Batch, error: Transient) -> ExtractReport
     return ExtractReport()
 
 
-def _wait_for_cap(runtime: Runtime, batch: Batch, error: CapReached) -> ExtractReport:
-    """The tenant's day is spent: the turns wait for the next one, and nothing has failed."""
+def _wait_in_line(runtime: Runtime, batch: Batch, error: CapReached | CircuitOpen) -> ExtractReport:
+    """The tenant's day is spent or the provider rests: nobody was asked, so nothing has failed and no back-off grows.
+
+    Otherwise an outage of hours would leave every session with the longest back-off when it is over.
+    """
     wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        sessions.defer(connection, batch.claim, wait)
-    log.warning("extraction_waits_for_cap", session=batch.claim.session_id, seconds=wait.total_seconds())
+        sessions.defer(connection, batch.claim, wait * random.uniform(1, 1.1))
+    log.warning(
+        "extraction_waits", session=batch.claim.session_id, seconds=wait.total_seconds(), error=error.kind
+    )
     return ExtractReport()
 
 
