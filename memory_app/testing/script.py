@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -78,6 +79,8 @@ class Rule:
     """End of the path, such as ``/embeddings``."""
     contains: str | tuple[str, ...] = ()
     """Texts that all stand in the body, such as the name of a schema and a sentence somebody said."""
+    matches: str = ""
+    """A regular expression that fits somewhere in the body, where line ends are written ``\\n``."""
     share: float = 1.0
     """Part of the fitting requests it decides, 0–1, by chance."""
     seconds: float = 0.0
@@ -95,7 +98,8 @@ class Rule:
 
     def fits(self, path: str, body: str) -> bool:
         wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
-        return path.endswith(self.path) and all(text in body for text in wanted)
+        is_meant = path.endswith(self.path) and all(text in body for text in wanted)
+        return is_meant and (not self.matches or re.search(self.matches, body) is not None)
 
 
 def parse_rule(given: Mapping[str, object]) -> Rule:

@@ -12,7 +12,7 @@ from harness.fleet import Fleet
 from harness.ledger import Ledger
 from harness.oracle import Verdict
 from harness.stage import Stage
-from harness.table import FaultRow, render
+from harness.table import FaultRow, Held, render, render_held
 from rich.console import Console
 from sqlalchemy import Engine
 
@@ -59,15 +59,23 @@ def ledger(tmp_path: Path) -> Ledger:
 def report(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Put a row into the table: what the oracle found, and the seconds from the fault's end to quiet."""
 
-    def report(verdict: Verdict, recovery_seconds: float, *, fault: str | None = None) -> None:
+    def report(
+        verdict: Verdict, recovery_seconds: float, *, fault: str | None = None, model_calls: int | None = None
+    ) -> None:
         name = fault or request.node.name.removeprefix("test_").replace("_", " ")
-        row = FaultRow.of(name, verdict, recovery_seconds)
+        row = FaultRow.of(name, verdict, recovery_seconds, model_calls=model_calls)
         request.node.user_properties.append(("fault", row.as_json()))
         if os.environ.get(ROWS):
             with Path(os.environ[ROWS]).open("a", encoding="utf-8") as file:
                 file.write(row.as_json() + "\n")
 
     return report
+
+
+@pytest.fixture
+def show_held(request: pytest.FixtureRequest) -> Callable[[Held], None]:
+    """Put what was held in the beginning and in the end below the table."""
+    return lambda held: request.node.user_properties.append(("held", held.as_json()))
 
 
 @pytest.fixture
@@ -87,15 +95,19 @@ def stage(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table: fault, accepted, lost, doubled, out of order, dead-lettered, recovery seconds."""
-    rows = [
-        FaultRow(**json.loads(value))
+    """The table: fault, accepted, lost, doubled, out of order, dead-lettered, recovery seconds; then what was held."""
+    told = [
+        (name, json.loads(value))
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
         if report.when == "call"
         for name, value in report.user_properties
-        if name == "fault"
+        if name in ("fault", "held")
     ]
+    rows = [FaultRow(**value) for name, value in told if name == "fault"]
     if rows:
         terminalreporter.write_sep("=", "faults")
-        Console(width=110).print(render(rows))
+        Console(width=120).print(render(rows))
+    for name, value in told:
+        if name == "held":
+            Console(width=120).print(render_held(Held(**value)))

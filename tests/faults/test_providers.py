@@ -7,30 +7,10 @@ from pathlib import Path
 
 import pytest
 from harness import load, oracle
-from harness.load import Call
 from harness.stage import Stage
-from sqlalchemy import text
-
-from memory_app.domain.records import NewTurn, Role
+from harness.turns import failed_texts, with_harm
 
 pytestmark = pytest.mark.faults
-
-
-def with_harm(calls: list[list[Call]], harms: tuple[str, ...]) -> list[list[Call]]:
-    """One deadly turn in the middle of one session each."""
-    harmed = [list(session) for session in calls]
-    for number, harm in enumerate(harms, start=90_001):
-        session = harmed[number % len(harmed)]
-        said = f"I bought kettle number {number} in Lima. harm={harm}"
-        turn = NewTurn(Role.USER, said, idempotency_key=f"harm-{number}")
-        place = len(session) // 2
-        session.insert(place, Call(session[place].scope, (number,), (turn,)))
-    return harmed
-
-
-def failed_texts(stage: Stage) -> list[str]:
-    with stage.owner.connect() as connection:
-        return list(connection.execute(text("SELECT text FROM turns WHERE failed_at IS NOT NULL")).scalars())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +32,7 @@ def test_F04_deadly_turns(stage: Stage, harms: tuple[str, ...]) -> None:
     under_way = stage.clients(calls=with_harm(calls, harms), seconds=2)
     # then they alone are set aside, after three starts, and their sessions go on
     verdict = stage.settle(under_way, dead=len(harms))
-    assert all("harm=" in said for said in failed_texts(stage))
+    assert all("harm=" in said for said in failed_texts(stage.owner))
     assert verdict.applied == 200
 
 

@@ -19,6 +19,9 @@ from harness.waiting import wait_until
 ROOT = Path(__file__).parents[3]
 WORKER = ("-m", "celery", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle")
 QUEUES = "ingest,model,maintenance"
+BESIDE_MODEL = "ingest,maintenance"
+"""What is left for processes where questions to a language model are threads."""
+
 FINDER = """
 import signal, threading
 from memory_app.log import configure
@@ -113,11 +116,22 @@ class Fleet:
         self.members.append(member)
         return member
 
-    def worker(self, *, app: str = "workers.app", concurrency: int = 2, **settings: str) -> Member:
+    def worker(
+        self, *, app: str = "workers.app", concurrency: int = 2, queues: str = QUEUES, **settings: str
+    ) -> Member:
+        return self._celery_worker("worker", app, ("-Q", queues, "--concurrency", str(concurrency)), settings)
+
+    def model_worker(self, *, app: str = "workers.app", threads: int = 8, **settings: str) -> Member:
+        """Of the queue for language models alone: its tasks are threads of one process."""
+        options = ("-Q", "model", "--pool", "threads", "--concurrency", str(threads))
+        return self._celery_worker("model-worker", app, options, settings)
+
+    def _celery_worker(
+        self, name: str, app: str, options: Sequence[str], settings: Mapping[str, str]
+    ) -> Member:
         node = f"worker{len(self.members)}@{os.getpid()}"
         command = [word.replace("workers.app", app) for word in WORKER]
-        options = ("-Q", QUEUES, "-n", node, "--concurrency", str(concurrency))
-        return self.start("worker", (*command, *options), **settings)
+        return self.start(name, (*command, "-n", node, *options), **settings)
 
     def finder(self, **settings: str) -> Member:
         return self.start("finder", ("-c", FINDER), **settings)

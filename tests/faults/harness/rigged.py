@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import time
@@ -19,9 +20,11 @@ import numpy as np
 import time_machine
 from celery.exceptions import SoftTimeLimitExceeded
 
+import memory_app.models.chat.chat as asking
 import memory_app.runtime as wiring
 from memory_app.errors import BadModelOutput, ProviderUnavailable, RateLimited
 from memory_app.models import rules
+from workers import threads
 from workers.app import app as app
 
 OUTAGE = os.environ.get("RIGGED_OUTAGE")
@@ -31,9 +34,10 @@ SKEW = float(os.environ.get("RIGGED_SKEW_SECONDS", "0"))
 """How wrong the clock of this process is."""
 
 HUGE = "x" * 50_000_000
-_extract, _make_embedder = rules.extract, wiring.make_embedder
+_extract, _make_embedder, _read_answer = rules.extract, wiring.make_embedder, asking.read_answer
 
 app.conf.update(task_soft_time_limit=2, task_time_limit=4)
+threads.GRACE_SECONDS = 3
 
 
 def extract(turns: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
@@ -46,6 +50,13 @@ def extract(turns: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
     if "huge" in harms:
         return replace(found, statements=tuple(replace(s, text=HUGE) for s in found.statements))
     return found
+
+
+def read_answer(text: str, *args: Any, **kwargs: Any) -> Any:
+    """As the product does, unless a language model's answer is one that does harm to whoever reads it."""
+    for harm in re.findall(r"harm=([a-z-]+)", text):
+        do(harm, "an answer of a language model")
+    return _read_answer(text, *args, **kwargs)
 
 
 class Embedder:
@@ -61,6 +72,8 @@ class Embedder:
         for said in texts:
             if "harm=index-" in said:
                 do(said.rpartition("harm=index-")[2], said)
+            if "harm=write-" in said and " said: " in said:  # the statement, not the turn
+                do(said.rpartition("harm=write-")[2], said)
         _fail_during_outage()
         vectors = self._real.embed(texts)
         if any("harm=index-nan" in said for said in texts):
@@ -97,6 +110,7 @@ def _fail_during_outage() -> None:
 
 
 rules.extract = extract  # type: ignore[assignment]
+asking.read_answer = read_answer  # type: ignore[assignment]
 wiring.make_embedder = lambda *args, **kwargs: Embedder(_make_embedder(*args, **kwargs))  # type: ignore[assignment,return-value]
 if SKEW:
     time_machine.travel(time.time() + SKEW, tick=True).start()

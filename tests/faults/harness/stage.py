@@ -97,17 +97,20 @@ class Stage:
         recovery: float | None = None,
         fault: str | None = None,
         ordered: bool = True,
+        model_calls: Callable[[], int] | None = None,
     ) -> Verdict:
         """Wait until all took effect, judge, put the row into the table, and insist.
 
-        The fault has ended now, and recovery is measured from here, unless the test measured it.
+        The fault has ended now, and recovery is measured from here, unless the test measured it. ``model_calls()``
+        is what a language model was asked until then.
         """
         waited = oracle.wait_for_accepted(self.owner, seconds=seconds)
         recovery = waited if recovery is None else recovery
         under_way.retries()
         oracle.wait_for_quiet(self.owner, seconds=seconds)
         verdict = oracle.judge(self.owner, self.ledger, ordered=ordered)
-        self.report(verdict, recovery, fault=fault)
+        calls = model_calls() if model_calls else None
+        self.report(verdict, recovery, fault=fault, model_calls=calls)
         assert verdict.broken == (), verdict.broken
         assert (verdict.lost, verdict.doubled, verdict.disordered, verdict.dead) == (0, 0, 0, dead), verdict
         assert verdict.accepted > 0
