@@ -35,7 +35,7 @@ from memory_app.errors import (
 from memory_app.hot import hints
 from memory_app.models.llm import Talk
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import capacity, extractor, placing, queries, remember
+from memory_app.services import capacity, extractor, placing, queries, remember, rhythms
 from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.services.extractor import Answered
 from memory_app.services.patience import give_back
@@ -203,6 +203,8 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             )
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
+        if written:
+            rhythms.wake(connection, runtime, [claimed.scope_id])
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = {
             "turns": len(batch.turns),

@@ -90,9 +90,8 @@ def _write(
 
 
 def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
-    """One run of the job for this period; deep synthesis only where the agent has a language model."""
-    policy = parse_policy(row.policy)
-    if not _applies(job.job, policy):
+    """One run of the job for this period."""
+    if not _applies(connection, job, parse_policy(row.policy)):
         return []
     run = runs.enqueue(
         connection,
@@ -105,8 +104,12 @@ def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) 
     return [(job.job, run.id)]
 
 
-def _applies(job: str, policy: Policy) -> bool:
-    return policy.memory and (job != synthesis.DEEP or policy.extraction is ExtractionMode.LLM)
+def _applies(connection: Connection, job: DueJob, policy: Policy) -> bool:
+    """Deep synthesis asks a model, so only where the agent has one, and when there is something new to show it."""
+    if job.job != synthesis.DEEP:
+        return policy.memory
+    asks_model = policy.memory and policy.extraction is ExtractionMode.LLM
+    return asks_model and schedules.has_news(connection, job.scope_id, synthesis.DEEP)
 
 
 def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:

@@ -45,6 +45,19 @@ _PLAN = text(
 )
 
 
+_HAS_NEWS = text(
+    """
+    SELECT EXISTS (
+        SELECT FROM memories m WHERE m.scope_id = :scope AND m.retired_at IS NULL AND m.session_id IS NULL
+          AND m.kind NOT IN ('query', 'core', 'capability')
+          AND NOT EXISTS (SELECT FROM runs r WHERE r.id = m.run_id AND r.name = :job)
+          AND m.created_at > coalesce(
+              (SELECT max(r.started_at) FROM runs r
+               WHERE r.scope_id = :scope AND r.name = :job AND r.state = 'done'), '-infinity'))
+    """
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """A periodic job. ``aligned``: due once in each period, at the scope's own place in it; else that long after the
@@ -90,6 +103,11 @@ def take(connection: Connection, job: DueJob, *, missed: int) -> bool:
     """Take a due job; False when another was faster. ``missed`` periods are counted."""
     values = {"scope": job.scope_id, "job": job.job, "due_at": job.due_at, "missed": missed}
     return connection.execute(_TAKE, values).rowcount == 1
+
+
+def has_news(connection: Connection, scope_id: int, job: str) -> bool:
+    """Whether the scope has a memory that is newer than the last run of the job, and not of the job's own making."""
+    return bool(connection.execute(_HAS_NEWS, {"scope": scope_id, "job": job}).scalar_one())
 
 
 def plan(connection: Connection, tenant_id: int, scope_id: int, job: str, at: datetime) -> None:

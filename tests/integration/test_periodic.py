@@ -95,6 +95,37 @@ def test_deep_synthesis_is_only_for_agents_with_a_model(runtime: Runtime, tenant
     assert count(owner) == {"sleep": 2, "decay": 2, "synthesize_deep": 1}
 
 
+def test_deep_synthesis_asks_only_about_scopes_with_something_new(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    with transaction(runtime.engine, tenant) as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "llm"}})
+    kept(runtime, tenant, "bob")
+    enqueue_due(runtime, now=now(runtime) + DAY)
+    (run,) = rows(owner, "SELECT id, scope_id FROM runs WHERE name = 'synthesize_deep'")
+    jobs.perform(runtime, run.id, {"synthesize_deep": Job(queue.SYNTHESIZE_DEEP, done)})
+
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE runs SET period = 'days ago'"))
+
+    def next_day() -> int:
+        with transaction(runtime.engine, tenant) as connection:
+            rhythms.wake(connection, runtime, [run.scope_id])
+        enqueue_due(runtime, now=now(runtime) + DAY)
+        return count(owner)["synthesize_deep"]
+
+    assert next_day() == 1, "the scope was active, but nothing was kept of it"
+    remember(
+        runtime, tenant, Scope("ada", "bob"), Statement("artifact", "Tea runs through all of Bob's days.")
+    )
+    with owner.begin() as connection:
+        written = text("UPDATE memories SET run_id = :run WHERE kind = 'artifact'")
+        connection.execute(written, {"run": run.id})
+    assert next_day() == 1, "what it wrote itself is no news"
+    remember(runtime, tenant, Scope("ada", "bob"), Statement("fact", "Bob moved to Porto."))
+    assert next_day() == 2
+
+
 def test_periods_in_which_nobody_looked_are_noticed_and_not_made_up_for(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
@@ -170,6 +201,8 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
         at = began + day * DAY
         together([lambda at=at: enqueue_due(runtime, now=at)] * 2)  # type: ignore[misc]
         together([worker] * 4)
+        with owner.begin() as connection:
+            connection.execute(text("UPDATE memories SET created_at = clock_timestamp()"))  # news of the day
         with transaction(runtime.engine, tenant) as connection:
             rhythms.wake(connection, runtime, scopes, at=at)
 
