@@ -12,7 +12,20 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.cli import bench, check, failed, forget, keys, parts, reembed, servers, sleep, transfer, verbs
+from memory_app.cli import (
+    bench,
+    check,
+    failed,
+    forget,
+    keys,
+    look,
+    parts,
+    reembed,
+    servers,
+    sleep,
+    transfer,
+    verbs,
+)
 from memory_app.cli.output import complain
 from memory_app.errors import MemoryAppError
 from memory_app.log import configure
@@ -29,6 +42,7 @@ app = typer.Typer(
 for _group in (
     servers.app,
     verbs.app,
+    look.app,
     check.app,
     failed.app,
     forget.app,

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from memory_app import embedded, stack
 from memory_app.cli import demo as demo_show
+from memory_app.cli import story as demo_story
 from memory_app.cli.connect import Data, find_settings
 from memory_app.cli.output import err, out, say
 from memory_app.errors import Misconfigured
@@ -69,10 +70,19 @@ def demo(
         Path | None,
         typer.Option("--data", help="Keep the data here. Default: a temporary folder.", show_default=False),
     ] = None,
+    story: Annotated[
+        bool,
+        typer.Option(
+            "--story", help="Two sessions read by a language model: MEMORY_CHAT__BASE_URL, or a scripted one."
+        ),
+    ] = False,
 ) -> None:
     """Play a conversation through real servers and workers, and show what is remembered."""
     with _until_told() as told:
-        demo_show.show(data, say=_say_unless(told), told=told)
+        if story:
+            demo_story.show(data, say=_say_unless(told))
+        else:
+            demo_show.show(data, say=_say_unless(told), told=told)
 
 
 @app.command()

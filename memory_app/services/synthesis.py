@@ -7,7 +7,7 @@ through the one write path, so that a second run over the same material reinforc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -161,7 +161,9 @@ def _apply_session(
         _lock(connection, claimed)
         place = _place(claimed)
         written = [remember.write(connection, runtime, place, item) for item in statements]
-        replaced = sum(_replace(connection, runtime, place, item) for item in changed)
+        replaced = sum(
+            _replace(connection, runtime, place, item, until=item.statement.valid_from) for item in changed
+        )
         assert claimed.session_id is not None
         for item in summary:
             _roll(connection, runtime, place, item, claimed.session_id)
@@ -178,11 +180,25 @@ def _apply_session(
     remember.drop_context(runtime, row.id)
 
 
-def _replace(connection: Connection, runtime: Runtime, place: remember.Place, item: remember.Prepared) -> int:
-    """Store a statement in the place of its parents, which retire as superseded by it."""
+def _replace(
+    connection: Connection,
+    runtime: Runtime,
+    place: remember.Place,
+    item: remember.Prepared,
+    *,
+    until: datetime | None = None,
+) -> int:
+    """Store a statement in the place of its parents, which retire as superseded by it; true ``until``, if it ended."""
     remembered = remember.write(connection, runtime, place, item, deduplicate=False)
     parents = [parent for parent in item.statement.parents if parent != remembered.id]
-    gone = memories.retire(connection, place.scope_id, parents, reason="superseded", successor=remembered.id)
+    gone = memories.retire(
+        connection,
+        place.scope_id,
+        parents,
+        reason="superseded",
+        successor=remembered.id,
+        valid_until=until,
+    )
     return int(bool(gone))
 
 

@@ -62,7 +62,8 @@ _PARENTS = text(
 )
 _RUNS = text(
     """
-    SELECT r.id, r.name, r.state, r.model, r.prompt_version, r.created_at, r.finished_at
+    SELECT r.id, r.name, r.state, coalesce(r.model, r.report #>> '{made,model}') AS model,
+           coalesce(r.prompt_version, r.report #>> '{made,prompt}') AS prompt_version, r.created_at, r.finished_at
     FROM runs r JOIN memories m ON m.run_id = r.id
     WHERE r.tenant_id = :tenant AND m.scope_id = :scope AND m.id = ANY(:ids)
     GROUP BY r.id ORDER BY r.id

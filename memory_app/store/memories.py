@@ -161,7 +161,8 @@ _RESUME = text(
 _RETIRE = text(
     """
     UPDATE memories SET retired_at = now(), retired_reason = :reason, successor = :successor,
-        valid_until = coalesce(CAST(:valid_until AS timestamptz), valid_until)
+        valid_until = CASE WHEN CAST(:valid_until AS timestamptz) IS NULL THEN valid_until
+                           ELSE greatest(:valid_until, valid_from) END
     WHERE scope_id = :scope AND id = ANY(:ids) AND retired_at IS NULL
     RETURNING id
     """
@@ -303,7 +304,8 @@ def retire(
     successor: UUID | None = None,
     valid_until: datetime | None = None,
 ) -> tuple[UUID, ...]:
-    """Take rows out of the current ones, for a reason, perhaps closing their interval; those that were current."""
+    """Take rows out of the current ones, for a reason, perhaps closing their interval, which never ends before it
+    began; those that were current."""
     values = {
         "scope": scope_id,
         "ids": list(ids),

@@ -1,6 +1,6 @@
 """For tests of what is built on memory_app, and for its own: a provider that can be told to fail, and fakes.
 
-Nothing here is used by the product itself.
+Of the product itself only the demo uses it: its story has a scripted model where the environment names none.
 """
 
 from memory_app.testing.fakes import ScriptedModel

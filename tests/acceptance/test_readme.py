@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -48,6 +49,35 @@ def test_the_readmes_python_prints_what_it_promises(folder: Path) -> None:
     assert "mira has a dog called Bruno." in done.stdout
     assert "[EXPRESSION]" in done.stdout
     assert "Mira prefers short answers." in done.stdout
+
+
+def promised() -> list[str]:
+    """The lines of the story that the README shows; "…" stands for any number of others."""
+    found = re.search(
+        r"<!-- printed by memory demo --story; .*? -->\n```\n(.*?)```", README.read_text(), re.S
+    )
+    assert found is not None
+    return [line for line in found[1].splitlines() if line not in ("", "…")]
+
+
+@pytest.mark.slow
+def test_the_readmes_story_is_printed_line_by_line_in_its_order() -> None:
+    with tempfile.TemporaryDirectory(prefix="story-") as folder:
+        Path(folder).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
+        own = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+        done = subprocess.run(
+            [sys.executable, "-m", "memory_app.cli", "demo", "--story"],
+            env=own | {"TMPDIR": folder, "COLUMNS": "160"},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert list(Path(folder).iterdir()) == []
+    printed = iter(done.stdout.splitlines())
+    assert [line for line in promised() if line not in printed] == []
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:

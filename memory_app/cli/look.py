@@ -1,0 +1,110 @@
+"""``list``, ``why``, ``usage``: what is remembered, why, and what the questions to language models cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.domain.records import Memory
+from memory_app.domain.scope import Scope
+from memory_app.services import memories
+from memory_app.services.memories import MemoryFilter, Why
+from memory_app.services.spending import DAYS_LIMIT, spending
+from memory_app.store.usage import UsageDay
+
+app = typer.Typer()
+
+
+@app.command("list")
+def list_memories(
+    kind: Annotated[
+        str | None, typer.Option(help="Only memories of this kind, such as fact or anchor.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only memories with this tag.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="What is no longer true, too.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Show ids, as `memory why` wants them.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most memories.")] = 50,
+    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
+    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is remembered with the time in which it is true, in the order in which it became so."""
+    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
+    with connect(data, tenant) as memory:
+        found = memories.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), wanted)
+    found = tuple(sorted(found, key=lambda one: (one.kind, one.valid_from)))
+    if as_json:
+        write_json(found)
+        return
+    for one in found:
+        out.print(_line(one, with_id=ids), markup=False, highlight=False)
+
+
+@app.command()
+def why(
+    memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it."""
+    with connect(data, tenant) as memory:
+        found = memories.why(memory.runtime, memory.tenant_id, memory_id)
+    if as_json:
+        write_json(found)
+        return
+    for line in _reasons(found):
+        out.print(line, markup=False, highlight=False)
+
+
+@app.command()
+def usage(
+    days: Annotated[int, typer.Option(min=1, max=DAYS_LIMIT, help="How far back.")] = 30,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Calls, tokens and money by day (UTC) and model."""
+    with connect(data, tenant) as memory:
+        rows = spending(memory.runtime, memory.tenant_id, days=days)
+    if as_json:
+        write_json([_named(row) for row in rows])
+        return
+    columns = ("day", "model", "calls", "tokens in", "tokens out", "dollars")
+    write_table(f"usage of {tenant}", columns, [tuple(_named(row).values()) for row in rows])
+
+
+def _named(row: UsageDay) -> dict[str, object]:
+    return {
+        "day": row.day.isoformat(),
+        "model": row.model,
+        "calls": row.calls,
+        "tokens_in": row.tokens_in,
+        "tokens_out": row.tokens_out,
+        "cost_usd": f"{row.cost_usd:.4f}",
+    }
+
+
+def _line(memory: Memory, *, with_id: bool = False) -> str:
+    until = f"{memory.valid_until:%Y-%m-%d}" if memory.valid_until else ""
+    gone = f" ({memory.retired_reason})" if memory.retired_reason else ""
+    id = f"{memory.id}  " if with_id else ""
+    return f"{id}{memory.kind:<10} {memory.valid_from:%Y-%m-%d} … {until:<10}  {memory.text}{gone}"
+
+
+def _reasons(found: Why) -> list[str]:
+    after = [f"followed by: {found.successor.text}"] if found.successor else []
+    return [
+        _line(found.memory),
+        *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in found.evidence),
+        *(f"  made of: {parent.memory.text}" for parent in found.parents),
+        *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in found.runs if run.model),
+        *(f"  {line}" for line in after),
+        f"  strength {found.strength:.2f}; {found.fate}",
+    ]

@@ -1,0 +1,66 @@
+"""Play the story of two sessions over two weeks through the HTTP API of a stack whose agent has a language model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from memory_app.errors import Permanent, StoreUnavailable
+from memory_app.stack.api import Api, user_path
+from memory_app.testing.story import AGENT, SESSIONS, USER, StorySession
+
+PATIENCE_SECONDS = 300.0
+"""Longest wait for one session; a real model on a small machine takes its time."""
+
+POLL_SECONDS = 0.2
+
+PLACE = user_path(AGENT, USER)
+
+
+def play_story(api: Api, *, say: Callable[[str], None]) -> None:
+    """Both sessions, each read turn by turn and ended, with the dates at which they were held.
+
+    Raises `Permanent` when a turn fails, `StoreUnavailable` when the model does not get through in time.
+    """
+    api.call("PUT", f"/v1/agents/{AGENT}", {"policy": {"extraction": "llm", "idle_seconds": 1}})
+    for session in SESSIONS:
+        say(f"playing {session.name!r} of {session.begins:%Y-%m-%d}")
+        path = f"{PLACE}/sessions/{session.name.replace(' ', '%20')}"
+        tickets = api.call("POST", f"{path}/turns", {"turns": _turns(session)})["tickets"]
+        _wait(lambda told=tickets: all(_is_read(api, ticket) for ticket in told), "its turns are read")  # type: ignore[misc]
+        say(f"ending {session.name!r}")
+        run = api.call("POST", f"{PLACE}/synthesis", {"type": "session", "session": session.name})
+        _wait(lambda asked=run: _is_done(api, asked), "the session is summed up")  # type: ignore[misc]
+        run = api.call("POST", f"{path}/end", {})
+        _wait(lambda asked=run: _is_done(api, asked), "the session has ended")  # type: ignore[misc]
+
+
+def _turns(session: StorySession) -> list[dict[str, str]]:
+    return [
+        {"role": role, "content": said, "at": (session.begins + timedelta(minutes=place)).isoformat()}
+        for place, (role, said) in enumerate(session.turns)
+    ]
+
+
+def _is_read(api: Api, ticket: dict[str, Any]) -> bool:
+    found = api.call("GET", f"/v1/turns/{ticket['id']}")
+    if found["stage"] == "failed":
+        raise Permanent(f"turn {found['id']} failed: {found['reason']}")
+    return bool(found["stage"] == "extracted")
+
+
+def _is_done(api: Api, run: dict[str, Any]) -> bool:
+    found = api.call("GET", f"/v1/runs/{run['id']}")
+    if found["state"] == "failed":
+        raise Permanent(f"run {found['id']} failed: {found['reason']}")
+    return bool(found["state"] == "done")
+
+
+def _wait(condition: Callable[[], bool], description: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise StoreUnavailable(f"waited {PATIENCE_SECONDS:.0f} s in vain until {description}")
+        time.sleep(POLL_SECONDS)
