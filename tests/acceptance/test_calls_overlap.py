@@ -59,12 +59,12 @@ def supervised(stage: ProviderStage, *queues: str, app: str) -> Iterator[list[St
 def tell_many(
     stage: ProviderStage, scope: Scope, *, poisoned: Collection[int] = ()
 ) -> dict[int, tuple[UUID, ...]]:
-    """Three turns in each of many sessions, the first of some a poison; ids by session."""
+    """Three turns in each of many sessions, the second of some a poison; ids by session."""
     told = {}
     for session in range(SESSIONS):
         words = [f"In session {session} I said thing number {turn} aloud." for turn in range(3)]
         if session in poisoned:
-            words[0] = f"In session {session} I said something {POISON}."
+            words[1] = f"In session {session} I said something {POISON}."
         told[session] = stage.tell(scope, *[(Role.USER, said) for said in words], session=f"s{session}")
     return told
 
@@ -99,9 +99,9 @@ def test_turns_that_kill_the_process_of_threads_are_set_aside_alone(stage: Provi
     ):
         told = tell_many(stage, scope, poisoned=poisoned)
         settled = [(session, row) for session, ids in told.items() for row in stage.settled(ids)]
-    # then their first turns are set aside, and nothing else
+    # then their second turns are set aside, and nothing else
     failed = [(session, row.seq) for session, row in settled if row.stage is Stage.FAILED]
-    assert failed == [(session, 1) for session in sorted(poisoned)]
+    assert failed == [(session, 2) for session in sorted(poisoned)]
     assert {row.stage for _, row in settled} == {Stage.EXTRACTED, Stage.FAILED}
     reasons = [row.reason or "" for _, row in settled if row.stage is Stage.FAILED]
     assert all(reason.startswith("quarantined") for reason in reasons)
@@ -109,3 +109,17 @@ def test_turns_that_kill_the_process_of_threads_are_set_aside_alone(stage: Provi
     print(f"deaths of the process of threads: {len(generations) - 1}")
     assert 1 <= len(generations) - 1 <= len(poisoned)
     assert disordered(stage) == []
+
+
+def test_a_worker_that_is_asked_to_end_lets_its_questions_be_answered(stage: ProviderStage) -> None:
+    # given a worker of threads with a question on its way
+    stage.stub.follow(Rule(seconds=1.5))
+    worker(stage, *PROCESSES)
+    asking = worker(stage, queue.MODEL)
+    (told,) = stage.tell(stage.agent("llm"), (Role.USER, "I moved to Lisbon last month."))
+    provider_stage.wait_until(lambda: stage.stub.stats()["in_flight"] == 1, "the question is on its way")
+    # when it is asked to end
+    asking.running.terminate()
+    # then it ends in order, and the answer took effect
+    assert asking.running.wait(timeout=30) == 0
+    assert stage.ticket(told).stage is Stage.EXTRACTED
