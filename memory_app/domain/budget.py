@@ -69,7 +69,10 @@ def _tokens_of_ascii(line: str, *, accented: bool) -> int:
     Digits and marks count one each (cl100k joins three digits, Qwen and Llama none), a number after a space
     one more, a run of spaces one for each eight.
     """
-    words = sum(_tokens_of_word(word, accented) for word in _WORD.findall(line))
+    surely_one = 3 if accented else 6  # letters up to which a word is one token, unless it is all capitals
+    found = _WORD.findall(line)
+    longer = [word for word in found if len(word) > surely_one or word.isupper()]
+    words = len(found) - len(longer) + sum(_tokens_of_word(word, accented) for word in longer)
     marks = len(_MARK.findall(line)) + len(_NUMBER_AFTER_SPACE.findall(line))
     return words + marks + sum(1 + len(gap) // 8 for gap in _GAP.findall(line))
 

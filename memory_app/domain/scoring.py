@@ -10,8 +10,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import combinations
+from operator import attrgetter, mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,14 +209,11 @@ def contributions(signals: Signals, weights: Weights) -> dict[str, float]:
 
 def relevance(signals: Signals, weights: Weights) -> float:
     """The weighted sum of the signals."""
-    return math.fsum(getattr(signals, name) * weight for name, weight in _counting(weights))
+    return math.fsum(map(mul, _IN_ORDER(signals), _IN_ORDER(weights)))
 
 
-@lru_cache(maxsize=256)
-def _counting(weights: Weights) -> tuple[tuple[str, float], ...]:
-    """The weights that are not 0: candidates are many, and most weights of most presets are."""
-    given = ((name, getattr(weights, name)) for name in SIGNAL_NAMES)
-    return tuple((name, weight) for name, weight in given if weight)
+_IN_ORDER = attrgetter(*SIGNAL_NAMES)
+"""The values by name of signals or weights, in one call: candidates are many."""
 
 
 def recency(at: datetime, now: datetime) -> float:

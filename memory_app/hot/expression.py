@@ -72,7 +72,7 @@ def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -
 def read(hot: Hot, scope_id: int) -> Expression:
     """What is known, or an `Expression` of Nones. Raises `HotUnavailable`."""
     with hot.calling() as redis:
-        pipeline = redis.pipeline()
+        pipeline = redis.pipeline(transaction=False)
         names = ["last_interaction_at", "tone", "session_id", "session_started_at"]
         pipeline.hmget(hot.scope_key(EXPRESSION, scope_id), names)
         (last, tone, session, started) = pipeline.execute()[0]

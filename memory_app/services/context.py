@@ -19,7 +19,7 @@ from memory_app.domain.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_L
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.recalling import Hit, RecallQuery
+from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Memory, Tier
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
@@ -30,11 +30,12 @@ from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
 from memory_app.runtime import Runtime
 from memory_app.services import stream
-from memory_app.services.recall import recall
+from memory_app.services.question import Embedded, checked, embedded
+from memory_app.services.recall import Recalling, begin, finish
 from memory_app.store import cards, clock, names, sessions, standing
-from memory_app.store.db import transaction
+from memory_app.store.db import searching, transaction
 from memory_app.store.names import ScopeRow
-from memory_app.store.sessions import SessionRow
+from memory_app.store.sessions import Ongoing, SessionRow
 from memory_app.store.standing import Want
 
 log = structlog.get_logger(__name__)
@@ -81,11 +82,14 @@ STANDING = asked_about("standing", 1)
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The parts that do not depend on the query, and of which scope they are."""
+    """What was read in one transaction. ``row`` None: there is nothing to be searched. ``recalling`` None: nothing is
+    asked, or the search failed. ``topic`` None: the answer, or what is shown with it, waits for another vector."""
 
     row: ScopeRow | None
     parts: ContextParts
     now: datetime
+    recalling: Recalling | None = None
+    topic: _Topic | None = None
 
 
 def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequest) -> ContextWindow:
@@ -94,14 +98,12 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequ
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
     """
     budget, shown_turns = _checked(runtime, request)
-    read = _read(runtime, tenant_id, scope, request.session, shown_turns)
-    if read.row is None or request.query is None or not request.query.strip():
+    asked = _asked(runtime, request)
+    vectors = embedded(runtime, asked.text) if asked else Embedded()
+    read = _read(runtime, tenant_id, _Wanted(scope, request.session, shown_turns, asked, vectors))
+    if read.row is None or asked is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
-    try:
-        found = _topic(runtime, tenant_id, scope, read.row, request, read.parts)
-    except Transient as error:
-        log.warning("context_degraded", section="memories", error=error.kind)
-        found = _Topic(degraded=("memories",))
+    found = _found(runtime, tenant_id, read.row, read)
     shown = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
     most = runtime.settings.context.memories
     window = render(_with_topic(read.parts, found, shown, most), budget_tokens=budget, now=read.now)
@@ -127,28 +129,59 @@ def _checked(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
 # --- what depends on who ------------------------------------------------------------------------------------
 
 
-def _read(runtime: Runtime, tenant_id: int, scope: Scope, session: str | None, turns_shown: int) -> _Read:
-    """One transaction for all of it; if that fails behind the scope's row, the session is done without."""
-    row = None
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """``asked`` None: nothing is to be searched for. ``vectors`` are those of its text."""
+
+    scope: Scope
+    session: str | None
+    turns: int
+    asked: RecallQuery | None
+    vectors: Embedded
+
+
+def _read(runtime: Runtime, tenant_id: int, wanted: _Wanted, *, has_session: bool = True) -> _Read:
+    """One transaction for all of it, as each round trip costs more than what it reads. If the session fails, all is
+    read again without it; if the search fails, it is left out."""
+    read, stage = None, "scope"
     try:
-        with transaction(runtime.engine, tenant_id) as connection:
-            row = names.find_scope(connection, tenant_id, Scope(scope.agent, scope.user))
-            if row is None:
-                persona = _persona(names.agent_persona(connection, tenant_id, scope.agent))
-                parts = ContextParts(expression=ExpressionPart(persona=persona))
-                return _Read(None, parts, clock.now(connection))
-            if not parse_policy(row.policy).memory:
-                persona = _persona(row.persona)
-                return _Read(None, ContextParts(expression=ExpressionPart(persona=persona)), row.now)
+        with searching(runtime.engine, tenant_id) as connection:
+            row = names.find_scope(connection, tenant_id, Scope(wanted.scope.agent, wanted.scope.user))
+            if row is None or not parse_policy(row.policy).memory:
+                return _with_persona(connection, tenant_id, wanted.scope, row)
             parts = _standing(runtime, connection, row)
-            return _Read(row, _with_session(runtime, connection, row, session, turns_shown, parts), row.now)
+            stage = "session"
+            if has_session:
+                parts = _with_session(runtime, connection, row, wanted.session, wanted.turns, parts)
+            else:
+                parts = replace(parts, degraded=(*parts.degraded, stage))
+            read, stage = _Read(row, parts, row.now), "memories"
+            return _with_search(runtime, connection, read, row, wanted)
     except Transient as error:
-        if row is None or session is None:
+        if read is None and (stage == "scope" or wanted.session is None or not has_session):
             raise
-        log.warning("context_degraded", section="session", error=error.kind)
-    with transaction(runtime.engine, tenant_id) as connection:
-        parts = _standing(runtime, connection, row)
-    return _Read(row, replace(parts, degraded=(*parts.degraded, "session")), row.now)
+        log.warning("context_degraded", section=stage, error=error.kind)
+    return read or _read(runtime, tenant_id, wanted, has_session=False)
+
+
+def _with_persona(connection: Connection, tenant_id: int, scope: Scope, row: ScopeRow | None) -> _Read:
+    """All there is of an agent that has met nobody yet, or remembers nothing."""
+    given = names.agent_persona(connection, tenant_id, scope.agent) if row is None else row.persona
+    parts = ContextParts(expression=ExpressionPart(persona=_persona(given)))
+    return _Read(None, parts, clock.now(connection) if row is None else row.now)
+
+
+def _with_search(
+    runtime: Runtime, connection: Connection, read: _Read, row: ScopeRow, wanted: _Wanted
+) -> _Read:
+    if wanted.asked is None:
+        return read
+    shown = len(read.parts.session.turns) if read.parts.session else 0
+    asked = replace(wanted.asked, limit=min(TOPIC_MEMORIES + shown, runtime.settings.recall.limit_max))
+    session = wanted.session if row.user_id is not None else None
+    recalling = begin(connection, runtime, row, asked, wanted.vectors, session=session)
+    topic = None if recalling.answer is None else _topic(connection, row, recalling.answer)
+    return replace(read, recalling=recalling, topic=topic)
 
 
 def _standing(runtime: Runtime, connection: Connection, row: ScopeRow) -> ContextParts:
@@ -219,8 +252,8 @@ def _with_session(
     limit: int,
     parts: ContextParts,
 ) -> ContextParts:
-    session = sessions.find(connection, row.id, name) if name is not None else None
-    felt = _expression(runtime, connection, row, session)
+    ongoing = sessions.ongoing(connection, row.id, name)
+    session, felt = ongoing.session, _expression(runtime, row, ongoing)
     parts = replace(parts, expression=replace(parts.expression, last_tone=felt.tone))
     if session is None:
         return parts
@@ -230,25 +263,23 @@ def _with_session(
         session=SessionPart(
             name=session.name,
             started_at=began or session.created_at,
-            last_interaction_at=sessions.last_activity_before(connection, row.id, session),
+            last_interaction_at=ongoing.active_before,
             turns=stream.latest(runtime, connection, row.id, session=session, limit=limit),
         ),
     )
 
 
-def _expression(
-    runtime: Runtime, connection: Connection, row: ScopeRow, session: SessionRow | None
-) -> Expression:
+def _expression(runtime: Runtime, row: ScopeRow, ongoing: Ongoing) -> Expression:
     """The hot state, with what only the table knows; rebuilt from there where Redis has lost it."""
     try:
         felt = expression.read(runtime.hot, row.id)
-        if felt.last_interaction_at is None and session is not None:
-            _rebuild(runtime, row, session)
+        if felt.last_interaction_at is None and ongoing.session is not None:
+            _rebuild(runtime, row, ongoing.session)
     except MemoryAppError as error:
         log.warning("expression_not_read", error=error.kind)
         felt = Expression()
     if felt.tone in (None, expression.UNLABELLED):
-        return replace(felt, tone=sessions.last_tone(connection, row.id))
+        return replace(felt, tone=ongoing.tone)
     return felt
 
 
@@ -270,37 +301,38 @@ class _Topic:
     degraded: tuple[str, ...] = ()
 
 
-def _topic(
-    runtime: Runtime,
-    tenant_id: int,
-    scope: Scope,
-    row: ScopeRow,
-    request: ContextRequest,
-    parts: ContextParts,
-) -> _Topic:
-    shown = len(parts.session.turns) if parts.session else 0
-    limits = runtime.settings.recall
-    asked = RecallQuery(
-        # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
-        text=(request.query or "")[: limits.query_limit_chars],
-        limit=min(TOPIC_MEMORIES + shown, limits.limit_max),
-        preset=request.preset,
-    )
-    place = Scope(scope.agent, scope.user, request.session if scope.user else None)
-    recalled = recall(runtime, tenant_id, place, asked)
+def _asked(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
+    if request.query is None or not request.query.strip():
+        return None
+    # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
+    text = request.query[: runtime.settings.recall.query_limit_chars]
+    return checked(runtime, RecallQuery(text=text, limit=TOPIC_MEMORIES, preset=request.preset))
+
+
+def _found(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read) -> _Topic:
+    if read.recalling is None:
+        return _Topic(degraded=("memories",))
+    try:
+        recalled = finish(runtime, tenant_id, read.recalling)
+        if read.topic is not None:
+            return read.topic
+        with transaction(runtime.engine, tenant_id) as connection:
+            return _topic(connection, row, recalled)
+    except Transient as error:
+        log.warning("context_degraded", section="memories", error=error.kind)
+        return _Topic(degraded=("memories",))
+
+
+def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
     named = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES][:CARDS]
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
-    about: tuple[Memory, ...] = ()
-    shown_cards: tuple[cards.EntityCard, ...] = ()
-    if named or artifacts:
-        with transaction(runtime.engine, tenant_id) as connection:
-            about = standing.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
-            shown_cards = cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS)
+    about = standing.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
+    shown = cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS) if named else ()
     return _Topic(
         rows=tuple(_row(hit) for hit in recalled.memories if hit.tier is not Tier.ENTITIES),
         artifacts=about,
-        cards=tuple(_card(card) for card in shown_cards),
+        cards=tuple(_card(card) for card in shown),
         degraded=recalled.degraded,
     )
 

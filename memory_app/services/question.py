@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.recalling import RecallQuery, checked_query
 from memory_app.domain.records import ENTITY_TYPES, Tier
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import (
     LINKED_WEIGHT,
     PRESETS,
@@ -33,7 +32,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.models.embedders import Embedder, embed_queries
 from memory_app.models.rules import Precision, resolve_dates
 from memory_app.runtime import Runtime
-from memory_app.store import asking, cards, names
+from memory_app.store import asking, cards
 from memory_app.store.asking import Known
 from memory_app.store.cards import EntityCard
 from memory_app.store.names import ScopeRow
@@ -134,13 +133,14 @@ def with_former_vectors(runtime: Runtime, question: Question) -> Question:
 def prepared(
     connection: Connection,
     runtime: Runtime,
-    tenant_id: int,
-    scope: Scope,
+    row: ScopeRow,
     asked: RecallQuery,
     embedded: Embedded,
+    *,
+    session: str | None,
 ) -> Question:
-    """Everything but the search itself. Raises `NotFound` for an unknown scope or session."""
-    row = names.need_scope(connection, tenant_id, scope)
+    """Everything but the search itself; ``session`` is the one that is going on. Raises `NotFound` for an unknown
+    session that is asked for."""
     policy = parse_policy(row.policy)
     words = terms(asked.text) if asked.text else {}
     known = asking.about(
@@ -149,7 +149,7 @@ def prepared(
         row.visible,
         terms=keyword_weights(words) if words else (),
         entity_keys=[f"{kind}:{name}" for name in _names(asked.text) for kind in ENTITY_TYPES],
-        sessions=[name for name in (asked.session, scope.session) if name is not None],
+        sessions=[name for name in (asked.session, session) if name is not None],
     )
     if asked.session is not None and asked.session not in known.sessions:
         raise NotFound(f"session: no session {asked.session!r} here", field="session")
@@ -163,7 +163,7 @@ def prepared(
         known=known,
         weights=_weights(runtime, policy, asked, speakers),
         tiers=tiers,
-        current_session=scope.session,
+        current_session=session,
         words=words,
         vectors=embedded.vectors,
         keywords=query_weights(words, known.counts, known.rows),
@@ -275,7 +275,7 @@ def _midnight(day: date, zone: ZoneInfo) -> datetime:
 
 
 def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bool:
-    return any(start <= at < until for start, until in periods)
+    return bool(periods) and any(start <= at < until for start, until in periods)
 
 
 def horizon(question: Question, runtime: Runtime) -> datetime:

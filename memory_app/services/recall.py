@@ -6,7 +6,7 @@ score, the twins and the cut are pure. What cannot be had (the embedder is away)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -30,10 +30,11 @@ from memory_app.services.question import (
     prepared,
     with_former_vectors,
 )
-from memory_app.store import entities, links, search, turns
+from memory_app.store import links, names, search, turns
 from memory_app.store.cards import EntityCard
 from memory_app.store.db import searching
 from memory_app.store.links import Link
+from memory_app.store.names import ScopeRow
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
 
 __all__ = ["Hit", "RecallQuery", "Recalled", "recall"]
@@ -76,10 +77,38 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     asked = checked(runtime, query)
     vectors = embedded(runtime, asked.text)
     with searching(runtime.engine, tenant_id) as connection:
-        question = prepared(connection, runtime, tenant_id, scope, asked, vectors)
-        recalled = None if question.waiting else _answered(connection, runtime, question)
+        row = names.need_scope(connection, tenant_id, scope)
+        recalling = begin(connection, runtime, row, asked, vectors, session=scope.session)
+    return finish(runtime, tenant_id, recalling)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalling:
+    """A question and its answer; None while rows wait to leave a model of which the question has no vector."""
+
+    question: Question
+    answer: Recalled | None
+
+
+def begin(
+    connection: Connection,
+    runtime: Runtime,
+    row: ScopeRow,
+    query: RecallQuery,
+    vectors: Embedded,
+    *,
+    session: str | None,
+) -> Recalling:
+    """The first part of `recall` for a checked query, in the caller's `searching` transaction."""
+    question = prepared(connection, runtime, row, query, vectors, session=session)
+    return Recalling(question, None if question.waiting else _answered(connection, runtime, question))
+
+
+def finish(runtime: Runtime, tenant_id: int, recalling: Recalling) -> Recalled:
+    """The rest of `recall`; call it with no transaction open. Has the recalled memories noted."""
+    recalled = recalling.answer
     if recalled is None:
-        question = with_former_vectors(runtime, question)
+        question = with_former_vectors(runtime, recalling.question)
         with searching(runtime.engine, tenant_id) as connection:
             recalled = _answered(connection, runtime, question)
     note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
@@ -95,7 +124,8 @@ def recall_within(
     vectors: Embedded,
 ) -> Recalled:
     """Like `recall` of a checked query, in the caller's transaction, whose own changes it sees. Notes nothing."""
-    question = prepared(connection, runtime, tenant_id, scope, query, vectors)
+    row = names.need_scope(connection, tenant_id, scope)
+    question = prepared(connection, runtime, row, query, vectors, session=scope.session)
     return _answered(connection, runtime, question)
 
 
@@ -213,19 +243,15 @@ def _passes(asked: RecallQuery, turn: Turn) -> bool:
 
 
 def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
-    if question.weights.frequency:
-        # How common its entities are is not known to the order in which the database hands rows over.
-        probe = replace(probe, most=max(probe.most, probe.candidates))
     hits = search.memory_hits(connection, probe)
-    shared = _frequencies(connection, question, hits)
-    found = [_of_memory(question, hit, shared.get(hit.id, 0.0)) for hit in hits]
+    found = [_of_memory(question, hit) for hit in hits]
     if question.asked.expand_graph and hits:
         found = _expanded(connection, question, probe, found, scale=hits[0].scale)
     return found
 
 
 def _of_memory(
-    question: Question, memory: MemoryHit, frequency: float, *, along: Sequence[tuple[Link, float]] = ()
+    question: Question, memory: MemoryHit, *, along: Sequence[tuple[Link, float]] = ()
 ) -> _Candidate:
     signals = Signals(
         similarity=memory.raw.similarity,
@@ -237,7 +263,7 @@ def _of_memory(
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
         recency=recency(memory.last_seen, question.now),
-        frequency=frequency,
+        frequency=memory.frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),
         feedback=memory.feedback_score,
         importance=memory.importance / 10,
@@ -265,13 +291,6 @@ def _memory_hit(memory: MemoryHit, score: float) -> Hit:
     )
 
 
-def _frequencies(connection: Connection, question: Question, hits: Iterable[MemoryHit]) -> dict[UUID, float]:
-    """For each hit how much of what is remembered is about the same entity, the commonest entity being 1."""
-    if not question.weights.frequency:
-        return {}
-    return entities.shares(connection, question.row.visible, [hit.id for hit in hits])
-
-
 def _expanded(
     connection: Connection,
     question: Question,
@@ -294,7 +313,7 @@ def _expanded(
         hits = search.memories_by_id(connection, probe, list(leading), scale=scale) if leading else ()
         edge = []
         for hit in hits:
-            candidate = _of_memory(question, hit, 0.0, along=leading[hit.id])
+            candidate = _of_memory(question, hit, along=leading[hit.id])
             before = by_id.get(candidate.hit.id)
             if before is None or not before.via:
                 by_id[candidate.hit.id] = candidate

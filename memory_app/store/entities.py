@@ -115,18 +115,6 @@ _ABOUT = text(
     ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :limit
     """
 )
-_SHARES = text(
-    """
-    WITH popular AS (
-        SELECT n.entity_id, count(*)::double precision AS n FROM mentions n
-        WHERE n.scope_id = ANY(:scopes) GROUP BY n.entity_id
-    )
-    SELECT m.memory_id, max(p.n) / (SELECT max(n) FROM popular) AS share
-    FROM mentions m JOIN popular p ON p.entity_id = m.entity_id
-    WHERE m.scope_id = ANY(:scopes) AND m.memory_id = ANY(:memories)
-    GROUP BY m.memory_id
-    """
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +249,3 @@ def _entity(row: Row[Any]) -> Entity:
         row.last_seen,
         row.mention_count,
     )
-
-
-def shares(connection: Connection, scope_ids: Sequence[int], memory_ids: Sequence[UUID]) -> dict[UUID, float]:
-    """For each memory that mentions something, how common its commonest entity is: memories about it, as a share of
-    those about the commonest entity of the scopes (0–1)."""
-    if not memory_ids:
-        return {}
-    rows = connection.execute(_SHARES, {"scopes": list(scope_ids), "memories": list(memory_ids)})
-    return {row.memory_id: float(row.share) for row in rows}

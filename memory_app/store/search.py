@@ -109,7 +109,8 @@ class TurnHit:
 class MemoryHit:
     """A memory that may answer the query: what is scored and shown of it.
 
-    ``scale`` is the keyword score that counts as 1 for this query.
+    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `domain.scoring.Signals`, 0
+    where it has no weight.
     """
 
     id: UUID
@@ -127,6 +128,7 @@ class MemoryHit:
     session: str | None
     raw: Raw
     scale: float
+    frequency: float
 
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
@@ -145,7 +147,7 @@ def memories_by_id(
     connection: Connection, probe: Probe, ids: Sequence[UUID], *, scale: float
 ) -> tuple[MemoryHit, ...]:
     """Those of the memories that pass the filters, with the signals they have for the query; ``scale`` as in a hit."""
-    shape = replace(_shape(probe, _MEMORY_FILTER_NAMES), indexed=(), only_ids=True)
+    shape = replace(_shape(probe, _MEMORY_FILTER_NAMES), indexed=(), only_ids=True, has_frequency=False)
     values = {**_values(probe), "ids": list(ids), "least_scale": scale}
     return tuple(_memory_hit(row) for row in connection.execute(search_sql.memories(shape), values))
 
@@ -179,7 +181,13 @@ def _shape(probe: Probe, filters: Sequence[str]) -> Shape:
         for scope in probe.indexed
         if has_indexes
     )
-    return Shape(models, indexed, given)
+    return Shape(
+        models,
+        indexed,
+        given,
+        has_frequency=probe.weights.frequency != 0,
+        has_periods=bool(probe.periods),
+    )
 
 
 def _values(probe: Probe) -> dict[str, Any]:
@@ -217,6 +225,24 @@ def _turn_hit(row: Row[Any]) -> TurnHit:
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
-    fields = row._asdict()
-    raw = Raw(float(fields.pop("similarity")), float(fields.pop("keyword")))
-    return MemoryHit(**{**fields, "tags": tuple(fields["tags"]), "raw": raw})
+    # In the order of the statement's columns, and without a dictionary per row: rows are many.
+    id, scope_id, kind, said, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(row)
+    last_seen, feedback, session, similarity, keyword, scale, frequency = others
+    return MemoryHit(
+        id=id,
+        scope_id=scope_id,
+        kind=kind,
+        text=said,
+        subject=subject,
+        importance=importance,
+        tags=tuple(tags),
+        pinned=pinned,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        last_seen=last_seen,
+        feedback_score=feedback,
+        session=session,
+        raw=Raw(float(similarity), float(keyword)),
+        scale=scale,
+        frequency=frequency,
+    )

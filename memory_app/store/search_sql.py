@@ -20,13 +20,16 @@ class Shape:
 
     ``models`` are the names and lengths of the query's vectors; ``indexed`` pairs a scope that has search indexes of
     its own with the places in ``models`` it has them for; ``filters`` are names of `_TURN_FILTERS` or
-    `_MEMORY_FILTERS`.
+    `_MEMORY_FILTERS`. ``has_frequency``: the weights count how common the entities of a memory are.
+    ``has_periods``: the query names times.
     """
 
     models: tuple[tuple[str, int], ...]
     indexed: tuple[tuple[int, tuple[int, ...]], ...] = ()
     filters: frozenset[str] = frozenset()
     only_ids: bool = False
+    has_frequency: bool = False
+    has_periods: bool = False
 
 
 _TURN_FILTERS = {
@@ -50,8 +53,9 @@ _HELD_THEN = """m.valid_from <= :as_of AND (m.valid_until IS NULL OR m.valid_unt
 
 _ASKED_WORDS = "(SELECT CAST(:keywords AS sparsevec))"
 _KEYWORD = f"-(r.keywords <#> {_ASKED_WORDS})"
-_IN_PERIODS = """EXISTS (SELECT FROM unnest(CAST(:period_starts AS timestamptz[]), CAST(:period_ends AS timestamptz[]))
-                  AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
+_IN_PERIODS = """+ :w_in_time * EXISTS (
+                   SELECT FROM unnest(CAST(:period_starts AS timestamptz[]), CAST(:period_ends AS timestamptz[]))
+                   AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
 _RECENCY = """power(CAST(0.5 AS double precision),
                  greatest(CAST(extract(epoch FROM now() - {at}) AS double precision), 0) / 1209600)"""
 """`domain.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
@@ -67,10 +71,11 @@ _ASKS = f"(right(t.text, 200) ~ '[{QUESTION_MARKS}]')::integer"
 def turns(shape: Shape) -> TextClause:
     """The best turns: every signal of theirs, and what is shown of them."""
     near = _near_indexed(shape) if shape.indexed else _near_scanned(shape)
-    return text(f"WITH {near}, {_TURNS}")
+    return text(f"WITH {near}, {_best_turns(shape)}")
 
 
-_TURNS = f"""scaled AS (
+def _best_turns(shape: Shape) -> str:
+    return f"""scaled AS (
         SELECT scope_id, id, session_id, seq, role, speaker, at, similarity,
                keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword
         FROM near
@@ -92,7 +97,7 @@ _TURNS = f"""scaled AS (
                + :w_named_person * (speaker = ANY(:speakers))::integer
                + :w_user_role * (role = 'user')::integer
                + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
-               + :w_in_time * {_IN_PERIODS.format(at="at")}
+               {_in_time(shape, "at")}
                + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
         FROM placed
     ), read AS (
@@ -118,30 +123,53 @@ def memories(shape: Shape) -> TextClause:
         found = _memories_indexed(shape)
     else:
         found = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes)')})"
-    return text(f"WITH {found}, {_MEMORIES}")
+    return text(
+        f"WITH {found}, {_SHARED if shape.has_frequency else _NOTHING_SHARED}, {_best_memories(shape)}"
+    )
 
 
-_MEMORIES = f"""scaled AS (
-        SELECT *, greatest(max(keyword) OVER (), :least_scale) AS scale FROM scored
+_SHARED = """popular AS (
+        SELECT n.entity_id, CAST(count(*) AS double precision) AS n FROM mentions n
+        WHERE n.scope_id = ANY(:scopes) GROUP BY n.entity_id
+    ), shared AS (
+        SELECT n.memory_id, max(p.n) / (SELECT max(n) FROM popular) AS frequency
+        FROM mentions n JOIN popular p ON p.entity_id = n.entity_id
+        WHERE n.scope_id = ANY(:scopes) AND n.memory_id IN (SELECT id FROM scored) GROUP BY n.memory_id
+    ), counted AS (
+        SELECT s.*, coalesce(h.frequency, 0) AS frequency FROM scored s LEFT JOIN shared h ON h.memory_id = s.id
+    )"""
+"""`Signals.frequency`: memories about the commonest entity of each, as a share of those about the commonest of all."""
+
+_NOTHING_SHARED = "counted AS (SELECT *, CAST(0 AS double precision) AS frequency FROM scored)"
+
+
+def _best_memories(shape: Shape) -> str:
+    return f"""scaled AS (
+        SELECT *, greatest(max(keyword) OVER (), :least_scale) AS scale FROM counted
     ), best AS (
-        SELECT scope_id, id, similarity, keyword / scale AS keyword, scale FROM scaled
+        SELECT scope_id, id, similarity, keyword / scale AS keyword, scale, frequency FROM scaled
         ORDER BY pinned DESC,
                  (:w_similarity + :w_neighbour_similarity) * similarity
                  + (:w_keyword + :w_neighbour_keyword + :w_session_keyword) * keyword / scale
                  + :w_named_person * coalesce((subject = ANY(:speakers))::integer, 0)
                  + :w_mentions * (id = ANY(:mentioning))::integer
                  + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
-                 + :w_in_time * {_IN_PERIODS.format(at="valid_from")}
+                 {_in_time(shape, "valid_from")}
                  + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="last_seen")} END
-                 + :w_importance * importance / 10.0 + :w_feedback * feedback_score DESC
+                 + :w_importance * importance / 10.0 + :w_feedback * feedback_score + :w_frequency * frequency DESC
         LIMIT :most
     )
     SELECT m.id, m.scope_id, m.kind, m.text, m.subject, m.importance, m.tags, m.pinned, m.valid_from, m.valid_until,
            coalesce(m.last_seen, m.created_at) AS last_seen, m.feedback_score,
            (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session,
-           b.similarity, b.keyword, b.scale
+           b.similarity, b.keyword, b.scale, b.frequency
     FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
     """
+
+
+def _in_time(shape: Shape, at: str) -> str:
+    """Looked at per row, so it is not in the statement when no time is named."""
+    return _IN_PERIODS.format(at=at) if shape.has_periods else ""
 
 
 def _similarity(alias: str, shape: Shape) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
 from memory_app.domain.scope import Scope
 
@@ -92,6 +92,17 @@ _ENSURE = text(
 _CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease, :shared)")
 _READ = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.id = :session")
 _FIND = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.name = :name")
+_ONGOING = text(
+    f"""
+    SELECT {_COLUMNS},
+        (SELECT max(e.last_activity_at) FROM sessions e
+         WHERE e.scope_id = :scope AND e.id <> s.id AND e.created_at <= s.created_at) AS active_before,
+        (SELECT n.emotional_tone FROM (
+             SELECT id, emotional_tone FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :newest) n
+         WHERE n.emotional_tone IS NOT NULL ORDER BY n.id DESC LIMIT 1) AS tone
+    FROM (SELECT) one LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = CAST(:name AS text)
+    """
+)
 _LIST = text(
     f"""SELECT {_COLUMNS} FROM sessions s
     WHERE s.scope_id = :scope AND (CAST(:active AS boolean) IS NULL OR (s.ended_at IS NULL) = :active)
@@ -208,12 +219,12 @@ def claim(connection: Connection, session_id: int, lease: timedelta, *, shared: 
 
 def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:
     row = connection.execute(_READ, {"scope": scope_id, "session": session_id}).one_or_none()
-    return None if row is None else _session(row)
+    return None if row is None else _session(row._asdict())
 
 
 def find(connection: Connection, scope_id: int, name: str) -> SessionRow | None:
     row = connection.execute(_FIND, {"scope": scope_id, "name": name}).one_or_none()
-    return None if row is None else _session(row)
+    return None if row is None else _session(row._asdict())
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +269,7 @@ def listed(
 ) -> tuple[SessionRow, ...]:
     """Sessions of a scope, latest activity first."""
     rows = connection.execute(_LIST, {"scope": scope_id, "active": active, "limit": limit})
-    return tuple(_session(row) for row in rows)
+    return tuple(_session(row._asdict()) for row in rows)
 
 
 def end(connection: Connection, scope_id: int, session_id: int) -> None:
@@ -269,7 +280,7 @@ def end(connection: Connection, scope_id: int, session_id: int) -> None:
 def silent(connection: Connection, scope_id: int, *, longer_than: timedelta) -> tuple[SessionRow, ...]:
     """Open sessions of the scope without a turn for as long, the longest silent first."""
     rows = connection.execute(_SILENT, {"scope": scope_id, "silence": longer_than})
-    return tuple(_session(row) for row in rows)
+    return tuple(_session(row._asdict()) for row in rows)
 
 
 def oldest_activity(connection: Connection, scope_id: int) -> datetime | None:
@@ -277,25 +288,23 @@ def oldest_activity(connection: Connection, scope_id: int) -> datetime | None:
     return connection.execute(_NEXT_SILENT, {"scope": scope_id}).scalar_one()  # type: ignore[no-any-return]
 
 
-def last_activity_before(connection: Connection, scope_id: int, session: SessionRow) -> datetime | None:
-    """When the scope was last active in another session that began earlier."""
-    statement = text(
-        """SELECT max(last_activity_at) FROM sessions
-        WHERE scope_id = :scope AND id <> :session AND created_at <= :began"""
-    )
-    values = {"scope": scope_id, "session": session.id, "began": session.created_at}
-    return connection.execute(statement, values).scalar_one()  # type: ignore[no-any-return]
+@dataclass(frozen=True, slots=True)
+class Ongoing:
+    """A session of a scope, None if there is none of that name. ``active_before``: when the scope was last active in
+    another session that began earlier. ``tone``: the emotional tone of the last of the scope's newest turns that has
+    one."""
+
+    session: SessionRow | None
+    active_before: datetime | None
+    tone: str | None
 
 
-def last_tone(connection: Connection, scope_id: int) -> str | None:
-    """Emotional tone of the last of the scope's newest turns that has one."""
-    statement = text(
-        """SELECT emotional_tone FROM (
-            SELECT id, emotional_tone FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :newest) AS newest
-        WHERE emotional_tone IS NOT NULL ORDER BY id DESC LIMIT 1"""
-    )
-    values = {"scope": scope_id, "newest": TONE_TURNS}
-    return connection.execute(statement, values).scalar_one_or_none()
+def ongoing(connection: Connection, scope_id: int, name: str | None) -> Ongoing:
+    """What a context window says of a scope's session; ``name`` None: only what belongs to no session."""
+    values = {"scope": scope_id, "name": name, "newest": TONE_TURNS}
+    fields = connection.execute(_ONGOING, values).one()._asdict()
+    active_before, tone = fields.pop("active_before"), fields.pop("tone")
+    return Ongoing(None if fields["id"] is None else _session(fields), active_before, tone)
 
 
 def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int) -> bool:
@@ -356,6 +365,5 @@ def _keys(claimed: Claim) -> dict[str, int]:
     return {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
 
 
-def _session(row: Row[Any]) -> SessionRow:
-    fields = dict(row._mapping)
-    return SessionRow(**fields | {"replay_seqs": tuple(fields["replay_seqs"])})
+def _session(fields: dict[str, Any]) -> SessionRow:
+    return SessionRow(**{**fields, "replay_seqs": tuple(fields["replay_seqs"])})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event, text
 
 from memory_app.domain.budget import count_tokens
 from memory_app.domain.layout import LAYOUT
@@ -25,7 +25,7 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Redis, Settings
-from memory_app.store import agents
+from memory_app.store import agents, db
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 
@@ -234,6 +234,41 @@ def test_with_redis_away_the_window_is_whole_from_the_tables(
     found = window(without_redis, tenant, asked, session="s1")
     assert "one word more" in lines(found, "session")
     assert found.text == window(full, tenant, asked, session="s1").text
+
+
+@pytest.fixture
+def impatient(full: Runtime, settings: Settings) -> Iterator[Runtime]:
+    engine = db.connect(settings.database.url.get_secret_value(), lock_timeout_ms=20)
+    yield replace(full, engine=engine)
+    engine.dispose()
+
+
+def test_a_search_that_fails_leaves_the_rest_of_the_window(
+    impatient: Runtime, owner: Engine, tenant: int
+) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("LOCK TABLE speakers"))  # read by the search alone
+        found = window(impatient, tenant, "bees in Kyoto", session="s1")
+    assert found.degraded == ("memories",)
+    assert "Good morning Ada" in lines(found, "session")
+    assert "Never give medical advice." in lines(found, "core")
+
+
+def test_a_session_that_cannot_be_read_is_done_without(
+    impatient: Runtime, owner: Engine, tenant: int
+) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("LOCK TABLE turns"))  # read by the search as well
+        found = window(impatient, tenant, "bees in Kyoto", session="s1")
+    assert found.degraded == ("session", "memories")
+    assert "Never give medical advice." in lines(found, "core")
+
+
+def test_a_window_takes_one_transaction(full: Runtime, tenant: int) -> None:
+    begun: list[object] = []
+    event.listen(full.engine, "begin", lambda connection: begun.append(connection))
+    window(full, tenant, "How are the bees in Kyoto?", session="s1")
+    assert len(begun) == 1
 
 
 def test_with_the_embedder_away_the_window_says_what_is_missing(full: Runtime, tenant: int) -> None:

@@ -100,6 +100,23 @@ def test_retired_memories_are_not_reached_by_links(runtime: Runtime, tenant: int
 # --- entities -------------------------------------------------------------------------------------------------
 
 
+def test_entity_first_prefers_what_is_about_the_entity_that_is_spoken_of_most(
+    runtime: Runtime, tenant: int
+) -> None:
+    rare = know(runtime, tenant, "She has a garden.", mentions=(Mention("person", "Ann"),))
+    for said in ("He has a garden.", "He has a boat.", "He has a car."):
+        know(runtime, tenant, said, mentions=(Mention("person", "Lena"),))
+    alone = know(runtime, tenant, "There is a garden.")
+    found = {
+        hit.id: hit.explain["signals"]["frequency"]  # type: ignore[index]
+        for hit in asked(runtime, tenant, "garden", preset="entity_first", explain=True)
+    }
+    assert list(found.values())[:3] == [1.0, 1.0, 1.0]
+    assert round(found[rare], 3) == 0.333 and found[alone] == 0
+    few = asked(runtime, tenant, "garden", preset="entity_first", limit=1)
+    assert few[0].id == next(iter(found)), "the same order, however few rows are handed over"
+
+
 def test_an_entity_named_in_the_question_brings_the_memories_that_mention_it(
     runtime: Runtime, tenant: int
 ) -> None:
