@@ -15,6 +15,8 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
+from memory_app import sentinel
+
 log = structlog.get_logger(__name__)
 
 INGEST: Final = "ingest"
@@ -62,9 +64,11 @@ VISIBILITY_TIMEOUT_SECONDS = 3600
 
 def broker_settings(redis_url: str, prefix: str) -> dict[str, Any]:
     """What producers and workers must agree on; one client with another time-out or prefix disturbs them all."""
+    watched = sentinel.read(redis_url)
     return {
-        "broker_url": redis_url,
+        "broker_url": redis_url if watched is None else sentinel.broker_urls(redis_url),
         "broker_transport_options": {
+            **({} if watched is None else {"master_name": watched.primary}),
             "visibility_timeout": VISIBILITY_TIMEOUT_SECONDS,
             "socket_timeout": 8,
             "socket_connect_timeout": 3,

@@ -41,7 +41,8 @@ class Database(_Section):
 
 class Redis(_Section):
     url: SecretStr = Field(
-        SecretStr("redis://localhost:6379/0"), description="Redis 7 or Valkey, noeviction."
+        SecretStr("redis://localhost:6379/0"),
+        description="Redis 7 or Valkey, noeviction; or sentinel://host,host/0?primary=NAME.",
     )
     prefix: str = Field("memory:", min_length=1, description="Put before every key and queue name.")
     timeout_seconds: float = Field(1.0, gt=0, description="A hot call slower than this is given up.")

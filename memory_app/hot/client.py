@@ -23,7 +23,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
+from redis.sentinel import Sentinel
 
+from memory_app import sentinel
 from memory_app.errors import Misconfigured, Transient
 from memory_app.hot import keys
 from memory_app.hot.keys import Key
@@ -136,23 +138,36 @@ def connect(
 
     ``timeout_seconds`` bounds the connecting and each answer. ``stream_turns`` are kept for ``stream_life``.
     """
+    options: dict[str, Any] = {
+        "socket_timeout": timeout_seconds,
+        "socket_connect_timeout": timeout_seconds,
+        "socket_keepalive": True,
+        "health_check_interval": HEALTH_CHECK_SECONDS,
+        "retry": Retry(NoBackoff(), 0),
+        # Version 3 switches off the look at an idle connection that finds it closed by the server.
+        "protocol": 2,
+    }
+    watched = sentinel.read(url)
     try:
-        redis = Redis.from_url(
-            url,
-            socket_timeout=timeout_seconds,
-            socket_connect_timeout=timeout_seconds,
-            socket_keepalive=True,
-            health_check_interval=HEALTH_CHECK_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-            # Version 3 switches off the look at an idle connection that finds it closed by the server.
-            protocol=2,
-        )
+        redis = Redis.from_url(url, **options) if watched is None else _found_by(watched, options)
     except ValueError as error:
         raise Misconfigured(
-            "redis.url is not a Redis URL (redis://, rediss://, unix://)", field="redis.url"
+            "redis.url is not a Redis URL (redis://, rediss://, unix://, sentinel://)", field="redis.url"
         ) from error
     scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
     return Hot(redis, prefix, stream_turns, stream_life, context_life, scripts)
+
+
+def _found_by(watched: sentinel.Watched, options: dict[str, Any]) -> Redis:
+    """The primary that the sentinels name, asked for again with each new connection."""
+    sentinels = Sentinel(  # type: ignore[no-untyped-call]
+        watched.addresses,
+        sentinel_kwargs={key: options[key] for key in ("socket_timeout", "socket_connect_timeout", "retry")},
+        **options,
+    )
+    login = {"db": watched.db, "username": watched.username, "password": watched.password}
+    redis: Redis = sentinels.master_for(watched.primary, **login)  # type: ignore[no-untyped-call]
+    return redis
 
 
 def _scripts() -> dict[str, str]:

@@ -14,7 +14,7 @@ from harness import oracle
 from harness.api import free_port
 from harness.fleet import WORKER, kept_running
 from harness.proxy import proxied, redis_address, redis_through
-from harness.redis_server import RedisServer, redis_server
+from harness.redis_server import RedisServer, redis_server, sentinel_of
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 
@@ -108,6 +108,26 @@ def test_F12_a_replica_takes_over(stage: Stage, server: RedisServer, tmp_path: P
             stage.wait_for_progress(80)
             server.kill()
             stage.settle(under_way)
+
+
+@pytest.mark.slow
+def test_F12_sentinel_promotes_the_replica(stage: Stage, server: RedisServer, tmp_path: Path) -> None:
+    """The primary dies, a sentinel makes the replica the new one, and everybody asks the sentinel where it is."""
+    replica_of = ("--replicaof", f"127.0.0.1 {server.port}")
+    with (
+        redis_server(tmp_path / "replica", free_port(), *replica_of) as replica,
+        sentinel_of(server, tmp_path / "sentinel", free_port()) as url,
+        seen_through(stage, redis_url=url) as stage,
+    ):
+        stage.fleet.finder(MEMORY_FINDER__DRAIN_AFTER_SECONDS="60")
+        with kept_running(stage.worker):
+            under_way = stage.clients(turns=600, seconds=12)
+            stage.wait_for_progress(80)
+            server.kill()
+            wait_until(replica.is_primary, "the replica is promoted", seconds=30)
+            taken = replica.hints_taken()
+            stage.settle(under_way)
+            assert replica.hints_taken() > taken + 10, "clients and workers found the new primary"
 
 
 @pytest.mark.slow

@@ -19,10 +19,11 @@ BELOW: dict[str, frozenset[str]] = {
     "embedded": LEDGE,
     "failpoint": LEDGE,
     "log": frozenset(),
-    "queue": LEDGE,
+    "queue": LEDGE | {"sentinel"},
+    "sentinel": LEDGE,
     "settings": LEDGE,
     "store": LEDGE | {"domain", "migrations"},
-    "hot": LEDGE | {"domain"},
+    "hot": LEDGE | {"domain", "sentinel"},
     "models": LEDGE | {"domain"},
     "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings", "embedded"},
     "services": LEDGE

@@ -68,6 +68,16 @@ class RedisServer:
             self.running.wait()
             self.running = None
 
+    def is_primary(self) -> bool:
+        with self.client() as client:
+            return bool(client.info("replication")["role"] == "master")
+
+    def hints_taken(self) -> int:
+        """How many messages were put into its queues."""
+        with self.client() as client:
+            pushes: dict[str, dict[str, int]] = client.info("commandstats")  # type: ignore[assignment]
+            return pushes.get("cmdstat_lpush", {}).get("calls", 0)
+
     def command(self, *words: str) -> None:
         with self.client() as client:
             client.execute_command(*words)
@@ -81,3 +91,38 @@ def redis_server(folder: Path, port: int, *options: str) -> Iterator[RedisServer
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def sentinel_of(primary: RedisServer, folder: Path, port: int) -> Iterator[str]:
+    """A sentinel that gives up ``primary`` after a second and promotes its replica; the address for the settings."""
+    folder.mkdir()
+    configuration = folder / "sentinel.conf"
+    configuration.write_text(
+        f"""port {port}
+        bind 127.0.0.1
+        sentinel monitor main 127.0.0.1 {primary.port} 1
+        sentinel down-after-milliseconds main 1000
+        sentinel failover-timeout main 3000
+        """
+    )
+    with (folder / "sentinel.out").open("ab") as log:
+        running = subprocess.Popen(
+            [str(valkey.program()), str(configuration), "--sentinel"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: _replicas(port) == 1, "the sentinel knows the replica", seconds=30)
+        yield f"sentinel://127.0.0.1:{port}/0?primary=main"
+    finally:
+        running.kill()
+        running.wait()
+
+
+def _replicas(port: int) -> int:
+    with suppress(RedisError), Redis(port=port, protocol=2, socket_timeout=5) as sentinel:
+        return len(sentinel.execute_command("SENTINEL", "REPLICAS", "main"))
+    return 0
