@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,20 +99,16 @@ def test_F26_postgres_killed_and_down(stage: Stage, tmp_path: Path) -> None:
             own.wait_for_progress(60)
             os.kill(int((postgres.cluster(folder) / "postmaster.pid").read_text().split()[0]), number)
             wait_until(lambda: not answers(own), "Postgres is down", seconds=20)
-            failed = len(under_way.failures)
+            down, failed = time.monotonic(), len(under_way.failures)
             wait_until(
-                lambda failed=failed: len(under_way.failures) >= failed + 6, "clients fail", seconds=20
+                lambda failed=failed: len(under_way.failures) >= failed + 18, "clients fail", seconds=20
             )
-            assert_nothing_is_accepted(own, seconds=3)
+            # A commit that was under way when its server was killed may still end well and be told late.
+            late = [call for call in under_way.accepted if call.lies_within(down, time.monotonic())]
+            assert late == [], "accepted while there was no database"
             embedded.start(folder, durable=True)
         assert under_way.retries() > 0
         own.settle(under_way)
-
-
-def assert_nothing_is_accepted(stage: Stage, *, seconds: float) -> None:
-    told = len(list(stage.ledger))
-    with pytest.raises(AssertionError, match="accepted all the same"):
-        wait_until(lambda: len(list(stage.ledger)) > told, "accepted all the same", seconds=seconds)
 
 
 def answers(stage: Stage) -> bool:

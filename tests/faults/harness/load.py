@@ -73,14 +73,25 @@ def in_process(runtime: Runtime, tenant_id: int) -> Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """When a call that was accepted began, by the monotonic clock, and how long it took."""
+
+    began: float
+    seconds: float
+
+    def lies_within(self, start: float, end: float) -> bool:
+        return start <= self.began and self.began + self.seconds <= end
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """A load under way."""
 
     clients: ThreadPoolExecutor
     results: list[Future[int]]
     stop: Event
-    durations: list[float]
-    """Seconds of each call that was accepted, from all clients."""
+    accepted: list[Accepted]
+    """Each call that was accepted, from all clients."""
     failures: list[str]
     """The kind of error of each call that has to be sent again."""
 
@@ -96,7 +107,7 @@ class Load:
 
     def p99(self) -> float:
         """Seconds that 99 of 100 accepted calls took at most."""
-        return sorted(self.durations)[int(len(self.durations) * 0.99)]
+        return sorted(call.seconds for call in self.accepted)[int(len(self.accepted) * 0.99)]
 
     def cancel(self) -> None:
         self.stop.set()
@@ -119,9 +130,9 @@ def play(
     """
     executor = ThreadPoolExecutor(clients, thread_name_prefix="client")
     stop = Event()
-    durations: list[float] = []
+    accepted: list[Accepted] = []
     failures: list[str] = []
-    send = _timed(send, durations, failures)
+    send = _timed(send, accepted, failures)
     shares: dict[int, list[Sequence[Call]]] = defaultdict(list)
     for place, session in enumerate(calls):
         shares[place % clients].append(session)
@@ -137,10 +148,10 @@ def play(
         )
         for place, share in shares.items()
     ]
-    return Load(executor, results, stop, durations, failures)
+    return Load(executor, results, stop, accepted, failures)
 
 
-def _timed(send: Send, durations: list[float], failures: list[str]) -> Send:
+def _timed(send: Send, accepted: list[Accepted], failures: list[str]) -> Send:
     def timed(scope: Scope, turns: Sequence[NewTurn]) -> Sequence[Receipt]:
         began = time.monotonic()
         try:
@@ -148,7 +159,7 @@ def _timed(send: Send, durations: list[float], failures: list[str]) -> Send:
         except (Transient, OSError) as error:
             failures.append(type(error).__name__)
             raise
-        durations.append(time.monotonic() - began)
+        accepted.append(Accepted(began, time.monotonic() - began))
         return receipts
 
     return timed
