@@ -2,13 +2,13 @@
 
 A plan is made without a lock, then carried out a few clusters at a time. Each is looked at again under the scope's
 lock: what changed meanwhile is left alone and named, and what was added meanwhile is not touched. The words of a united
-row are those of one of its parts, so no provider is called.
+row are those of one of its parts, or of the agent's language model where these would lose much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -22,12 +22,13 @@ from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.ladder import Neighbour
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
-from memory_app.domain.text import terms
+from memory_app.domain.text import canonical_key, terms
 from memory_app.errors import NotFound
 from memory_app.runtime import Runtime
-from memory_app.services import jobs, merging
+from memory_app.services import jobs, merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of
-from memory_app.store import entities, memories, merges, names, runs
+from memory_app.services.wording import Worded
+from memory_app.store import entities, memories, merges, names, runs, sleeping
 from memory_app.store.db import transaction
 from memory_app.store.runs import Run, RunClaim
 
@@ -41,11 +42,12 @@ CLUSTERS_AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be united. ``versions`` are those of the members when the plan was made."""
+    """What would be united. ``versions`` are those of the members when the plan was made, ``worded`` texts for them."""
 
     inspected: int
     clusters: tuple[Cluster, ...]
     versions: dict[UUID, tuple[object, ...]]
+    worded: Mapping[tuple[UUID, ...], Worded] = field(default_factory=dict)
 
 
 def ask(
@@ -73,6 +75,8 @@ def consolidate(runtime: Runtime, claimed: RunClaim) -> None:
     failpoint.reach("consolidate.after_plan")
     left_alone: list[Cluster] = []
     if not run.options.get("dry_run"):
+        worded = wording.word(runtime, claimed.tenant_id, claimed.scope_id, plan.clusters)
+        plan = replace(plan, worded=worded)
         for start in range(0, len(plan.clusters), CLUSTERS_AT_ONCE):
             left_alone += _carry_out(runtime, claimed, plan, plan.clusters[start : start + CLUSTERS_AT_ONCE])
     with transaction(runtime.engine, claimed.tenant_id) as connection:
@@ -138,12 +142,18 @@ def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan, planned: Sequenc
             ) < len(cluster.members):
                 left.append(cluster)
             else:
-                _unite(connection, runtime, claimed, members)
+                _unite(connection, runtime, claimed, members, plan.worded.get(cluster.members))
         failpoint.reach("consolidate.before_commit")
     return left
 
 
-def _unite(connection: Connection, runtime: Runtime, claimed: RunClaim, members: Sequence[Neighbour]) -> None:
+def _unite(
+    connection: Connection,
+    runtime: Runtime,
+    claimed: RunClaim,
+    members: Sequence[Neighbour],
+    worded: Worded | None,
+) -> None:
     """Unite the members into one row, at most so many in one operation as the ladder allows."""
     assert claimed.scope_id is not None
     most = thresholds_of(runtime, members[0].memory.kind).merge_most
@@ -161,8 +171,33 @@ def _unite(connection: Connection, runtime: Runtime, claimed: RunClaim, members:
             run_id=claimed.run_id,
         )
         parts = [n.memory.id for n in some]
+        if worded is not None:
+            row = _reworded(connection, runtime, claimed.scope_id, row, worded, parts)
         merged = merging.unite(connection, claimed.tenant_id, claimed.scope_id, row, parts)
         waiting = [*_read(connection, claimed.scope_id, [merged]), *waiting]
+
+
+def _reworded(
+    connection: Connection,
+    runtime: Runtime,
+    scope_id: int,
+    row: memories.NewMemory,
+    worded: Worded,
+    parts: Sequence[UUID],
+) -> memories.NewMemory:
+    """The row with the model's words, unless they are what another current row says."""
+    new = replace(
+        row,
+        text=worded.text,
+        canonical_key=canonical_key(worded.text),
+        embedding=worded.vector,
+        embedding_model=runtime.embedder.model,
+        keywords=keyword_weights(terms(worded.text)),
+    )
+    taken = sleeping.is_taken(
+        connection, scope_id, session_id=new.session_id, kind=new.kind, key=new.canonical_key, besides=parts
+    )
+    return row if taken else new
 
 
 def _read(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
@@ -178,6 +213,7 @@ def _report(plan: Plan, kind: str | None, left_alone: Sequence[Cluster]) -> dict
         "clusters": [_plain(cluster) for cluster in united],
         "merged": sum(len(cluster.members) for cluster in united),
         "freed": sum(len(cluster.members) - 1 for cluster in united),
+        "worded": len(plan.worded),
         "left_alone": [_plain(cluster) for cluster in left_alone],
     }
 
