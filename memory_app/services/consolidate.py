@@ -213,7 +213,7 @@ def _report(plan: Plan, kind: str | None, left_alone: Sequence[Cluster]) -> dict
         "clusters": [_plain(cluster) for cluster in united],
         "merged": sum(len(cluster.members) for cluster in united),
         "freed": sum(len(cluster.members) - 1 for cluster in united),
-        "worded": len(plan.worded),
+        "worded": sum(cluster.members in plan.worded for cluster in united),
         "left_alone": [_plain(cluster) for cluster in left_alone],
     }
 
