@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from harness import load, oracle
-from harness.model import TO_BE_READ, answers_used, calls, with_model, workers
+from harness.model import CHAT, TO_BE_READ, answers_used, bad_answers, calls, with_model, workers
 from harness.stage import Stage
 from harness.turns import failed_texts, with_harm
 
@@ -18,7 +18,6 @@ from memory_app.testing import Mode, Rule, StubProcess
 
 pytestmark = pytest.mark.faults
 
-CHAT = "/chat/completions"
 RIGGED = "harness.rigged"
 
 PATIENT = {"MEMORY_CHAT__TOTAL_SECONDS": "20", "MEMORY_CHAT__QUESTION_SECONDS": "20"}
@@ -67,13 +66,6 @@ def of_users(rules: tuple[Rule, ...], times: int) -> list[Rule]:
         replace(rule, path=CHAT, contains=f"| run-user-{place}: ", times=times)
         for place, rule in enumerate(rules)
     ]
-
-
-def bad_answers(model: StubProcess) -> int:
-    """Calls that were not answered well."""
-    modes = model.stats()["modes"]
-    assert isinstance(modes, dict)
-    return sum(count for mode, count in modes.items() if mode != Mode.GOOD)
 
 
 def assert_few_calls(stage: Stage, model: StubProcess, *, unread: int = 0) -> None:

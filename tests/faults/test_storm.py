@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 from harness import control
-from harness.fleet import WORKER, Member, kept_running
+from harness.fleet import BESIDE_MODEL, WORKER, Member, kept_running
+from harness.model import CHAT, bad_answers, calls, with_model
 from harness.stage import Stage
 from harness.storm import faults_of, storm
 from harness.waiting import wait_until
 from sqlalchemy import text
+
+from memory_app.testing import Mode, Rule
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -20,6 +24,24 @@ MINUTES = float(os.environ.get("STORM_MINUTES", "3"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 TURNS_PER_MINUTE = 6_700
 """About what two cores work off, so that three minutes carry 20,000 turns."""
+
+MODEL_MINUTES = MINUTES / 3
+MODEL_TURNS_PER_MINUTE = 3_000
+
+ERRORS = (
+    Rule(Mode.SERVER_ERROR, path=CHAT, share=0.01),
+    Rule(Mode.RATE_LIMITED, path=CHAT, share=0.01, retry_after="1"),
+    Rule(Mode.CUT, path=CHAT, share=0.01),
+    Rule(Mode.NOT_JSON, path=CHAT, share=0.01),
+    Rule(Mode.HANG, path=CHAT, share=0.01, seconds=6),
+)
+"""One answer in twenty."""
+
+CALLS = {
+    "MEMORY_CHAT__TOTAL_SECONDS": "4",
+    "MEMORY_CHAT__QUESTION_SECONDS": "5",
+    "MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "10",
+}
 
 
 @pytest.mark.timeout(int(MINUTES * 60 * 3 + 300))
@@ -36,6 +58,30 @@ def test_storm(stage: Stage) -> None:
         verdict = stage.settle(under_way, fault=f"storm: {sum(struck.values())} faults, seed {SEED}")
     assert verdict.accepted == turns
     assert len(struck) > 5
+
+
+@pytest.mark.timeout(int(MODEL_MINUTES * 60 * 3 + 300))
+def test_storm_with_a_language_model(stage: Stage) -> None:
+    """Questions are threads of one process, and one answer in twenty is an error."""
+    turns = int(MODEL_TURNS_PER_MINUTE * MODEL_MINUTES)
+    with ExitStack() as running, with_model(stage, **CALLS) as (stage, model), stage.redis() as redis:
+        processes = partial(stage.fleet.worker, queues=BESIDE_MODEL)
+        kinds = (processes, processes, stage.fleet.model_worker, stage.fleet.model_worker)
+        workers = [running.enter_context(kept_running(start)) for start in kinds]
+        others = [
+            running.enter_context(kept_running(start)) for start in (stage.fleet.finder, stage.fleet.beat)
+        ]
+        stage.wait_for(*(generations[0] for generations in workers))
+        model.follow(*ERRORS)
+        under_way = stage.clients(
+            turns=turns, sessions=150, seconds=MODEL_MINUTES * 60, seed=SEED, most_per_call=8
+        )
+        faults = faults_of(workers, others, redis, stage.owner, seed=SEED)
+        struck = storm(under_way, faults, seed=SEED, pause_seconds=(1, 4))
+        name = f"storm with a model: {sum(struck.values())} faults, seed {SEED}"
+        verdict = stage.settle(under_way, fault=name, model_calls=calls(model))
+        assert bad_answers(model) > calls(model)() / 40
+    assert verdict.accepted == turns
 
 
 def test_the_same_storm_over_plain_tasks(stage: Stage, tmp_path: Path) -> None:

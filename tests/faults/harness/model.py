@@ -13,7 +13,10 @@ from harness.load import AGENT
 from harness.stage import Stage, seen_through
 from memory_app.domain.scope import Scope
 from memory_app.services.agents import AgentChange, change_agent
-from memory_app.testing import StubProcess
+from memory_app.testing import Mode, StubProcess
+
+CHAT = "/chat/completions"
+"""End of the path of a question."""
 
 ASK_SOON = {"extraction": "llm", "after_turns": 4, "idle_seconds": 0.2, "max_age_seconds": 1.0}
 """A policy. In service a model is asked after 8 turns or 20 s."""
@@ -60,6 +63,13 @@ def workers(stage: Stage, *, app: str = "workers.app") -> Iterator[Callable[[], 
 def calls(model: StubProcess) -> Callable[[], int]:
     """How often the model was asked, when called."""
     return lambda: int(model.stats()["calls"].get("/v1/chat/completions", 0))  # type: ignore[attr-defined]
+
+
+def bad_answers(model: StubProcess) -> int:
+    """Calls that were not answered well."""
+    modes = model.stats()["modes"]
+    assert isinstance(modes, dict)
+    return sum(count for mode, count in modes.items() if mode != Mode.GOOD)
 
 
 def answers_used(owner: Engine) -> int:
