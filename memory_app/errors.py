@@ -79,6 +79,12 @@ class CircuitOpen(Transient):
     kind = "circuit_open"
 
 
+class TooSlow(CircuitOpen):
+    """The provider answers, but so slowly that it is not asked for what can be done without."""
+
+    kind = "too_slow"
+
+
 class ProviderUnavailable(Transient):
     kind = "provider_unavailable"
 

@@ -17,7 +17,7 @@ import structlog
 from memory_app.domain.clusters import Cluster
 from memory_app.domain.guards import NEGATION, conflicting
 from memory_app.domain.policy import ExtractionMode, parse_policy
-from memory_app.errors import BadModelOutput
+from memory_app.errors import BadModelOutput, TooSlow
 from memory_app.models.llm import merge_texts
 from memory_app.runtime import Runtime
 from memory_app.services import asking
@@ -85,7 +85,7 @@ def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, cluster: Cluster)
         texts = [row.memory.text for row in merges.rows(connection, scope_id, cluster.members)]
     try:
         text = merge_texts(asking.small(runtime, tenant_id), texts).text
-    except BadModelOutput as error:
+    except (BadModelOutput, TooSlow) as error:
         log.warning("wording_refused", scope=scope_id, error=error.kind)
         return None
     if holds(text, texts):

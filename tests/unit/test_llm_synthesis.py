@@ -11,7 +11,7 @@ import pytest
 from memory_app.domain.records import Memory, Origin, Role, Statement, Turn
 from memory_app.domain.statement import checked_statement
 from memory_app.errors import BadModelOutput
-from memory_app.models.llm import Asking, Talk, merge_texts, summarize, synthesize_deep, synthesize_session
+from memory_app.models.llm import Asking, Talk, merge_texts, synthesize_deep, synthesize_session
 from memory_app.models.llm.session import TRIMMED, curate
 from memory_app.testing import ScriptedModel
 
@@ -221,11 +221,3 @@ def test_merged_texts_keep_their_numbers() -> None:
     for wrong in ("Maria ran by the river.", "Maria ran 12 km.", "Maria ran 10 km " + "and on " * 30):
         with pytest.raises(BadModelOutput):
             merge_texts(Asking(ScriptedModel({"text": wrong})), sources)
-
-
-def test_a_summary_has_four_sentences_at_most_and_invents_no_number() -> None:
-    said = {"summary": "Maria drinks 2 coffees. " * 6}
-    made = summarize(Asking(ScriptedModel(said)), COFFEE, time_zone=ZONE)
-    assert made.text == " ".join(["Maria drinks 2 coffees."] * 4)
-    with pytest.raises(BadModelOutput):
-        summarize(Asking(ScriptedModel({"summary": "Maria drinks 7 coffees."})), COFFEE, time_zone=ZONE)

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from memory_app.errors import BadModelOutput, CircuitOpen
+from memory_app.errors import BadModelOutput, TooSlow
 from memory_app.models.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
 from memory_app.models.chat.reading import Unreadable, read_answer
 from memory_app.models.chat.reply import Reply, estimated_tokens, reply_of
@@ -81,7 +81,7 @@ class Chat:
     """One model on one server. Safe between threads.
 
     ``gate`` stands before every call. ``slow_after_seconds``: while the mean of the latest calls is above it,
-    optional questions are not asked (`CircuitOpen`); 0 asks always.
+    optional questions are not asked (`TooSlow`); 0 asks always.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Chat:
             return before
         if optional and self._slow_after and self._latency > self._slow_after:
             self._latency *= 1 - LATENCIES  # or nothing would ever be asked again
-            raise CircuitOpen("the language model is slow; what is optional is left out", retry_after=60)
+            raise TooSlow("the language model is slow; what is optional is left out", retry_after=60)
         answer = _Question(self._call, self._clock, self._question_seconds).answered(
             messages, shape, on_usage
         )

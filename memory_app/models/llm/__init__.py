@@ -5,7 +5,7 @@ Nothing here opens a transaction, keeps time or tries again. `Asking` names the 
 
 from memory_app.models.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
 from memory_app.models.llm.made import Asking, Made
-from memory_app.models.llm.rewrite import Rewritten, merge_texts, summarize
+from memory_app.models.llm.rewrite import Rewritten, merge_texts
 from memory_app.models.llm.session import Changed, SessionSynthesis, synthesize_session
 from memory_app.models.llm.turns import Extracted, Talk, llm_extract, synthesize_turns
 
@@ -21,7 +21,6 @@ __all__ = [
     "Talk",
     "llm_extract",
     "merge_texts",
-    "summarize",
     "synthesize_deep",
     "synthesize_session",
     "synthesize_turns",

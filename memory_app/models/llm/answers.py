@@ -199,7 +199,3 @@ class SynthesizeDeep(Part):
 
 class MergeTexts(Part):
     text: Text = Field(validation_alias=TEXT)
-
-
-class Summarize(Part):
-    summary: Text = Field(validation_alias=AliasChoices("summary", "text", "narrative"))
