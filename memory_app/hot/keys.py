@@ -48,6 +48,7 @@ KEYS = (
     BREAKER := Key(
         "breaker", "hash", timedelta(minutes=10), False, "failures of a provider, and until when it rests"
     ),
+    BEAT := Key("beat", "string", timedelta(minutes=1), False, "Beat's wish to look for due work was met"),
 )
 
 

@@ -13,7 +13,7 @@ import structlog
 
 from memory_app import queue
 from memory_app.errors import MemoryAppError, Transient
-from memory_app.hot import hints
+from memory_app.hot import beat, hints
 from memory_app.hot.client import HotUnavailable
 from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs, periodic, placing
@@ -58,6 +58,15 @@ def find_due(runtime: Runtime) -> Due:
         if run.name in JOBS:
             placing.hint_run(runtime, run, JOBS[run.name].task)
     return due
+
+
+def find_due_for_beat(runtime: Runtime) -> Due:
+    """The same as Beat asks for it, with a note that it did."""
+    try:
+        beat.note(runtime.hot)
+    except HotUnavailable as error:
+        log.warning("beat_not_noted", error=error.kind)
+    return find_due(runtime)
 
 
 def drain(runtime: Runtime) -> Due:

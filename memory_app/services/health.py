@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from memory_app.errors import MemoryAppError
+from memory_app.hot import beat
 from memory_app.runtime import Runtime
 from memory_app.store.db import transaction
 from memory_app.store.health import PipelineState, pipeline_state
@@ -19,14 +20,18 @@ STALLED_AFTER_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of the pipe. ``reason`` says what is wrong; None when it works."""
+    """One part of the pipe. ``reason`` says what is wrong; None when it works.
+
+    ``is_needed``: without it the pipe stands still. Where another does the same, a reason is a warning only.
+    """
 
     name: str
     reason: str | None = None
+    is_needed: bool = True
 
     @property
     def is_ok(self) -> bool:
-        return self.reason is None
+        return self.reason is None or not self.is_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Health:
 def health(runtime: Runtime) -> Health:
     """Ask every part; never raises for one that is away."""
     pipeline, database = read_pipeline(runtime)
-    return Health((database, _broker(runtime), _work(pipeline)), pipeline)
+    return Health((database, _broker(runtime), _work(pipeline), _beat(runtime)), pipeline)
 
 
 def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
@@ -64,6 +69,14 @@ def _broker(runtime: Runtime) -> Part:
         log.warning("broker_away", error=error.kind)
         return Part("broker", error.kind)
     return Part("broker")
+
+
+def _beat(runtime: Runtime) -> Part:
+    """A finder finds the same work, and work that nobody finds is `stalled` before long."""
+    try:
+        return Part("beat", None if beat.is_heard(runtime.hot) else "silent", is_needed=False)
+    except MemoryAppError:
+        return Part("beat", "unknown", is_needed=False)
 
 
 def _work(pipeline: PipelineState | None) -> Part:

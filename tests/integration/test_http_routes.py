@@ -494,7 +494,15 @@ def test_health_tells_each_part(client: TestClient, runtime: Runtime) -> None:
 
     assert get(client, "/health/live") == {"ok": True}
     ready = get(client, "/health/ready")
-    assert ready["parts"] == {part: {"ok": True, "reason": None} for part in ("database", "broker", "work")}
+    well = {"ok": True, "reason": None}
+    assert ready["parts"] == {
+        "database": well,
+        "broker": well,
+        "work": well,
+        "beat": {"ok": True, "reason": "silent"},
+    }
+    finder.find_due_for_beat(runtime)
+    assert get(client, "/health/ready")["parts"]["beat"] == well
     assert ready["pipeline"]["unindexed"] == 1
 
 
@@ -598,6 +606,7 @@ def test_without_redis_turns_are_taken_and_the_window_is_given(without: Callable
         "database": True,
         "broker": False,
         "work": True,
+        "beat": True,
     }
 
 
