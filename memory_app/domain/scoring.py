@@ -7,14 +7,11 @@ which other candidates happened to be found. (It beat reciprocal rank fusion on 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from itertools import combinations
 from operator import attrgetter, mul
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memory_app.domain.records import Memory
 from memory_app.domain.text import term_id
@@ -219,51 +216,6 @@ _IN_ORDER = attrgetter(*SIGNAL_NAMES)
 def recency(at: datetime, now: datetime) -> float:
     """1 now, half after `RECENCY_HALF_LIFE`; an instant in the future counts as now."""
     return _retention(now - at, RECENCY_HALF_LIFE)
-
-
-# --- near twins ---------------------------------------------------------------------------------------------
-
-TWIN_COSINE = 0.96
-"""From here on two texts say the same; the same number as for reinforcing a memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """One candidate in rank order: the canonical key of its text and its unit-length embedding, if any."""
-
-    id: Hashable
-    key: str
-    embedding: Sequence[float] | NDArray[np.floating] | None = None
-
-
-def twins(ranked: Sequence[Ranked]) -> dict[Hashable, Hashable]:
-    """For each candidate that repeats a better one: the id of that better one. The rest is worth keeping.
-
-    A repeat has the same canonical key, or a cosine of at least `TWIN_COSINE`.
-    """
-    repeats: dict[Hashable, Hashable] = {}
-    keys: dict[str, Hashable] = {}
-    kept: list[tuple[Hashable, NDArray[np.float32]]] = []
-    for candidate in ranked:
-        vector = None if candidate.embedding is None else np.asarray(candidate.embedding, dtype=np.float32)
-        original = keys.get(candidate.key)
-        if original is None and vector is not None and kept:
-            original = _closest(vector, kept)
-        if original is not None:
-            repeats[candidate.id] = original
-            continue
-        keys[candidate.key] = candidate.id
-        if vector is not None:
-            kept.append((candidate.id, vector))
-    return repeats
-
-
-def _closest(
-    vector: NDArray[np.float32], kept: list[tuple[Hashable, NDArray[np.float32]]]
-) -> Hashable | None:
-    cosines = np.stack([other for _, other in kept]) @ vector
-    best = int(cosines.argmax())
-    return kept[best][0] if cosines[best] >= TWIN_COSINE else None
 
 
 # --- strength -----------------------------------------------------------------------------------------------

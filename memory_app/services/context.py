@@ -33,7 +33,7 @@ from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import Recalling, begin, finish
 from memory_app.store import cards, clock, names, sessions, standing
-from memory_app.store.db import searching, transaction
+from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
 from memory_app.store.sessions import Ongoing, SessionRow
 from memory_app.store.standing import Want
@@ -145,7 +145,7 @@ def _read(runtime: Runtime, tenant_id: int, wanted: _Wanted, *, has_session: boo
     read again without it; if the search fails, it is left out."""
     read, stage = None, "scope"
     try:
-        with searching(runtime.engine, tenant_id) as connection:
+        with transaction(runtime.engine, tenant_id) as connection:
             row = names.find_scope(connection, tenant_id, Scope(wanted.scope.agent, wanted.scope.user))
             if row is None or not parse_policy(row.policy).memory:
                 return _with_persona(connection, tenant_id, wanted.scope, row)

@@ -35,6 +35,7 @@ from memory_app.runtime import Runtime
 from memory_app.store import asking, cards
 from memory_app.store.asking import Known
 from memory_app.store.cards import EntityCard
+from memory_app.store.db import plan_anew
 from memory_app.store.names import ScopeRow
 from memory_app.store.search import IndexedScope, QueryVector
 
@@ -57,14 +58,15 @@ _UNCLEAR = frozenset({Precision.SINCE, Precision.DURATION})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, the scope it is asked in, and the weights that apply. ``waiting`` are models of rows that no vector was
-    made for yet."""
+    """A query, the scope it is asked in, and the weights that apply. ``same`` is the cosine from which two rows say the
+    same. ``waiting`` are models of rows that no vector was made for yet."""
 
     asked: RecallQuery
     row: ScopeRow
     policy: Policy
     known: Known
     weights: Weights
+    same: float
     tiers: tuple[Tier, ...]
     current_session: str | None
     words: Mapping[str, int]
@@ -141,6 +143,7 @@ def prepared(
 ) -> Question:
     """Everything but the search itself; ``session`` is the one that is going on. Raises `NotFound` for an unknown
     session that is asked for."""
+    plan_anew(connection)
     policy = parse_policy(row.policy)
     words = terms(asked.text) if asked.text else {}
     known = asking.about(
@@ -162,6 +165,7 @@ def prepared(
         policy=policy,
         known=known,
         weights=_weights(runtime, policy, asked, speakers),
+        same=runtime.embedder.thresholds.same,
         tiers=tiers,
         current_session=session,
         words=words,

@@ -1,12 +1,12 @@
 """Recall: what of all that is remembered answers a question. The one read path; it never writes.
 
 The database gives every row of the scope the signals it can see and hands over the best; the rest of the signals, the
-score, the twins and the cut are pure. What cannot be had (the embedder is away) is left out and named.
+score, and what `ranking` does with them, are pure. What cannot be had (the embedder is away) is left out and named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -16,8 +16,8 @@ from memory_app.domain.kinds import KINDS
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Role, Tier, Turn
 from memory_app.domain.scope import Scope
-from memory_app.domain.scoring import Ranked, Signals, contributions, recency, relevance, twins
-from memory_app.domain.text import asks, canonical_key, indexed_text, terms
+from memory_app.domain.scoring import Signals, recency, relevance
+from memory_app.domain.text import asks, indexed_text, terms
 from memory_app.runtime import Runtime
 from memory_app.services.noting import note_shown
 from memory_app.services.question import (
@@ -30,9 +30,10 @@ from memory_app.services.question import (
     prepared,
     with_former_vectors,
 )
+from memory_app.services.ranking import Candidate, order, ranked
 from memory_app.store import links, names, search, turns
 from memory_app.store.cards import EntityCard
-from memory_app.store.db import searching
+from memory_app.store.db import plan_anew, transaction
 from memory_app.store.links import Link
 from memory_app.store.names import ScopeRow
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
@@ -41,9 +42,6 @@ __all__ = ["Hit", "RecallQuery", "Recalled", "recall"]
 
 UNINDEXED_TURNS = 50
 """Accepted turns looked through by their words while their index is still being made."""
-
-TWINS_CONSIDERED = 3
-"""Times the limit: candidates looked through for repeats before the cut."""
 
 HANDED_OVER_MORE = 12
 """Rows of each tier that the database hands over beyond the limit, or half the limit if that is more. Its order is that
@@ -59,15 +57,6 @@ RECALLED_KINDS = tuple(kind.name for kind in KINDS.values() if kind.section is n
 """What recall looks through when the caller names no kinds: all that may stand in a context window."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """``via`` says along which links graph expansion came to it."""
-
-    hit: Hit
-    signals: Signals
-    via: tuple[Mapping[str, object], ...] = ()
-
-
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -> Recalled:
     """The best rows of the scope for the query; an agent's own memories count as part of each user's scope.
 
@@ -76,7 +65,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     """
     asked = checked(runtime, query)
     vectors = embedded(runtime, asked.text)
-    with searching(runtime.engine, tenant_id) as connection:
+    with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         recalling = begin(connection, runtime, row, asked, vectors, session=scope.session)
     return finish(runtime, tenant_id, recalling)
@@ -99,7 +88,7 @@ def begin(
     *,
     session: str | None,
 ) -> Recalling:
-    """The first part of `recall` for a checked query, in the caller's `searching` transaction."""
+    """The first part of `recall` for a checked query, in the caller's transaction."""
     question = prepared(connection, runtime, row, query, vectors, session=session)
     return Recalling(question, None if question.waiting else _answered(connection, runtime, question))
 
@@ -109,7 +98,8 @@ def finish(runtime: Runtime, tenant_id: int, recalling: Recalling) -> Recalled:
     recalled = recalling.answer
     if recalled is None:
         question = with_former_vectors(runtime, recalling.question)
-        with searching(runtime.engine, tenant_id) as connection:
+        with transaction(runtime.engine, tenant_id) as connection:
+            plan_anew(connection)
             recalled = _answered(connection, runtime, question)
     note_shown(runtime, tenant_id, (hit.id for hit in recalled.memories if hit.tier is Tier.FACTS))
     return recalled
@@ -133,20 +123,20 @@ def _answered(connection: Connection, runtime: Runtime, question: Question) -> R
     """The ranking of what the database hands over; of more of it, where repeats left too few."""
     probe = _probe(runtime, question)
     found = _candidates(connection, question, probe)
-    recalled = _ranked(question, found)
+    recalled = ranked(question, found)
     if len(recalled.memories) < question.asked.limit and probe.most <= len(found) and probe.most < MOST:
         more = replace(probe, most=MOST, candidates=max(probe.candidates, MOST))
-        recalled = _ranked(question, _candidates(connection, question, more), considered=MOST)
+        recalled = ranked(question, _candidates(connection, question, more), considered=MOST)
     return recalled
 
 
 # --- candidates ---------------------------------------------------------------------------------------------
 
 
-def _candidates(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
+def _candidates(connection: Connection, question: Question, probe: Probe) -> list[Candidate]:
     if not question.policy.memory:
         return []  # Memory is off for this agent: nothing is recalled.
-    found: list[_Candidate] = []
+    found: list[Candidate] = []
     if Tier.DAILY_LOGS in question.tiers and question.policy.daily_logs:
         found += [_of_turn(question, hit.turn, hit.raw) for hit in search.turn_hits(connection, probe)]
         if question.known.has_fresh_turns:
@@ -190,7 +180,7 @@ def _probe(runtime: Runtime, question: Question) -> Probe:
     )
 
 
-def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> _Candidate:
+def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> Candidate:
     signals = Signals(
         similarity=raw.similarity,
         keyword=raw.keyword,
@@ -216,10 +206,10 @@ def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) 
         role=turn.role.value,
         indexed=indexed,
     )
-    return _Candidate(hit, signals)
+    return Candidate(hit, signals)
 
 
-def _unindexed(connection: Connection, question: Question) -> list[_Candidate]:
+def _unindexed(connection: Connection, question: Question) -> list[Candidate]:
     """Turns that were accepted but not indexed yet, found by their words: what was just said is usable at once."""
     asked, wanted = question.asked, set(question.words)
     found = []
@@ -242,7 +232,7 @@ def _passes(asked: RecallQuery, turn: Turn) -> bool:
     )
 
 
-def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[_Candidate]:
+def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[Candidate]:
     hits = search.memory_hits(connection, probe)
     found = [_of_memory(question, hit) for hit in hits]
     if question.asked.expand_graph and hits:
@@ -252,7 +242,7 @@ def _of_memories(connection: Connection, question: Question, probe: Probe) -> li
 
 def _of_memory(
     question: Question, memory: MemoryHit, *, along: Sequence[tuple[Link, float]] = ()
-) -> _Candidate:
+) -> Candidate:
     signals = Signals(
         similarity=memory.raw.similarity,
         keyword=memory.raw.keyword,
@@ -273,7 +263,7 @@ def _of_memory(
         linked=max((link.weight * score for link, score in along), default=0.0),
     )
     via = tuple({"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along)
-    return _Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals, via)
+    return Candidate(_memory_hit(memory, relevance(signals, question.weights)), signals, memory.vector, via)
 
 
 def _memory_hit(memory: MemoryHit, score: float) -> Hit:
@@ -295,13 +285,13 @@ def _expanded(
     connection: Connection,
     question: Question,
     probe: Probe,
-    found: Sequence[_Candidate],
+    found: Sequence[Candidate],
     *,
     scale: float,
-) -> list[_Candidate]:
+) -> list[Candidate]:
     """What was found, and what is linked to the best of it, step by step; a row is judged once, where it is nearest."""
     by_id = {candidate.hit.id: candidate for candidate in found}
-    edge = sorted(found, key=_order)[: question.asked.limit]
+    edge = sorted(found, key=order)[: question.asked.limit]
     for _ in range(question.asked.depth):
         scores = {c.hit.id: c.hit.score for c in edge if c.hit.score > 0 and isinstance(c.hit.id, UUID)}
         leading: dict[UUID, list[tuple[Link, float]]] = {}
@@ -323,7 +313,7 @@ def _expanded(
     return list(by_id.values())
 
 
-def _of_entity(question: Question, entity: EntityCard) -> _Candidate:
+def _of_entity(question: Question, entity: EntityCard) -> Candidate:
     signals = Signals(keyword=1.0, recency=recency(entity.last_seen, question.now))
     said = f"{entity.label} ({entity.type})" + (f": {entity.summary}" if entity.summary else "")
     hit = Hit(
@@ -334,67 +324,4 @@ def _of_entity(question: Question, entity: EntityCard) -> _Candidate:
         at=entity.last_seen,
         kind=entity.type,
     )
-    return _Candidate(hit, signals)
-
-
-# --- ranking ------------------------------------------------------------------------------------------------
-
-
-def _ranked(
-    question: Question, candidates: Sequence[_Candidate], *, considered: int | None = None
-) -> Recalled:
-    """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first.
-
-    ``considered`` is how many are looked through for repeats; None takes what usually suffices.
-    """
-    ordered = sorted(candidates, key=_order)
-    if not question.asked.explain:
-        ordered = ordered[: considered or TWINS_CONSIDERED * (question.asked.limit + 1)]
-    repeats = twins([Ranked(place, _sameness(candidate.hit)) for place, candidate in enumerate(ordered)])
-    kept: list[Hit] = []
-    cut: list[Hit] = []
-    for place, candidate in enumerate(ordered):
-        reason = _reason_to_cut(question, candidate, ordered, repeats.get(place), len(kept))
-        (kept if reason is None else cut).append(_explained(question, candidate, reason))
-    return Recalled(tuple(kept), question.degraded, tuple(cut) if question.asked.explain else ())
-
-
-def _reason_to_cut(
-    question: Question,
-    candidate: _Candidate,
-    ordered: Sequence[_Candidate],
-    original: Hashable | None,
-    kept: int,
-) -> str | None:
-    if isinstance(original, int):
-        return f"says the same as {ordered[original].hit.id}"
-    if kept >= question.asked.limit:
-        return "below the limit"
-    if candidate.hit.score <= 0 and question.asked.text is not None and not candidate.signals.pinned:
-        return "nothing in common with the query"
-    return None
-
-
-def _sameness(hit: Hit) -> str:
-    """Equal for what need not be shown twice: the same words, of turns only within one session."""
-    return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{canonical_key(hit.text)}"
-
-
-def _order(candidate: _Candidate) -> tuple[float, float]:
-    hit = candidate.hit
-    return (-hit.score, -(hit.at.timestamp() if hit.at else 0.0))
-
-
-def _explained(question: Question, candidate: _Candidate, reason: str | None) -> Hit:
-    if not question.asked.explain:
-        return candidate.hit
-    signals = {name: getattr(candidate.signals, name) for name in Signals.__slots__}
-    explanation: dict[str, object] = {
-        "signals": signals,
-        "contributions": contributions(candidate.signals, question.weights),
-    }
-    if candidate.via:
-        explanation["via"] = list(candidate.via)
-    if reason is not None:
-        explanation["cut"] = reason
-    return replace(candidate.hit, explain=explanation)
+    return Candidate(hit, signals)

@@ -14,11 +14,12 @@ from memory_app.errors import StoreUnavailable
 from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
-_SET_SEARCH = text(
-    """SELECT set_config('memory.tenant', :tenant, true), set_config('plan_cache_mode', 'force_custom_plan', true)"""
-)
+_PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
+
+_SCHEMA_STATES = frozenset({"42P01", "42883", "3F000"})
+"""A table, function or schema is missing. Parts may be started before the database is migrated, and wait for it."""
 
 _PASSING_STATES = frozenset(
     {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03", "23503"}
@@ -118,16 +119,13 @@ def before_commit(connection: Connection, act: Callable[[Connection, list[Any]],
         last.setdefault(act, []).append(value)
 
 
-@contextmanager
-def searching(engine: Engine, tenant_id: int) -> Iterator[Connection]:
-    """A `transaction` for searches: each is planned for the scopes at hand.
+def plan_anew(connection: Connection) -> None:
+    """From here on the transaction plans each statement for the scopes at hand: for searches.
 
     A kept plan fits the scope of average size, which is none: after a few questions of a big scope it would read
     everybody's rows for a small one.
     """
-    with translated(), _begun(engine) as connection:
-        connection.execute(_SET_SEARCH, {"tenant": str(tenant_id)})
-        yield connection
+    connection.execute(_PLAN_ANEW)
 
 
 @contextmanager
@@ -162,6 +160,11 @@ def translated() -> Iterator[None]:
             f"the database is away or busy ({_state(error)}); try again", retry_after=1
         ) from error
     except DBAPIError as error:
+        if _state(error) in _SCHEMA_STATES:
+            raise StoreUnavailable(
+                f"the database has no schema, or another than this code's ({_state(error)}); run `memory migrate`",
+                retry_after=1,
+            ) from error
         if error.connection_invalidated or _state(error) in _PASSING_STATES:
             raise StoreUnavailable(
                 f"the database is away or busy ({_state(error)}); try again", retry_after=1

@@ -16,6 +16,9 @@ from memory_app.store.db import translated
 
 TABLES = ("turns", "memories")
 
+EF_CONSTRUCTION = 128
+"""Neighbours looked at for each row while a vector index is built: twice pgvector's own number."""
+
 _BIG = text("SELECT tenant_id, scope_id FROM big_scopes(:least_rows, :model, :most)")
 _VALID = text(
     """SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -163,6 +166,7 @@ def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
         found[vectors] = (
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {vectors} ON {table} "
             f"USING hnsw ((CAST(embedding AS halfvec({size}))) halfvec_cosine_ops) "
+            f"WITH (ef_construction = {EF_CONSTRUCTION}) "
             f"WHERE scope_id = {scope} AND embedding_model = {literal}"
         )
         found[words] = (

@@ -14,13 +14,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape
-from memory_app.store.vectors import sparse_text, vector_text
+from memory_app.store.vectors import sparse_text, vector_of, vector_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class MemoryHit:
     """A memory that may answer the query: what is scored and shown of it.
 
     ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `domain.scoring.Signals`, 0
-    where it has no weight.
+    where it has no weight. ``vector`` is the embedding, if it is of the first model of the probe.
     """
 
     id: UUID
@@ -129,6 +131,7 @@ class MemoryHit:
     raw: Raw
     scale: float
     frequency: float
+    vector: NDArray[np.float32] | None
 
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
@@ -227,7 +230,7 @@ def _turn_hit(row: Row[Any]) -> TurnHit:
 def _memory_hit(row: Row[Any]) -> MemoryHit:
     # In the order of the statement's columns, and without a dictionary per row: rows are many.
     id, scope_id, kind, said, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(row)
-    last_seen, feedback, session, similarity, keyword, scale, frequency = others
+    last_seen, feedback, session, similarity, keyword, scale, frequency, sent = others
     return MemoryHit(
         id=id,
         scope_id=scope_id,
@@ -245,4 +248,5 @@ def _memory_hit(row: Row[Any]) -> MemoryHit:
         raw=Raw(float(similarity), float(keyword)),
         scale=scale,
         frequency=frequency,
+        vector=None if sent is None else vector_of(sent),
     )

@@ -162,7 +162,7 @@ def _best_memories(shape: Shape) -> str:
     SELECT m.id, m.scope_id, m.kind, m.text, m.subject, m.importance, m.tags, m.pinned, m.valid_from, m.valid_until,
            coalesce(m.last_seen, m.created_at) AS last_seen, m.feedback_score,
            (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session,
-           b.similarity, b.keyword, b.scale, b.frequency
+           b.similarity, b.keyword, b.scale, b.frequency, {_sent_vector(shape)} AS vector
     FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
     """
 
@@ -180,6 +180,13 @@ def _similarity(alias: str, shape: Shape) -> str:
         for place, (model, _) in enumerate(shape.models)
     )
     return f"CASE{cases} ELSE 0 END" if cases else "CAST(0 AS double precision)"
+
+
+def _sent_vector(shape: Shape) -> str:
+    """The embedding of a row in its binary form, if it is of the first of the models: those are compared."""
+    if not shape.models:
+        return "NULL"
+    return f"CASE WHEN m.embedding_model = {_quoted(shape.models[0][0])} THEN halfvec_send(m.embedding) END"
 
 
 def _vector(place: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 TERM_SPACE = 1_000_000_000
 """Dimensions of a keyword vector: term ids are hashes below this number (pgvector's limit for sparsevec)."""
@@ -13,6 +14,11 @@ TERM_SPACE = 1_000_000_000
 def vector_text(vector: Sequence[float] | np.ndarray) -> str:
     """``[0.1,…]`` in half precision, the form of ``halfvec``."""
     return str(np.asarray(vector, dtype=np.float16).tolist())
+
+
+def vector_of(sent: bytes) -> NDArray[np.float32]:
+    """What ``halfvec_send`` gives: two numbers of two bytes, of which the first is the length, then the values."""
+    return np.frombuffer(sent, dtype=">f2", offset=4).astype(np.float32)
 
 
 def sparse_text(weights: dict[int, float]) -> str:

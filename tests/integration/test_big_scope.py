@@ -23,7 +23,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare
 from memory_app.store import memories, names, scope_models
 from memory_app.store import terms as term_store
-from memory_app.store.db import searching, transaction
+from memory_app.store.db import plan_anew, transaction
 from memory_app.store.memories import NewMemory
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
@@ -169,7 +169,8 @@ def test_few_rows_among_a_hundred_thousand_of_others_are_found_as_by_an_exact_sc
 
 def test_searches_are_planned_for_the_scopes_at_hand(runtime: Runtime, tenant: int) -> None:
     """A kept plan is one for the scope of average size: among big ones it reads everybody's rows for a small one."""
-    with searching(runtime.engine, tenant) as connection:
+    with transaction(runtime.engine, tenant) as connection:
+        plan_anew(connection)
         assert connection.execute(text("SHOW plan_cache_mode")).scalar_one() == "force_custom_plan"
     with transaction(runtime.engine, tenant) as connection:
         assert connection.execute(text("SHOW plan_cache_mode")).scalar_one() == "auto"

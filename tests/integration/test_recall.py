@@ -182,6 +182,30 @@ def test_a_pinned_memory_is_always_a_candidate_and_shown(runtime: Runtime, tenan
     assert "Bob is allergic to nuts." in texts(asked(runtime, tenant, "horse", preset="keyword"))
 
 
+# --- near twins -----------------------------------------------------------------------------------------------
+
+HIVES = (
+    "Bob has kept three hives of bees behind his wooden house near the old harbour of Kyoto since the spring, "
+    "and he sells the honey at the market."
+)
+
+
+def test_what_says_the_same_in_other_words_is_shown_once_but_not_what_differs_in_a_number(
+    runtime: Runtime, tenant: int
+) -> None:
+    first, again, more = (
+        remember(runtime, tenant, BOB, Statement("fact", said), deduplicate=False).id
+        for said in (HIVES, HIVES.replace("behind his", "behind the"), HIVES.replace("three", "thirteen"))
+    )
+    recalled = recall(runtime, tenant, BOB, RecallQuery("bees in Kyoto", explain=True))
+    shown = {hit.id for hit in recalled.memories}
+    assert more in shown and len(shown & {first, again}) == 1
+    (repeat,) = recalled.cut
+    assert repeat.explain is not None
+    (kept,) = shown - {more}
+    assert str(repeat.explain["cut"]).startswith(f"says the same as {kept} in other words (cosine 0.9")
+
+
 # --- explain --------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ from memory_app.domain.scoring import (
     PRESETS,
     REFERENCE_LENGTH,
     SATURATION,
-    Ranked,
     Signals,
     Weights,
     contributions,
@@ -27,7 +26,6 @@ from memory_app.domain.scoring import (
     recency,
     relevance,
     strength,
-    twins,
 )
 from memory_app.domain.text import term_id, terms
 
@@ -152,29 +150,6 @@ def test_recency_halves_in_fourteen_days() -> None:
     assert recency(NOW, NOW) == 1.0
     assert recency(NOW + MONTH, NOW) == 1.0
     assert recency(NOW - timedelta(days=14), NOW) == pytest.approx(0.5)
-
-
-# --- near twins ---------------------------------------------------------------------------------------------
-
-
-def test_the_better_of_two_equal_texts_is_kept() -> None:
-    ranked = [Ranked("a", "tea"), Ranked("b", "coffee"), Ranked("c", "tea")]
-    assert twins(ranked) == {"c": "a"}
-
-
-def test_a_cosine_from_the_limit_on_is_a_repeat() -> None:
-    ranked = [
-        Ranked("a", "1", [1.0, 0.0]),
-        Ranked("b", "2", [0.97, 0.2431]),
-        Ranked("c", "3", [0.9, 0.4359]),
-        Ranked("d", "4"),
-    ]
-    assert twins(ranked) == {"b": "a"}
-
-
-def test_a_repeat_of_a_repeat_names_what_was_kept() -> None:
-    ranked = [Ranked("a", "tea"), Ranked("b", "tea"), Ranked("c", "tea")]
-    assert twins(ranked) == {"b": "a", "c": "a"}
 
 
 # --- strength -----------------------------------------------------------------------------------------------
