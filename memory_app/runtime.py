@@ -123,7 +123,7 @@ def build(settings: Settings) -> Runtime:
             database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1, statement_timeout_ms=0
         ),
         hot=hot,
-        embedder=_embedder(settings.embedding, hot),
+        embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
         chat=_chats(settings.chat, hot),
         sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
@@ -151,7 +151,8 @@ def _gate(
     )
 
 
-def _embedder(settings: EmbeddingSettings, hot: Hot) -> Embedder:
+def embedder_of(settings: EmbeddingSettings, hot: Hot) -> Embedder:
+    """The embedder that the settings name, behind its limit and its circuit breaker."""
     options = Options(
         model=settings.model,
         base_url=settings.base_url,

@@ -72,6 +72,14 @@ def failed(hot: Hot, name: str, *, circuit: Circuit = Circuit(), is_probe: bool 
         return
 
 
+def rest_left(hot: Hot, name: str) -> float:
+    """Seconds until provider ``name`` may be asked again; 0 while its circuit is closed. Raises `HotUnavailable`."""
+    with hot.calling() as redis:
+        until = redis.hget(hot.named_key(BREAKER, name), "open_until")
+        seconds, microseconds = redis.time()
+    return 0.0 if until is None else max(float(until) / 1000 - seconds - microseconds / 1e6, 0.0)
+
+
 def _admit(hot: Hot, name: str, circuit: Circuit) -> bool:
     """Whether this call is the probe."""
     arguments = [milliseconds(circuit.probe), _life(circuit), milliseconds(circuit.outcome)]

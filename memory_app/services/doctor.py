@@ -16,8 +16,10 @@ from sqlalchemy import Connection, Engine
 
 from memory_app import queue, roster
 from memory_app.errors import MemoryAppError
+from memory_app.hot import breaker
+from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
-from memory_app.models.embedders import make_embedder
+from memory_app.runtime import embedder_of
 from memory_app.services import scope_index
 from memory_app.settings import Settings
 from memory_app.store import db, health, inspection, migrate
@@ -67,7 +69,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         reachable, checks = _database(engine)
         found = [*checks, *_redis(settings), *_workers(settings)]
         tenants = _tenants(owner) if reachable else None
-        found.append(_embedder(settings, engine, tenants))
+        found += [_embedder(settings, engine, tenants), _language_model(settings)]
         if reachable:
             found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
         return tuple(found)
@@ -173,14 +175,7 @@ def _durability(server: Server) -> Check:
 
 
 def _redis(settings: Settings) -> list[Check]:
-    hot = connect_hot(
-        settings.redis.url.get_secret_value(),
-        prefix=settings.redis.prefix,
-        timeout_seconds=3,
-        stream_turns=settings.hot.stream_turns,
-        stream_life=timedelta(days=settings.hot.stream_days),
-        context_life=timedelta(seconds=settings.context.cache_seconds),
-    )
+    hot = _hot(settings)
     try:
         with hot.calling() as redis:
             asked = time.time()
@@ -193,6 +188,17 @@ def _redis(settings: Settings) -> list[Check]:
     finally:
         hot.close()
     return [_redis_version(told), _eviction(told), _persistence(told), _clock("redis", offset)]
+
+
+def _hot(settings: Settings) -> Hot:
+    return connect_hot(
+        settings.redis.url.get_secret_value(),
+        prefix=settings.redis.prefix,
+        timeout_seconds=3,
+        stream_turns=settings.hot.stream_turns,
+        stream_life=timedelta(days=settings.hot.stream_days),
+        context_life=timedelta(seconds=settings.context.cache_seconds),
+    )
 
 
 def _redis_version(told: Mapping[str, Any]) -> Check:
@@ -284,26 +290,58 @@ def _tenants(owner: Engine | None) -> _Tenants | None:
 
 
 def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
-    chosen = settings.embedding
+    hot = _hot(settings)
     try:
-        embedder = make_embedder(chosen.provider, dimensions=chosen.dimensions)
+        embedder = embedder_of(settings.embedding, hot)
+        rest = _rest_left(hot, "embedding")
         stored = () if tenants is None else _each(engine, tenants, inspection.stored_embeddings)
     except MemoryAppError as error:
         return Check(
             "embedder", State.FAIL, error.message, "check MEMORY_EMBEDDING__PROVIDER and its dimensions"
         )
+    finally:
+        hot.close()
+    if rest > 0:
+        to_do = "check its address, its key and the account; turns are accepted meanwhile and wait"
+        return Check(
+            "embedder", State.WARN, f"{embedder.model} failed too often; it rests {rest:.0f} s", to_do
+        )
     other = sorted({f"{s.model} ({s.rows} rows)" for of in stored for s in of if s.model != embedder.model})
     wrong = [
-        s for of in stored for s in of if s.model == embedder.model and s.dimensions != chosen.dimensions
+        s for of in stored for s in of if s.model == embedder.model and s.dimensions != embedder.dimensions
     ]
     if wrong:
-        found = f"{embedder.model} gives {chosen.dimensions} dimensions, stored are {wrong[0].dimensions}"
+        found = f"{embedder.model} gives {embedder.dimensions} dimensions, stored are {wrong[0].dimensions}"
         return Check("embedder", State.FAIL, found, "set MEMORY_EMBEDDING__DIMENSIONS to what is stored")
     if other:
         to_do = "move them with `memory reembed`; workers do it too, and search goes on meanwhile"
         return Check("embedder", State.WARN, f"{embedder.model}; stored are also {', '.join(other)}", to_do)
     told = "; stored vectors not compared (needs MEMORY_DATABASE__OWNER_URL)" if tenants is None else ""
-    return Check("embedder", State.OK, f"{embedder.model}, {chosen.dimensions} dimensions{told}")
+    return Check("embedder", State.OK, f"{embedder.model}, {embedder.dimensions} dimensions{told}")
+
+
+def _language_model(settings: Settings) -> Check:
+    """Set or not, and whether its circuit is open. It is not asked: that would cost money."""
+    chat, name = settings.chat, "language model"
+    if chat.base_url is None:
+        return Check(name, State.OK, "none is set; agents with extraction llm wait for one")
+    hot = _hot(settings)
+    try:
+        rest = _rest_left(hot, "chat")
+    finally:
+        hot.close()
+    if rest > 0:
+        to_do = "check MEMORY_CHAT__BASE_URL, its key and the account; turns are accepted meanwhile and wait"
+        return Check(name, State.WARN, f"{chat.model} failed too often; it rests {rest:.0f} s", to_do)
+    return Check(name, State.OK, f"{chat.model}; its circuit is closed")
+
+
+def _rest_left(hot: Hot, name: str) -> float:
+    """As the breaker says; without Redis, which has a check of its own, nothing rests."""
+    try:
+        return breaker.rest_left(hot, name)
+    except MemoryAppError:
+        return 0.0
 
 
 def _failed(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
@@ -315,7 +353,7 @@ def _failed(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
         yield Check("failed turns", State.FAIL, error.message, "mend Postgres first")
         return
     if count:
-        to_do = "read why in GET /v1/failed, mend the cause, and replay or discard them"
+        to_do = "read why with `memory failed`, mend the cause, and replay or discard them"
         yield Check("failed turns", State.WARN, f"{count} set aside", to_do)
     else:
         yield Check("failed turns", State.OK, "none")

@@ -111,10 +111,15 @@ class ProviderStage:
     def ticket(self, turn_id: UUID) -> TicketRow:
         return ticket(self.runtime, self.tenant, turn_id)
 
-    def settled(self, ids: Sequence[UUID]) -> tuple[TicketRow, ...]:
-        """The tickets, once all are extracted or failed; what is due is hinted at meanwhile."""
+    def settled(self, ids: Sequence[UUID], *, after_outage: bool = False) -> tuple[TicketRow, ...]:
+        """The tickets, once all are extracted or failed; what is due is hinted at meanwhile.
+
+        ``after_outage``: who met its end only now need not wait for long either.
+        """
 
         def are_settled() -> bool:
+            if after_outage:
+                self.wait_no_longer()
             finder.find_due(self.runtime)
             return all(self.ticket(id).stage in (Stage.EXTRACTED, Stage.FAILED) for id in ids)
 
@@ -127,7 +132,9 @@ class ProviderStage:
             breaker.succeeded(self.runtime.hot, name)
         with self.owner.begin() as connection:
             connection.execute(text("UPDATE sessions SET due_at = now() WHERE due_at > now()"))
-            connection.execute(text("UPDATE turns SET lease_until = NULL WHERE indexed_at IS NULL"))
+            connection.execute(
+                text("UPDATE turns SET lease_until = NULL WHERE indexed_at IS NULL AND starts = 0")
+            )
 
     def memories(self, scope: Scope) -> list[Any]:
         """Kind, text and origin of what the agent remembers; questions that were asked do not count."""

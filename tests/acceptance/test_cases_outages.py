@@ -6,6 +6,7 @@ Minutes of an outage are made short by ending every pause, as if its time had pa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -21,7 +22,10 @@ from memory_app import embedded
 from memory_app.domain.records import Role, Stage
 from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
+from memory_app.hot import breaker
+from memory_app.hot.breaker import Circuit
 from memory_app.services import finder
+from memory_app.services.doctor import Check, State, diagnose
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
@@ -107,20 +111,34 @@ def test_while_the_embedder_wants_fewer_calls_a_turn_waits_longer_and_is_never_d
         assert (found.stage, found.reason) == (Stage.ACCEPTED, None)
     # and when the service answers, it is stored
     stage.stub.follow(ANSWER)
-    stage.wait_no_longer()
-    (done,) = stage.settled([turn])
+    (done,) = stage.settled([turn], after_outage=True)
     assert done.stage is Stage.EXTRACTED
     assert done.memory_ids
 
 
 def test_an_embedder_that_names_a_time_is_not_asked_before(stage: ProviderStage) -> None:
+    words = something_new()
     stage.stub.follow(Rule(Mode.RATE_LIMITED, path="/embeddings", retry_after="40"), ANSWER)
-    (turn,) = stage.tell(stage.agent("rules"), (Role.USER, something_new()))
+    (turn,) = stage.tell(stage.agent("rules"), (Role.USER, words))
     wait_until(lambda: pause_of(stage, turn) > 20, "the turn is given back for as long as was asked")
-    assert calls(stage, Mode.RATE_LIMITED) == 1
+    asked = [seen for seen in stage.stub.requests() if words in json.dumps(seen["body"])]
+    assert len(asked) == 1
     stage.stub.follow(ANSWER)
+    assert stage.settled([turn], after_outage=True)[0].memory_ids
+
+
+def test_doctor_names_the_providers_that_rest(stage: ProviderStage) -> None:
+    names = ("embedder", "language model")
+
+    def found() -> dict[str, Check]:
+        return {check.name: check for check in diagnose(stage.runtime.settings) if check.name in names}
+
+    for name in ("embedding", "chat"):
+        for _ in range(Circuit().failures):
+            breaker.failed(stage.runtime.hot, name)
+    assert [found()[name].state for name in names] == [State.WARN, State.WARN]
     stage.wait_no_longer()
-    assert stage.settled([turn])[0].memory_ids
+    assert [found()[name].state for name in names] == [State.OK, State.OK]
 
 
 OUTAGES = {
@@ -162,8 +180,7 @@ def test_every_turn_survives_an_outage_and_is_done_afterwards(
     # and when it is back, all of them are done
     stage.stub.start()
     stage.stub.follow(ANSWER)
-    stage.wait_no_longer()
-    done = stage.settled(turns)
+    done = stage.settled(turns, after_outage=True)
     assert {one.stage for one in done} == {Stage.EXTRACTED}
     assert all(one.memory_ids for one in done)
     assert len(stage.memories(scope)) == 1, "three times the same is one memory"
@@ -251,8 +268,13 @@ def test_services_that_start_in_the_wrong_order_wait_for_each_other(
             assert turn["stage"] == "accepted"
             # and when it comes as well, the work is done; nobody had to be started again
             stage.stub.start()
-            replace(stage, owner=owner).wait_no_longer()
-            wait_until(lambda: ticket_of(api, turn)["stage"] == "extracted", "the turn is extracted")
+            there = replace(stage, owner=owner)
+
+            def is_extracted() -> bool:
+                there.wait_no_longer()
+                return bool(ticket_of(api, turn)["stage"] == "extracted")
+
+            wait_until(is_extracted, "the turn is extracted")
             assert ticket_of(api, turn)["memory_ids"]
             assert api.call("GET", "/v1/failed")["turns"] == []
         assert [part.running.poll() for part in parts] == [None, None, None]
