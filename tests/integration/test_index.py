@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
 from memory_app.models.embedders import HashEmbedder, Thresholds, verified
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.queue import INDEX_TURNS, INGEST
 from memory_app.runtime import Runtime
 from memory_app.services import index
 from memory_app.services.index import IndexReport, index_turns
@@ -182,10 +184,11 @@ def test_what_is_left_over_brings_a_new_hint(runtime: Runtime, settings: Setting
     accepted(runtime, tenant, 5)
     small = replace(runtime, settings=settings.model_copy(update={"index": Index(batch=2)}))
     with Redis.from_url(settings.redis.url.get_secret_value(), protocol=2) as client:
-        queue = f"{settings.redis.prefix}ingest"
+        queue = f"{settings.redis.prefix}{INGEST}"
         client.delete(queue)
         assert index_turns(small, most_batches=1) == IndexReport(indexed=2)
-        assert client.llen(queue) == 1
+        tasks = [json.loads(message)["headers"]["task"] for message in client.lrange(queue, 0, -1)]
+    assert tasks.count(INDEX_TURNS) == 1
 
 
 # --- workers that die -----------------------------------------------------------------------------------------
