@@ -122,12 +122,12 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
     preface = _preface(parts.degraded, budget_tokens)
     shown = _choose(drafts, budget_tokens - count_tokens(preface))
     sections = tuple(_section(draft, s) for draft, s in zip(drafts, shown, strict=True) if s.texts)
-    text = _joined(preface, sections)
     return ContextWindow(
-        text=text,
+        text=_joined(preface, sections),
         sections=sections,
         ids=tuple(dict.fromkeys(id for section in sections for id in section.ids)),
-        tokens=count_tokens(text),
+        # What the text costs, since it is these lines and tokens add up over lines.
+        tokens=count_tokens(preface) + sum(section.tokens for section in sections) if sections else 0,
         budget_tokens=budget_tokens,
         degraded=parts.degraded,
         dropped=_dropped(drafts, shown),

@@ -62,7 +62,8 @@ def _near(ranked: Sequence[Ranked], same: float) -> dict[int, list[tuple[int, fl
     if len(places) < 2:
         return {}
     vectors = np.stack([ranked[place].vector for place in places])  # type: ignore[misc]
-    cosines = vectors @ vectors.T
+    # Not a matrix product: so small a one starts threads that keep all cores busy for milliseconds.
+    cosines = np.einsum("id,jd->ij", vectors, vectors)
     near: dict[int, list[tuple[int, float]]] = {}
     for worse, better in np.argwhere(np.tril(cosines >= same, k=-1)).tolist():
         near.setdefault(places[worse], []).append((places[better], float(cosines[worse, better])))

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from memory_app.hot.client import Hot
+from redis.client import Pipeline
+
+from memory_app.hot.client import Asked, Hot
 from memory_app.hot.keys import CONTEXT, CONTEXT_EPOCH, digest, milliseconds
 
 
@@ -44,16 +46,25 @@ def get(hot: Hot, scope_ids: Sequence[int]) -> Found:
     The others are the wider scopes whose memories it shows, such as the agent's own. Ask before reading the
     database: the token marks this moment. Raises `HotUnavailable`.
     """
+    return hot.told(ask(hot, scope_ids))
+
+
+def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
+    """`get`, to be asked together with more."""
     nonce = uuid4().hex
-    with hot.calling() as redis:
-        pipeline = redis.pipeline()
+
+    def put_to(pipeline: Pipeline) -> None:
         for scope_id in scope_ids:
             epoch = hot.scope_key(CONTEXT_EPOCH, scope_id)
             pipeline.set(epoch, nonce, nx=True, get=True, px=milliseconds(CONTEXT_EPOCH.life))
         pipeline.get(hot.scope_key(CONTEXT, scope_ids[0]))
-        *epochs, value = pipeline.execute()
-    token = " ".join(nonce if epoch is None else epoch.decode("ascii", "replace") for epoch in epochs)
-    return Found(_parsed(value, token), token)
+
+    def read(replies: Sequence[Any]) -> Found:
+        *epochs, value = replies
+        token = " ".join(nonce if epoch is None else epoch.decode("ascii", "replace") for epoch in epochs)
+        return Found(_parsed(value, token), token)
+
+    return Asked(len(scope_ids) + 1, put_to, read)
 
 
 def put(hot: Hot, scope_ids: Sequence[int], context: CachedContext, *, token: str) -> None:

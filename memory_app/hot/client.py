@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import resources
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.client import Pipeline
 from redis.commands.core import Script
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ReadOnlyError, RedisError
@@ -29,6 +30,8 @@ from memory_app import sentinel
 from memory_app.errors import Misconfigured, Transient
 from memory_app.hot import keys
 from memory_app.hot.keys import Key
+
+T = TypeVar("T")
 
 PAUSE_SECONDS = 3.0
 """How long Redis is left alone after it did not answer."""
@@ -75,6 +78,15 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """Commands for a pipeline and what their ``replies`` mean, so that several are asked in one round trip."""
+
+    replies: int
+    put_to: Callable[[Pipeline], None]
+    read: Callable[[Sequence[Any]], T]
+
+
+@dataclass(frozen=True, slots=True)
 class Hot:
     """Hot memory of one process; shared between threads, never across a fork. Made by `connect`."""
 
@@ -110,6 +122,18 @@ class Hot:
             self.outage.answered()
             raise HotUnavailable(f"Redis refused ({type(error).__name__})") from error
         self.outage.answered()
+
+    def told(self, asked: Asked[T]) -> T:
+        """The answer. Raises `HotUnavailable`."""
+        return asked.read(self.told_together([asked]))
+
+    def told_together(self, asked: Sequence[Asked[Any]]) -> list[Any]:
+        """The replies to all commands of ``asked``, in their order, in one round trip. Raises `HotUnavailable`."""
+        with self.calling() as redis:
+            pipeline = redis.pipeline()
+            for one in asked:
+                one.put_to(pipeline)
+            return pipeline.execute()
 
     def run(self, script: str, names: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
         """Run ``lua/<script>.lua`` on the keys ``names``. Raises `HotUnavailable`."""

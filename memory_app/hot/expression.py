@@ -7,11 +7,15 @@ is there, the later interaction wins, so the order of notes does not matter.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
+
+from redis.client import Pipeline
 
 from memory_app.domain.records import VALENCES
-from memory_app.hot.client import Hot
+from memory_app.hot.client import Asked, Hot
 from memory_app.hot.keys import EXPRESSION, milliseconds
 
 TONE = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
@@ -71,11 +75,21 @@ def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -
 
 def read(hot: Hot, scope_id: int) -> Expression:
     """What is known, or an `Expression` of Nones. Raises `HotUnavailable`."""
-    with hot.calling() as redis:
-        pipeline = redis.pipeline(transaction=False)
+    return hot.told(ask(hot, scope_id))
+
+
+def ask(hot: Hot, scope_id: int) -> Asked[Expression]:
+    """`read`, to be asked together with more."""
+
+    def put_to(pipeline: Pipeline) -> None:
         names = ["last_interaction_at", "tone", "session_id", "session_started_at"]
         pipeline.hmget(hot.scope_key(EXPRESSION, scope_id), names)
-        (last, tone, session, started) = pipeline.execute()[0]
+
+    return Asked(1, put_to, _expression)
+
+
+def _expression(replies: Sequence[Any]) -> Expression:
+    (last, tone, session, started) = replies[0]
     return Expression(
         last_interaction_at=_instant(last),
         tone=tone.decode("utf-8", "replace") if tone else None,

@@ -11,9 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 from uuid import UUID, uuid4
 
-from memory_app.hot.client import Hot
+from redis.client import Pipeline
+
+from memory_app.hot.client import Asked, Hot
 from memory_app.hot.keys import STREAM, STREAM_EPOCH, milliseconds
 
 
@@ -52,16 +55,38 @@ def append(hot: Hot, scope_id: int, entries: Sequence[Entry]) -> None:
         pipeline.execute()
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The list of a scope as it stands, newest first; ``token`` as in `Newest`."""
+
+    lines: tuple[bytes, ...]
+    token: str
+
+
 def newest(hot: Hot, scope_id: int, *, n: int = 20, session_id: int | None = None) -> Newest:
     """The last ``n`` turns of the scope, or of one session of it. Raises `HotUnavailable`."""
+    return newest_of(hot, hot.told(ask(hot, scope_id)), n=n, session_id=session_id)
+
+
+def ask(hot: Hot, scope_id: int) -> Asked[Listed]:
+    """What `newest_of` takes, to be asked together with more."""
     nonce = uuid4().hex
-    with hot.calling() as redis:
-        pipeline = redis.pipeline()
+
+    def put_to(pipeline: Pipeline) -> None:
         epoch = hot.scope_key(STREAM_EPOCH, scope_id)
         pipeline.set(epoch, nonce, nx=True, get=True, px=milliseconds(STREAM_EPOCH.life))
         pipeline.lrange(hot.scope_key(STREAM, scope_id), 0, -1)
-        before, lines = pipeline.execute()
-    token = nonce if before is None else before.decode("ascii", "replace")
+
+    def read(replies: Sequence[Any]) -> Listed:
+        before, lines = replies
+        return Listed(tuple(lines), nonce if before is None else before.decode("ascii", "replace"))
+
+    return Asked(2, put_to, read)
+
+
+def newest_of(hot: Hot, listed: Listed, *, n: int, session_id: int | None) -> Newest:
+    """See `newest`."""
+    lines = listed.lines
     read = [_entry(line) for line in reversed(lines)]
     kept = _in_order(entry for entry in read if entry is not None)
     wanted = [entry for entry in kept if session_id is None or entry.session_id == session_id]
@@ -70,7 +95,7 @@ def newest(hot: Hot, scope_id: int, *, n: int = 20, session_id: int | None = Non
         len(wanted) >= n or holds_all or (session_id is not None and bool(wanted) and wanted[0].seq == 1)
     )
     whole = bool(lines) and None not in read and not has_gaps(wanted) and reaches
-    return Newest(tuple(wanted[-n:]) if n else (), whole, token)
+    return Newest(tuple(wanted[-n:]) if n else (), whole, listed.token)
 
 
 def rebuild(hot: Hot, scope_id: int, entries: Sequence[Entry], *, token: str) -> bool:

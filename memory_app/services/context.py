@@ -25,9 +25,10 @@ from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
-from memory_app.hot import cache, expression
+from memory_app.hot import cache, expression, window
 from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
+from memory_app.hot.window import Warm
 from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
@@ -106,13 +107,13 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequ
     found = _found(runtime, tenant_id, read.row, read)
     shown = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
     most = runtime.settings.context.memories
-    window = render(_with_topic(read.parts, found, shown, most), budget_tokens=budget, now=read.now)
-    left_out = shown - {str(turn.id) for turn in window.turns}
+    rendered = render(_with_topic(read.parts, found, shown, most), budget_tokens=budget, now=read.now)
+    left_out = shown - {str(turn.id) for turn in rendered.turns}
     if any(str(row.id) in left_out for row in found.rows):
         # The budget took these turns out of the session section: the best of them may stand as rows.
         parts = _with_topic(read.parts, found, shown - left_out, most)
-        window = render(parts, budget_tokens=budget, now=read.now)
-    return window
+        rendered = render(parts, budget_tokens=budget, now=read.now)
+    return rendered
 
 
 def _checked(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
@@ -149,10 +150,11 @@ def _read(runtime: Runtime, tenant_id: int, wanted: _Wanted, *, has_session: boo
             row = names.find_scope(connection, tenant_id, Scope(wanted.scope.agent, wanted.scope.user))
             if row is None or not parse_policy(row.policy).memory:
                 return _with_persona(connection, tenant_id, wanted.scope, row)
-            parts = _standing(runtime, connection, row)
+            warm = _warm(runtime, row)
+            parts = _standing(runtime, connection, row, warm)
             stage = "session"
             if has_session:
-                parts = _with_session(runtime, connection, row, wanted.session, wanted.turns, parts)
+                parts = _with_session(runtime, connection, row, wanted, warm, parts)
             else:
                 parts = replace(parts, degraded=(*parts.degraded, stage))
             read, stage = _Read(row, parts, row.now), "memories"
@@ -184,9 +186,18 @@ def _with_search(
     return replace(read, recalling=recalling, topic=topic)
 
 
-def _standing(runtime: Runtime, connection: Connection, row: ScopeRow) -> ContextParts:
+def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
+    """None with Redis away: the tables know all of it."""
+    try:
+        return window.read(runtime.hot, row.own_first)
+    except MemoryAppError as error:
+        log.warning("hot_memory_not_read", error=error.kind)
+        return None
+
+
+def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None) -> ContextParts:
     """Sections 1–4, 6 and 9."""
-    by_section = _by_section(_standing_memories(runtime, connection, row))
+    by_section = _by_section(_standing_memories(runtime, connection, row, warm))
     anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
     return ContextParts(
@@ -207,20 +218,19 @@ def _standing(runtime: Runtime, connection: Connection, row: ScopeRow) -> Contex
     )
 
 
-def _standing_memories(runtime: Runtime, connection: Connection, row: ScopeRow) -> tuple[Memory, ...]:
+def _standing_memories(
+    runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None
+) -> tuple[Memory, ...]:
     """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
-    try:
-        found = cache.get(runtime.hot, row.own_first)
-    except MemoryAppError as error:
-        log.warning("context_cache_not_read", error=error.kind)
+    if warm is None:
         return standing.strongest(connection, row.visible, _WANTS)
-    kept = found.context
+    kept = warm.kept.context
     if kept is not None and kept.asked == STANDING:
         return standing.by_ids(connection, row.visible, kept.ids.get("standing", ()))
     memories = standing.strongest(connection, row.visible, _WANTS)
     try:
         fresh = CachedContext(STANDING, {"standing": tuple(memory.id for memory in memories)})
-        cache.put(runtime.hot, row.own_first, fresh, token=found.token)
+        cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
     return memories
@@ -248,12 +258,12 @@ def _with_session(
     runtime: Runtime,
     connection: Connection,
     row: ScopeRow,
-    name: str | None,
-    limit: int,
+    wanted: _Wanted,
+    warm: Warm | None,
     parts: ContextParts,
 ) -> ContextParts:
-    ongoing = sessions.ongoing(connection, row.id, name)
-    session, felt = ongoing.session, _expression(runtime, row, ongoing)
+    ongoing = sessions.ongoing(connection, row.id, wanted.session)
+    session, felt = ongoing.session, _expression(runtime, row, ongoing, warm)
     parts = replace(parts, expression=replace(parts.expression, last_tone=felt.tone))
     if session is None:
         return parts
@@ -264,20 +274,23 @@ def _with_session(
             name=session.name,
             started_at=began or session.created_at,
             last_interaction_at=ongoing.active_before,
-            turns=stream.latest(runtime, connection, row.id, session=session, limit=limit),
+            turns=stream.latest(
+                runtime,
+                connection,
+                row.id,
+                session=session,
+                limit=wanted.turns,
+                listed=warm.listed if warm else None,
+            ),
         ),
     )
 
 
-def _expression(runtime: Runtime, row: ScopeRow, ongoing: Ongoing) -> Expression:
+def _expression(runtime: Runtime, row: ScopeRow, ongoing: Ongoing, warm: Warm | None) -> Expression:
     """The hot state, with what only the table knows; rebuilt from there where Redis has lost it."""
-    try:
-        felt = expression.read(runtime.hot, row.id)
-        if felt.last_interaction_at is None and ongoing.session is not None:
-            _rebuild(runtime, row, ongoing.session)
-    except MemoryAppError as error:
-        log.warning("expression_not_read", error=error.kind)
-        felt = Expression()
+    felt = warm.felt if warm else Expression()
+    if warm and felt.last_interaction_at is None and ongoing.session is not None:
+        _rebuild(runtime, row, ongoing.session)
     if felt.tone in (None, expression.UNLABELLED):
         return replace(felt, tone=ongoing.tone)
     return felt
@@ -285,7 +298,10 @@ def _expression(runtime: Runtime, row: ScopeRow, ongoing: Ongoing) -> Expression
 
 def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
     at, began = session.last_activity_at, session.created_at
-    expression.note(runtime.hot, row.id, session_id=session.id, at=at, session_started_at=began)
+    try:
+        expression.note(runtime.hot, row.id, session_id=session.id, at=at, session_started_at=began)
+    except MemoryAppError as error:
+        log.warning("expression_not_rebuilt", error=error.kind)
 
 
 # --- what bears on the query --------------------------------------------------------------------------------

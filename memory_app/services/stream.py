@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from memory_app.domain.records import Turn
 from memory_app.errors import MemoryAppError
 from memory_app.hot import stream
+from memory_app.hot.stream import Listed
 from memory_app.runtime import Runtime
 from memory_app.store import turns
 from memory_app.store.sessions import SessionRow
@@ -19,23 +20,37 @@ log = structlog.get_logger(__name__)
 
 
 def latest(
-    runtime: Runtime, connection: Connection, scope_id: int, *, session: SessionRow | None, limit: int
+    runtime: Runtime,
+    connection: Connection,
+    scope_id: int,
+    *,
+    session: SessionRow | None,
+    limit: int,
+    listed: Listed | None = None,
 ) -> tuple[Turn, ...]:
-    """The newest ``limit`` accepted turns, oldest first, indexed or not."""
+    """The newest ``limit`` accepted turns, oldest first, indexed or not. ``listed`` is the hot stream, if it was read
+    together with more."""
     if limit <= 0:
         return ()
-    found = _from_stream(runtime, connection, scope_id, session=session, limit=limit)
+    found = _from_stream(runtime, connection, scope_id, session=session, limit=limit, listed=listed)
     if found is not None:
         return found
     return turns.latest(connection, scope_id, session=session.name if session else None, limit=limit)
 
 
 def _from_stream(
-    runtime: Runtime, connection: Connection, scope_id: int, *, session: SessionRow | None, limit: int
+    runtime: Runtime,
+    connection: Connection,
+    scope_id: int,
+    *,
+    session: SessionRow | None,
+    limit: int,
+    listed: Listed | None,
 ) -> tuple[Turn, ...] | None:
     """None where the stream is away, not whole, or behind the session's row."""
     try:
-        newest = stream.newest(runtime.hot, scope_id, n=limit, session_id=session.id if session else None)
+        found = listed or runtime.hot.told(stream.ask(runtime.hot, scope_id))
+        newest = stream.newest_of(runtime.hot, found, n=limit, session_id=session.id if session else None)
         if not newest.is_whole:
             _rebuild(runtime, connection, scope_id, newest.token)
             return None
