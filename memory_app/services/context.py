@@ -179,9 +179,10 @@ def _with_search(
     if wanted.asked is None:
         return read
     shown = len(read.parts.session.turns) if read.parts.session else 0
-    asked = replace(wanted.asked, limit=min(TOPIC_MEMORIES + shown, runtime.settings.recall.limit_max))
+    spare = min(shown, runtime.settings.recall.limit_max - wanted.asked.limit)
+    asked = replace(wanted.asked, limit=wanted.asked.limit + spare)
     session = wanted.session if row.user_id is not None else None
-    recalling = begin(connection, runtime, row, asked, wanted.vectors, session=session)
+    recalling = begin(connection, runtime, row, asked, wanted.vectors, session=session, spare=spare)
     topic = None if recalling.answer is None else _topic(connection, row, recalling.answer)
     return replace(read, recalling=recalling, topic=topic)
 
@@ -321,8 +322,9 @@ def _asked(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
     if request.query is None or not request.query.strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
-    text = request.query[: runtime.settings.recall.query_limit_chars]
-    return checked(runtime, RecallQuery(text=text, limit=TOPIC_MEMORIES, preset=request.preset))
+    limits = runtime.settings.recall
+    text, limit = request.query[: limits.query_limit_chars], min(TOPIC_MEMORIES, limits.limit_max)
+    return checked(runtime, RecallQuery(text=text, limit=limit, preset=request.preset))
 
 
 def _found(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read) -> _Topic:

@@ -59,7 +59,8 @@ _UNCLEAR = frozenset({Precision.SINCE, Precision.DURATION})
 @dataclass(frozen=True, slots=True)
 class Question:
     """A query, the scope it is asked in, and the weights that apply. ``same`` is the cosine from which two rows say the
-    same. ``waiting`` are models of rows that no vector was made for yet."""
+    same. ``waiting`` are models of rows that no vector was made for yet. ``spare`` rows of the limit make up for turns
+    that the caller shows anyway: that many fewer memories do."""
 
     asked: RecallQuery
     row: ScopeRow
@@ -79,6 +80,7 @@ class Question:
     periods: tuple[tuple[datetime, datetime], ...]
     waiting: tuple[str, ...]
     degraded: tuple[str, ...]
+    spare: int = 0
 
     @property
     def now(self) -> datetime:
@@ -140,6 +142,7 @@ def prepared(
     embedded: Embedded,
     *,
     session: str | None,
+    spare: int = 0,
 ) -> Question:
     """Everything but the search itself; ``session`` is the one that is going on. Raises `NotFound` for an unknown
     session that is asked for."""
@@ -178,6 +181,7 @@ def prepared(
         periods=_periods(asked.text, known.now, row.time_zone) if asked.text else (),
         waiting=_waiting(runtime, known) if asked.text else (),
         degraded=embedded.degraded,
+        spare=spare,
     )
 
 

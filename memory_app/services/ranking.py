@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from memory_app.domain.recalling import Hit, Recalled
 from memory_app.domain.records import Tier
 from memory_app.domain.scoring import Signals, contributions
-from memory_app.domain.text import canonical_key
+from memory_app.domain.text import normalise
 from memory_app.domain.twins import Ranked, Repeat, Vector, twins
 from memory_app.services.question import Question
 
@@ -66,7 +66,7 @@ def _reason_to_cut(
 
 def _sameness(hit: Hit) -> str:
     """Equal for what need not be shown twice: the same words, of turns only within one session."""
-    return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{canonical_key(hit.text)}"
+    return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{normalise(hit.text)}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:

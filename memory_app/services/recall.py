@@ -67,7 +67,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     vectors = embedded(runtime, asked.text)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        recalling = begin(connection, runtime, row, asked, vectors, session=scope.session)
+        recalling = begin(connection, runtime, row, asked, vectors, session=scope.session, spare=0)
     return finish(runtime, tenant_id, recalling)
 
 
@@ -87,9 +87,10 @@ def begin(
     vectors: Embedded,
     *,
     session: str | None,
+    spare: int,
 ) -> Recalling:
-    """The first part of `recall` for a checked query, in the caller's transaction."""
-    question = prepared(connection, runtime, row, query, vectors, session=session)
+    """The first part of `recall` for a checked query, in the caller's transaction; ``spare`` as in a `Question`."""
+    question = prepared(connection, runtime, row, query, vectors, session=session, spare=spare)
     return Recalling(question, None if question.waiting else _answered(connection, runtime, question))
 
 
@@ -233,7 +234,8 @@ def _passes(asked: RecallQuery, turn: Turn) -> bool:
 
 
 def _of_memories(connection: Connection, question: Question, probe: Probe) -> list[Candidate]:
-    hits = search.memory_hits(connection, probe)
+    fewer = replace(probe, most=probe.most - question.spare, least=probe.least - question.spare)
+    hits = search.memory_hits(connection, fewer)
     found = [_of_memory(question, hit) for hit in hits]
     if question.asked.expand_graph and hits:
         found = _expanded(connection, question, probe, found, scale=hits[0].scale)
