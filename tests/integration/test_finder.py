@@ -107,7 +107,8 @@ def test_a_tenant_with_much_to_do_does_not_keep_the_others_waiting(
     assert len(found) == 4
     with owner.connect() as connection:
         owners = connection.execute(
-            text("SELECT tenant_id FROM sessions WHERE id = ANY(:ids)"), {"ids": [session.id for session in found]}
+            text("SELECT tenant_id FROM sessions WHERE id = ANY(:ids)"),
+            {"ids": [session.id for session in found]},
         )
         assert Counter(owners.scalars()) == {tenant: 3, other_tenant: 1}
 
