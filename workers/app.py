@@ -5,11 +5,16 @@ Run ``celery -A workers.app worker -Q ingest --without-gossip --without-mingle``
 
 from __future__ import annotations
 
+from billiard import pool
 from celery import Celery
 
 from memory_app.queue import broker_settings
 from memory_app.settings import Settings
 from workers.schedule import beat_schedule
+
+# A child that ends waits until its results were read, which nobody does when the main process has fallen over an
+# unreadable message: 30 s in tenths of a second, before a supervisor may start another worker. We have no results.
+pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 10
 
 settings = Settings()
 
