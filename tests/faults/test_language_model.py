@@ -161,6 +161,7 @@ def test_F24_the_model_is_away(stage: Stage) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_F24_the_model_fails_for_a_while_and_is_slow_afterwards(stage: Stage) -> None:
     """With the real circuit and back-off: five calls in vain, then one a minute, and the bound holds afterwards."""
     usual = {
