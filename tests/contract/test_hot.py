@@ -18,6 +18,7 @@ from memory_app.errors import BadModelOutput, CircuitOpen, Misconfigured, Provid
 from memory_app.hot import (
     Hot,
     HotUnavailable,
+    beat,
     breaker,
     cache,
     connect,
@@ -636,6 +637,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
     recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
+    beat.note(hot)
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:

@@ -143,7 +143,7 @@ def test_a_database_without_tables_is_a_failure_of_one_line(memory: Memory, owne
     done = memory("recall", "anything")
 
     assert (done.status, done.err.count("\n")) == (1, 1)
-    assert "memory doctor" in done.err
+    assert "memory migrate" in done.err
 
 
 def test_migrating_what_is_migrated_changes_nothing(memory: Memory) -> None:
