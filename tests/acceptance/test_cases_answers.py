@@ -204,11 +204,8 @@ def questions(stage: ProviderStage) -> int:
 
 def test_a_few_turns_below_the_threshold_are_read_together_once_it_is_silent(fleet: Fleet) -> None:
     stage = fleet.stage
-    scope = patient(stage, idle_seconds=1.5, max_age_seconds=600)
-    ids = [
-        *stage.tell(scope, (Role.USER, "I have a cat called Tom.")),
-        *stage.tell(scope, (Role.USER, "My sister lives in Faro.")),
-    ]
+    scope = patient(stage, idle_seconds=5, max_age_seconds=600)
+    ids = stage.tell(scope, (Role.USER, "I have a cat called Tom."), (Role.USER, "My sister lives in Faro."))
     wait_until(lambda: all(stage.ticket(id).stage is Stage.INDEXED for id in ids), "they are indexed")
     assert questions(stage) == 0, "more might come"
     # nobody says or asks anything from here on
