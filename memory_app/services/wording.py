@@ -54,16 +54,25 @@ def word(
     wanted = [c for c in clusters if c.needs_model and len(c.members) <= MOST_MEMBERS]
     if not wanted or not _asks_model(runtime, tenant_id, scope_id):
         return {}
-    found = {}
+    sources = _texts(runtime, tenant_id, scope_id, [id for cluster in wanted for id in cluster.members])
+    found: dict[tuple[UUID, ...], str] = {}
     ends_at = time.monotonic() + MOST_SECONDS
     for cluster in wanted:
         if time.monotonic() > ends_at:
             break
-        text = _sentence(runtime, tenant_id, scope_id, cluster)
+        # One question for each: the answers are held against the texts of one cluster alone.
+        text = _sentence(
+            runtime, tenant_id, scope_id, [sources[id] for id in cluster.members if id in sources]
+        )
         if text is not None:
-            (vector,) = runtime.embedder.embed([text])
-            found[cluster.members] = Worded(text, tuple(map(float, vector)))
-    return found
+            found[cluster.members] = text
+    if not found:
+        return {}
+    vectors = runtime.embedder.embed(list(found.values()))
+    return {
+        members: Worded(text, tuple(map(float, vector)))
+        for (members, text), vector in zip(found.items(), vectors, strict=True)
+    }
 
 
 def holds(text: str, sources: Sequence[str]) -> bool:
@@ -79,10 +88,13 @@ def _asks_model(runtime: Runtime, tenant_id: int, scope_id: int) -> bool:
     return row is not None and parse_policy(row.policy).extraction is ExtractionMode.LLM
 
 
-def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, cluster: Cluster) -> str | None:
-    """The model's sentence, or None where it does not hold."""
+def _texts(runtime: Runtime, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> Mapping[UUID, str]:
     with transaction(runtime.engine, tenant_id) as connection:
-        texts = [row.memory.text for row in merges.rows(connection, scope_id, cluster.members)]
+        return {row.memory.id: row.memory.text for row in merges.rows(connection, scope_id, ids)}
+
+
+def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, texts: Sequence[str]) -> str | None:
+    """The model's sentence, or None where it does not hold."""
     try:
         text = merge_texts(asking.small(runtime, tenant_id), texts).text
     except (BadModelOutput, TooSlow) as error:
