@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from provider_stage import TEMPLATE, ProviderStage, Started, claims, fact, staged, wait_until
+from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, Started, claims, fact, staged, wait_until
 from sqlalchemy import Connection, Engine, event, text
 
 from memory_app.domain.records import NewTurn, Role, Stage
@@ -32,14 +32,7 @@ from memory_app.store import keys
 from memory_app.testing import Mode, Rule
 
 TRIES = 3
-EMBEDDER = {
-    "MEMORY_EMBEDDING__PROVIDER": "compatible",
-    "MEMORY_EMBEDDING__BASE_URL": "STUB",
-    "MEMORY_EMBEDDING__MODEL": "stub-embedder",
-    "MEMORY_EMBEDDING__DIMENSIONS": "256",
-    "MEMORY_EMBEDDING__ASK_DIMENSIONS": "true",
-    "MEMORY_CHAT__RESPONSE_LIMIT_BYTES": "100000",
-}
+SETTINGS = {**STUB_EMBEDDER, "MEMORY_CHAT__RESPONSE_LIMIT_BYTES": "100000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ class Fleet:
 
 @pytest.fixture(scope="module")
 def fleet(servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **EMBEDDER) as stage:
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **SETTINGS) as stage:
         with stage.owner.begin() as connection:
             _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
         port = str(choose(0))

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged, wait_until
+from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, answers, claims, fact, staged, wait_until
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
@@ -34,12 +34,8 @@ from memory_app.store import keys
 from memory_app.store.migrate import upgrade
 from memory_app.testing import Mode, Rule
 
-EMBEDDER = {
-    "MEMORY_EMBEDDING__PROVIDER": "compatible",
-    "MEMORY_EMBEDDING__BASE_URL": "STUB",
-    "MEMORY_EMBEDDING__MODEL": "stub-embedder",
-    "MEMORY_EMBEDDING__DIMENSIONS": "256",
-    "MEMORY_EMBEDDING__ASK_DIMENSIONS": "true",
+SETTINGS = {
+    **STUB_EMBEDDER,
     "MEMORY_EMBEDDING__TOTAL_SECONDS": "0.5",
     "MEMORY_CHAT__TOTAL_SECONDS": "0.5",
 }
@@ -53,7 +49,7 @@ ANSWER = answers("synthesize_turn", claims(LIVES))
 def stage(
     servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProviderStage]:
-    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **EMBEDDER) as stage:
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **SETTINGS) as stage:
         stage.worker()
         yield stage
 
@@ -244,7 +240,7 @@ def test_services_that_start_in_the_wrong_order_wait_for_each_other(
         servers, owner_url=renamed(template.owner_url, name), app_url=renamed(template.app_url, name)
     )
     urls = {"MEMORY_DATABASE__URL": late.app_url, "MEMORY_DATABASE__OWNER_URL": late.owner_url}
-    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("late"), **EMBEDDER) as stage:
+    with staged(servers, TEMPLATE, tmp_path_factory.mktemp("late"), **SETTINGS) as stage:
         # given parts that find neither a database nor a provider
         stage.stub.stop()
         parts = [
