@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from memory_app.errors import Permanent, StoreUnavailable
@@ -29,12 +30,12 @@ def play_story(api: Api, *, say: Callable[[str], None]) -> None:
         say(f"playing {session.name!r} of {session.begins:%Y-%m-%d}")
         path = f"{PLACE}/sessions/{session.name.replace(' ', '%20')}"
         tickets = api.call("POST", f"{path}/turns", {"turns": _turns(session)})["tickets"]
-        _wait(lambda told=tickets: all(_is_read(api, ticket) for ticket in told), "its turns are read")  # type: ignore[misc]
+        _wait(partial(_are_read, api, tickets), "its turns are read")
         say(f"ending {session.name!r}")
         run = api.call("POST", f"{PLACE}/synthesis", {"type": "session", "session": session.name})
-        _wait(lambda asked=run: _is_done(api, asked), "the session is summed up")  # type: ignore[misc]
+        _wait(partial(_is_done, api, run), "the session is summed up")
         run = api.call("POST", f"{path}/end", {})
-        _wait(lambda asked=run: _is_done(api, asked), "the session has ended")  # type: ignore[misc]
+        _wait(partial(_is_done, api, run), "the session has ended")
 
 
 def _turns(session: StorySession) -> list[dict[str, str]]:
@@ -42,6 +43,10 @@ def _turns(session: StorySession) -> list[dict[str, str]]:
         {"role": role, "content": said, "at": (session.begins + timedelta(minutes=place)).isoformat()}
         for place, (role, said) in enumerate(session.turns)
     ]
+
+
+def _are_read(api: Api, tickets: Sequence[dict[str, Any]]) -> bool:
+    return all(_is_read(api, ticket) for ticket in tickets)
 
 
 def _is_read(api: Api, ticket: dict[str, Any]) -> bool:

@@ -58,10 +58,11 @@ def twins(ranked: Sequence[Ranked], *, same: float) -> Mapping[Hashable, Repeat]
 
 def _near(ranked: Sequence[Ranked], same: float) -> dict[int, list[tuple[int, float]]]:
     """For each place the better places with such a cosine, best first."""
-    places = [place for place, candidate in enumerate(ranked) if candidate.vector is not None]
-    if len(places) < 2:
+    having = [(place, one.vector) for place, one in enumerate(ranked) if one.vector is not None]
+    if len(having) < 2:
         return {}
-    vectors = np.stack([ranked[place].vector for place in places])  # type: ignore[misc]
+    places = [place for place, _ in having]
+    vectors = np.stack([vector for _, vector in having])
     # Not a matrix product: so small a one starts threads that keep all cores busy for milliseconds.
     cosines = np.einsum("id,jd->ij", vectors, vectors)
     near: dict[int, list[tuple[int, float]]] = {}

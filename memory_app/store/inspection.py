@@ -161,4 +161,4 @@ def lags(connection: Connection) -> Mapping[str, Lag]:
 
 def order_violations(connection: Connection) -> int:
     """Extractions that did not begin where the one before them in their session had ended."""
-    return connection.execute(_ORDER).scalar_one()  # type: ignore[no-any-return]
+    return int(connection.execute(_ORDER).scalar_one())
