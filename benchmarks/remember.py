@@ -30,7 +30,7 @@ from memory_app.services.access import owner_connection
 from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.store import bulk, db, memories, names, neighbours, scope_models
 from memory_app.store import terms as term_store
-from memory_app.store.memories import NewMemory
+from memory_app.store.memory_rows import NewMemory
 
 SCOPE = Scope("assistant", "me")
 BATCH = 500

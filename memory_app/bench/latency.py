@@ -26,7 +26,7 @@ from memory_app.services.remember import Prepared, prepare
 from memory_app.services.scope_index import index_big_scopes
 from memory_app.store import bulk, db, memories, names
 from memory_app.store import terms as term_store
-from memory_app.store.memories import NewMemory
+from memory_app.store.memory_rows import NewMemory
 
 AGENT, USER, SESSION = "assistant", "me", "chat"
 SCOPE = Scope(AGENT, USER, SESSION)

@@ -30,6 +30,7 @@ from memory_app.services.remember import drop_context, neighbour_of, thresholds_
 from memory_app.services.wording import Worded
 from memory_app.store import entities, memories, merges, names, runs, sleeping
 from memory_app.store.db import transaction
+from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
@@ -181,10 +182,10 @@ def _reworded(
     connection: Connection,
     runtime: Runtime,
     scope_id: int,
-    row: memories.NewMemory,
+    row: NewMemory,
     worded: Worded,
     parts: Sequence[UUID],
-) -> memories.NewMemory:
+) -> NewMemory:
     """The row with the model's words, unless they are what another current row says."""
     new = replace(
         row,

@@ -19,7 +19,7 @@ from memory_app.services.remember import drop_context
 from memory_app.store import clock, lineage, memories, names
 from memory_app.store.db import transaction
 from memory_app.store.lineage import Parent, RunRow
-from memory_app.store.memories import Stored
+from memory_app.store.memory_rows import Stored
 
 VERSIONS_LIMIT = 500
 """Most rows of a chain shown in one answer."""

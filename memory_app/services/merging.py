@@ -16,7 +16,8 @@ from memory_app.domain.ladder import MergedFields
 from memory_app.domain.records import Memory
 from memory_app.domain.text import canonical_key
 from memory_app.errors import Conflict
-from memory_app.store import memories, merges
+from memory_app.store import evidence, links, memories, merges
+from memory_app.store.memory_rows import NewMemory
 
 BLOCKERS_SHOWN = 20
 """Most obstacles named in one refusal."""
@@ -94,7 +95,7 @@ def _changed(memory: Memory, behind: Sequence[Memory], inside: set[UUID]) -> str
 
 
 def unite(
-    connection: Connection, tenant_id: int, scope_id: int, new: memories.NewMemory, parts: Sequence[UUID]
+    connection: Connection, tenant_id: int, scope_id: int, new: NewMemory, parts: Sequence[UUID]
 ) -> UUID:
     """Store the united row, then retire its parts in favour of it; the row's id.
 
@@ -105,10 +106,8 @@ def unite(
     merged = memories.insert(connection, tenant_id, scope_id, new)
     merges.count_terms(connection, tenant_id, scope_id, [merged])
     memories.succeed(connection, scope_id, parts, merged)
-    memories.inherit(connection, scope_id, merged, parts)
-    memories.link(
-        connection, tenant_id, scope_id, merged, [(part, 1.0) for part in parts], type="derived_from"
-    )
+    evidence.inherit(connection, scope_id, merged, parts)
+    links.add(connection, tenant_id, scope_id, merged, [(part, 1.0) for part in parts], type="derived_from")
     return merged
 
 
@@ -120,9 +119,9 @@ def merged_row(
     keywords: dict[int, float],
     session_id: int | None,
     run_id: UUID | None,
-) -> memories.NewMemory:
+) -> NewMemory:
     """The row that ``fields`` describe; ``vector`` and ``keywords`` belong to its text."""
-    return memories.NewMemory(
+    return NewMemory(
         kind=fields.kind,
         text=fields.text,
         canonical_key=canonical_key(fields.text),

@@ -13,8 +13,8 @@ from memory_app.domain.records import Statement
 from memory_app.runtime import Runtime
 from memory_app.services import remember
 from memory_app.services.remember import Place, Prepared
-from memory_app.store import memories, sleeping
-from memory_app.store.memories import Stored
+from memory_app.store import evidence, memories, sleeping
+from memory_app.store.memory_rows import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def promote(
     for one in chosen:
         origin = one.stored.memory.id
         kept = remember.write(connection, runtime, place, one.prepared)
-        memories.inherit(connection, place.scope_id, kept.id, [origin])
+        evidence.inherit(connection, place.scope_id, kept.id, [origin])
         if carry:
             sleeping.carry(connection, place.scope_id, kept.id, source=origin)
         memories.retire(connection, place.scope_id, [origin], reason="merged", successor=kept.id)

@@ -34,7 +34,7 @@ from memory_app.services.writing import Place, Prepared, Vector, Writer
 from memory_app.store import memories, names, sessions
 from memory_app.store import neighbours as store_neighbours
 from memory_app.store.db import transaction
-from memory_app.store.memories import Stored
+from memory_app.store.memory_rows import Stored
 from memory_app.store.names import ScopeRow
 from memory_app.store.neighbours import Asked, Footing
 

@@ -39,6 +39,7 @@ from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, make_pla
 from memory_app.store import (
     entities,
     images,
+    links,
     memories,
     merges,
     names,
@@ -284,7 +285,7 @@ def _link(connection: Connection, tenant_id: int, plan: Plan, heirs: dict[UUID, 
             known.add(pair)
             made.setdefault(source, []).append((target, min(cosine, 1.0)))
     for source, targets in made.items():
-        memories.link(connection, tenant_id, plan.row.id, source, targets, type="similar_to")
+        links.add(connection, tenant_id, plan.row.id, source, targets, type="similar_to")
     return sum(map(len, made.values()))
 
 

@@ -23,7 +23,7 @@ from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.runtime import Runtime
 from memory_app.services import asking, jobs, remember
-from memory_app.store import memories, names, runs, sessions, turns
+from memory_app.store import links, memories, names, runs, sessions, turns
 from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
 from memory_app.store.runs import Run, RunClaim
@@ -218,12 +218,12 @@ def _roll(
 
 
 def _write_links(
-    connection: Connection, claimed: RunClaim, links: Sequence[DeepLink], current: set[UUID]
+    connection: Connection, claimed: RunClaim, found: Sequence[DeepLink], current: set[UUID]
 ) -> None:
     assert claimed.scope_id is not None
-    for link in links:
+    for link in found:
         if {link.source, link.target} <= current:
-            memories.link(
+            links.add(
                 connection,
                 claimed.tenant_id,
                 claimed.scope_id,

@@ -22,9 +22,9 @@ from memory_app.domain.text import entity_key, terms
 from memory_app.errors import InvalidInput
 from memory_app.runtime import Runtime
 from memory_app.services import merging
-from memory_app.store import entities, memories, scope_models
+from memory_app.store import entities, evidence, links, memories, scope_models
 from memory_app.store import terms as term_store
-from memory_app.store.memories import NewMemory
+from memory_app.store.memory_rows import NewMemory
 
 Vector = Sequence[float]
 
@@ -82,7 +82,7 @@ class Writer:
                 return self._place_in_time(decision.holds, decision.cuts), 0
             case ladder.InsertLinked():
                 memory_id = self._insert(self._interval(), single_valued=not decision.contested)
-                memories.link(
+                links.add(
                     self.connection,
                     self.place.tenant_id,
                     self.place.scope_id,
@@ -175,7 +175,7 @@ class Writer:
     def _connect(self, memory_id: UUID) -> None:
         """Evidence and mentions: why the memory is there, and what it is about."""
         place, statement = self.place, self.prepared.statement
-        memories.add_evidence(
+        evidence.add(
             self.connection, place.scope_id, memory_id, statement.evidence, turn_scopes=place.turn_scopes
         )
         seen = _seen(statement.mentions, self.candidate.valid_from)
@@ -185,7 +185,7 @@ class Writer:
         )
 
     def _link(self, source: UUID, targets: Sequence[tuple[UUID, float]], *, type: str) -> None:
-        memories.link(self.connection, self.place.tenant_id, self.place.scope_id, source, targets, type=type)
+        links.add(self.connection, self.place.tenant_id, self.place.scope_id, source, targets, type=type)
 
     def _interval(self) -> Interval:
         return Interval(self.candidate.valid_from, self.candidate.valid_until)

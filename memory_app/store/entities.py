@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.records import ENTITY_TYPES, Memory
-from memory_app.store.memories import COLUMNS as MEMORY_COLUMNS
-from memory_app.store.memories import stored
+from memory_app.store.memory_rows import COLUMNS as MEMORY_COLUMNS
+from memory_app.store.memory_rows import stored
 
 _UPSERT = text(
     """

@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from memory_app.domain.records import Memory
-from memory_app.store.memories import COLUMNS, stored
+from memory_app.store.memory_rows import COLUMNS, stored
 from memory_app.store.vectors import sparse_text, vector_text
 
 KIND = "fact"

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.records import Memory, Role, Turn
-from memory_app.store.memories import COLUMNS, stored
+from memory_app.store.memory_rows import COLUMNS, stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Links between memories, as graph expansion follows them: from either end."""
+"""Links between memories: drawn from one end, followed by graph expansion from either."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -30,6 +30,38 @@ _AROUND = text(
     GROUP BY source_id, target_id, type ORDER BY weight DESC, target_id, source_id LIMIT :limit
     """
 )
+
+_ADD = text(
+    """
+    INSERT INTO links (tenant_id, scope_id, source_id, target_id, type, weight)
+    SELECT :tenant, :scope, :source, v.id, :type, v.weight
+    FROM unnest(CAST(:targets AS uuid[]), CAST(:weights AS real[])) AS v(id, weight)
+    ON CONFLICT (scope_id, source_id, target_id, type) DO UPDATE SET weight = excluded.weight
+    """
+)
+
+
+def add(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    source: UUID,
+    targets: Iterable[tuple[UUID, float]],
+    *,
+    type: str,
+) -> None:
+    """Typed, weighted edges from one memory to others of the same scope."""
+    pairs = [pair for pair in targets if pair[0] != source]
+    if pairs:
+        values = {
+            "tenant": tenant_id,
+            "scope": scope_id,
+            "source": source,
+            "type": type,
+            "targets": [target for target, _ in pairs],
+            "weights": [weight for _, weight in pairs],
+        }
+        connection.execute(_ADD, values)
 
 
 def around(

@@ -3,88 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
 from memory_app.domain.records import (
-    EmotionalState,
     Memory,
     Origin,
-    RelationalContext,
 )
-from memory_app.store.vectors import sparse_text, vector_text
-
-
-@dataclass(frozen=True, slots=True)
-class NewMemory:
-    """A row to be: everything decided, vectors at hand."""
-
-    kind: str
-    text: str
-    canonical_key: str
-    valid_from: datetime
-    importance: int
-    confidence: float
-    origin: Origin
-    embedding: Sequence[float]
-    embedding_model: str
-    keywords: dict[int, float]
-    subtype: str | None = None
-    subject: str | None = None
-    relation: str | None = None
-    object: str | None = None
-    subject_key: str | None = None
-    object_key: str | None = None
-    single_valued: bool = False
-    pinned: bool = False
-    sources: tuple[str, ...] = ()
-    emotional_state: EmotionalState | None = None
-    relational_context: RelationalContext | None = None
-    tags: tuple[str, ...] = ()
-    synthesis_type: str | None = None
-    valid_until: datetime | None = None
-    created_at: datetime | None = None
-    repeat_count: int = 1
-    recall_count: int = 0
-    feedback_score: float = 0.0
-    session_id: int | None = None
-    run_id: UUID | None = None
-    last_seen: datetime | None = None
-    last_recalled: datetime | None = None
-    confirmed_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A memory with what the write path compares besides. ``similarity`` is a cosine, −1…1."""
-
-    memory: Memory
-    scope_id: int
-    canonical_key: str
-    subject_key: str | None
-    object_key: str | None
-    single_valued: bool
-    sources: tuple[str, ...]
-    confirmed_at: datetime
-    similarity: float = 0.0
-    cohesion: float | None = None
-    """Lowest cosine to any statement that was merged into this one; None when none was."""
-
-
-COLUMNS = """m.id, m.scope_id, m.kind, m.subtype, m.text, m.subject, m.relation, m.object, m.importance, m.confidence,
-    m.tags, m.pinned, m.origin, m.emotional_state, m.relational_context, m.valid_from, m.valid_until, m.created_at,
-    m.last_seen, m.last_recalled, m.repeat_count, m.recall_count, m.feedback_score, m.synthesis_type, m.successor,
-    m.retired_at, m.retired_reason, m.embedding_model, m.canonical_key, m.subject_key, m.object_key, m.single_valued,
-    m.sources, m.confirmed_at,
-    (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session_name"""
-
-CURRENT = "m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())"
-"""What a question about now may find."""
+from memory_app.store import evidence
+from memory_app.store.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
 
 _INSERT = text(
     """
@@ -167,38 +97,6 @@ _RETIRE = text(
     RETURNING id
     """
 )
-_LINK = text(
-    """
-    INSERT INTO links (tenant_id, scope_id, source_id, target_id, type, weight)
-    SELECT :tenant, :scope, :source, v.id, :type, v.weight
-    FROM unnest(CAST(:targets AS uuid[]), CAST(:weights AS real[])) AS v(id, weight)
-    ON CONFLICT (scope_id, source_id, target_id, type) DO UPDATE SET weight = excluded.weight
-    """
-)
-_EVIDENCE = text(
-    """
-    INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
-    SELECT t.tenant_id, :scope, :memory, t.scope_id, t.id FROM turns t
-    WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
-    ON CONFLICT DO NOTHING
-    """
-)
-_INHERIT_EVIDENCE = text(
-    """
-    INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
-    SELECT e.tenant_id, e.scope_id, :memory, e.turn_scope_id, e.turn_id FROM evidence e
-    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
-    ON CONFLICT DO NOTHING
-    """
-)
-_INHERIT_MENTIONS = text(
-    """
-    INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
-    SELECT e.tenant_id, e.scope_id, :memory, e.entity_id FROM mentions e
-    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
-    ON CONFLICT DO NOTHING
-    """
-)
 _READ = text(f"SELECT {COLUMNS} FROM memories m WHERE m.id = :id")
 _LIST = text(
     f"""
@@ -241,8 +139,9 @@ _CLOSE = text(
 
 def insert(connection: Connection, tenant_id: int, scope_id: int, new: NewMemory) -> UUID:
     """One row; its id. The partial unique indexes refuse a second current row of the same statement."""
-    values = {**_plain(new), "tenant": tenant_id, "scope": scope_id}
-    return connection.execute(_INSERT, values).scalar_one()  # type: ignore[no-any-return]
+    values = {**values_of(new), "tenant": tenant_id, "scope": scope_id}
+    id: UUID = connection.execute(_INSERT, values).scalar_one()
+    return id
 
 
 def pair_similarities(
@@ -291,7 +190,7 @@ def resume(
     """A copy of a row that holds in another interval, with the same evidence and entities; its id."""
     values = {"scope": scope_id, "id": memory_id, "valid_from": start, "valid_until": until}
     copy: UUID = connection.execute(_RESUME, values).scalar_one()
-    inherit(connection, scope_id, copy, [memory_id])
+    evidence.inherit(connection, scope_id, copy, [memory_id])
     return copy
 
 
@@ -320,55 +219,6 @@ def succeed(connection: Connection, scope_id: int, ids: Sequence[UUID], successo
     """Name the row that followed rows which are retired already."""
     statement = text("UPDATE memories SET successor = :successor WHERE scope_id = :scope AND id = ANY(:ids)")
     connection.execute(statement, {"scope": scope_id, "ids": list(ids), "successor": successor})
-
-
-def link(
-    connection: Connection,
-    tenant_id: int,
-    scope_id: int,
-    source: UUID,
-    targets: Iterable[tuple[UUID, float]],
-    *,
-    type: str,
-) -> None:
-    """Typed, weighted edges from one memory to others of the same scope."""
-    pairs = [pair for pair in targets if pair[0] != source]
-    if pairs:
-        values = {
-            "tenant": tenant_id,
-            "scope": scope_id,
-            "source": source,
-            "type": type,
-            "targets": [target for target, _ in pairs],
-            "weights": [weight for _, weight in pairs],
-        }
-        connection.execute(_LINK, values)
-
-
-def add_evidence(
-    connection: Connection,
-    scope_id: int,
-    memory_id: UUID,
-    turn_ids: Sequence[UUID],
-    *,
-    turn_scopes: Sequence[int],
-) -> None:
-    """Name the turns that a memory rests on; turns that are gone meanwhile are left out."""
-    if turn_ids:
-        values = {
-            "scope": scope_id,
-            "memory": memory_id,
-            "turns": list(turn_ids),
-            "turn_scopes": list(turn_scopes),
-        }
-        connection.execute(_EVIDENCE, values)
-
-
-def inherit(connection: Connection, scope_id: int, memory_id: UUID, parents: Sequence[UUID]) -> None:
-    """Give a merged memory the evidence and the entities of its parents."""
-    values = {"scope": scope_id, "memory": memory_id, "parents": list(parents)}
-    connection.execute(_INHERIT_EVIDENCE, values)
-    connection.execute(_INHERIT_MENTIONS, values)
 
 
 def read(connection: Connection, memory_id: UUID) -> Stored | None:
@@ -455,73 +305,3 @@ def invalidate(connection: Connection, scope_id: int, memory_id: UUID, until: da
     """Close the interval and keep the row as history; None when it was retired already."""
     values = {"scope": scope_id, "id": memory_id, "until": until}
     return connection.execute(_CLOSE, values).scalar_one_or_none()
-
-
-def stored(row: Row[Any]) -> Stored:
-    """The record of a row that has `COLUMNS`, and ``similarity`` where it was asked for."""
-    return Stored(
-        memory=Memory(
-            id=row.id,
-            kind=row.kind,
-            text=row.text,
-            created_at=row.created_at,
-            valid_from=row.valid_from,
-            subtype=row.subtype,
-            subject=row.subject,
-            relation=row.relation,
-            object=row.object,
-            importance=row.importance,
-            confidence=row.confidence,
-            tags=tuple(row.tags),
-            pinned=row.pinned,
-            origin=Origin(row.origin),
-            emotional_state=EmotionalState(**row.emotional_state) if row.emotional_state else None,
-            relational_context=_relational(row.relational_context),
-            valid_until=row.valid_until,
-            last_seen=row.last_seen,
-            last_recalled=row.last_recalled,
-            repeat_count=row.repeat_count,
-            recall_count=row.recall_count,
-            feedback_score=row.feedback_score,
-            synthesis_type=row.synthesis_type,
-            successor=row.successor,
-            retired_at=row.retired_at,
-            retired_reason=row.retired_reason,
-            session=row.session_name,
-            embedding_model=row.embedding_model,
-        ),
-        scope_id=row.scope_id,
-        canonical_key=row.canonical_key,
-        subject_key=row.subject_key,
-        object_key=row.object_key,
-        single_valued=row.single_valued,
-        sources=tuple(row.sources),
-        confirmed_at=row.confirmed_at,
-        similarity=float(getattr(row, "similarity", 0.0)),
-        cohesion=getattr(row, "cohesion", None),
-    )
-
-
-def _relational(fields: dict[str, Any] | None) -> RelationalContext | None:
-    if not fields:
-        return None
-    lists = {key: tuple(value) for key, value in fields.items() if key != "bond_strength"}
-    return RelationalContext(bond_strength=fields.get("bond_strength"), **lists)
-
-
-def _plain(new: NewMemory) -> dict[str, Any]:
-    names = NewMemory.__slots__
-    return {name: getattr(new, name) for name in names} | {
-        "origin": new.origin.value,
-        "sources": list(new.sources),
-        "tags": list(new.tags),
-        "emotional_state": _json(new.emotional_state),
-        "relational_context": _json(new.relational_context),
-        "embedding": vector_text(new.embedding),
-        "keywords": sparse_text(new.keywords),
-        "terms": sorted(new.keywords),
-    }
-
-
-def _json(value: EmotionalState | RelationalContext | None) -> str | None:
-    return None if value is None else json.dumps(asdict(value), ensure_ascii=False)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from memory_app.store import terms as term_store
-from memory_app.store.memories import COLUMNS, Stored, keyword_terms, stored
+from memory_app.store.memories import keyword_terms
+from memory_app.store.memory_rows import COLUMNS, Stored, stored
 
 
 @dataclass(frozen=True, slots=True)

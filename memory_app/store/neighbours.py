@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
-from memory_app.store.memories import COLUMNS, Stored, stored
+from memory_app.store.memory_rows import COLUMNS, Stored, stored
 from memory_app.store.vectors import vector_text
 
 

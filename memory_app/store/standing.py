@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.records import Memory
-from memory_app.store.memories import COLUMNS, CURRENT, stored
+from memory_app.store.memory_rows import COLUMNS, CURRENT, stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from memory_app.services.remember import Prepared, prepare
 from memory_app.store import memories, names, scope_models
 from memory_app.store import terms as term_store
 from memory_app.store.db import plan_anew, transaction
-from memory_app.store.memories import NewMemory
+from memory_app.store.memory_rows import NewMemory
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 ROWS = 1_500

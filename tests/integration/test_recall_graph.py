@@ -18,7 +18,7 @@ from memory_app.services.noting import note_recalls
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import asking, memories
+from memory_app.store import asking, links
 from memory_app.store.db import transaction
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
@@ -33,7 +33,7 @@ def join(runtime: Runtime, tenant: int, owner: Engine, source: UUID, target: UUI
     with owner.connect() as connection:
         scope_id = connection.execute(text("SELECT scope_id FROM memories LIMIT 1")).scalar_one()
     with transaction(runtime.engine, tenant) as connection:
-        memories.link(connection, tenant, scope_id, source, [(target, weight)], type="similar_to")
+        links.add(connection, tenant, scope_id, source, [(target, weight)], type="similar_to")
 
 
 def asked(runtime: Runtime, tenant: int, words: str, **fields: Any) -> tuple[Hit, ...]:

@@ -1,0 +1,59 @@
+"""Evidence: the turns that a memory rests on, its own and those of what it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+_ADD = text(
+    """
+    INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
+    SELECT t.tenant_id, :scope, :memory, t.scope_id, t.id FROM turns t
+    WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
+    ON CONFLICT DO NOTHING
+    """
+)
+_INHERIT_EVIDENCE = text(
+    """
+    INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
+    SELECT e.tenant_id, e.scope_id, :memory, e.turn_scope_id, e.turn_id FROM evidence e
+    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
+    ON CONFLICT DO NOTHING
+    """
+)
+_INHERIT_MENTIONS = text(
+    """
+    INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
+    SELECT e.tenant_id, e.scope_id, :memory, e.entity_id FROM mentions e
+    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
+    ON CONFLICT DO NOTHING
+    """
+)
+
+
+def add(
+    connection: Connection,
+    scope_id: int,
+    memory_id: UUID,
+    turn_ids: Sequence[UUID],
+    *,
+    turn_scopes: Sequence[int],
+) -> None:
+    """Name the turns that a memory rests on; turns that are gone meanwhile are left out."""
+    if turn_ids:
+        values = {
+            "scope": scope_id,
+            "memory": memory_id,
+            "turns": list(turn_ids),
+            "turn_scopes": list(turn_scopes),
+        }
+        connection.execute(_ADD, values)
+
+
+def inherit(connection: Connection, scope_id: int, memory_id: UUID, parents: Sequence[UUID]) -> None:
+    """Give a merged memory the evidence and the entities of its parents."""
+    values = {"scope": scope_id, "memory": memory_id, "parents": list(parents)}
+    connection.execute(_INHERIT_EVIDENCE, values)
+    connection.execute(_INHERIT_MENTIONS, values)
