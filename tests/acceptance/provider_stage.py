@@ -143,6 +143,21 @@ class ProviderStage:
                 text("UPDATE turns SET lease_until = NULL WHERE indexed_at IS NULL AND starts = 0")
             )
 
+    def end_what_is_left(self) -> None:
+        """No work of the test before asks a provider any more: all its turns are extracted or failed."""
+        statement = text(
+            """SELECT EXISTS (SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL)
+            OR EXISTS (SELECT FROM sessions WHERE due_at IS NOT NULL OR lease_until > now())"""
+        )
+
+        def is_over() -> bool:
+            self.wait_no_longer()
+            finder.find_due(self.runtime)
+            with self.owner.connect() as connection:
+                return not connection.execute(statement).scalar()
+
+        wait_until(is_over, "what the test before left is done")
+
     def memories(self, scope: Scope) -> list[Any]:
         """Kind, text and origin of what the agent remembers; questions that were asked do not count."""
         statement = text(

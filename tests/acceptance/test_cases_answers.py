@@ -67,7 +67,7 @@ def _well(request: pytest.FixtureRequest) -> None:
     if "fleet" in request.fixturenames:
         stage = request.getfixturevalue("fleet").stage
         stage.stub.follow()
-        stage.wait_no_longer()
+        stage.end_what_is_left()
         stage.stub.reset()
 
 

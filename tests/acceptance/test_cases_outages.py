@@ -59,8 +59,8 @@ def _well(stage: ProviderStage) -> None:
     """No outage is left from the test before."""
     stage.stub.start()
     stage.stub.follow(ANSWER)
+    stage.end_what_is_left()
     stage.stub.reset()
-    stage.wait_no_longer()
 
 
 def something_new() -> str:
