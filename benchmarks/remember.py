@@ -26,7 +26,7 @@ from memory_app.domain.policy import Policy
 from memory_app.models.embedders import Embedder
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.services import scope_index
-from memory_app.services.access import owner_connection
+from memory_app.services.access import owner_url
 from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.store import bulk, db, memories, names, neighbours, scope_models
 from memory_app.store import terms as term_store
@@ -83,7 +83,7 @@ def main(
         scope_id = fill(app, count)
         with console.status("building the scope's own indexes"):
             scope_index.index_big_scopes(app.runtime)
-        _analyze(app)
+        bulk.settle(owner_url(app.runtime.settings))
         alone = measure(app, scope_id, calls, seed=10)
         show(f"{count} memories in the scope", alone)
         if other_users:
@@ -131,12 +131,7 @@ def fill_others(app: MemoryApp, scope_id: int, users: int) -> None:
         with db.transaction(app.runtime.engine, app.tenant_id) as connection:
             other = names.ensure_scope(connection, app.tenant_id, Scope("assistant", f"other-{place}"))
             bulk.copy_memories(connection, scope_id, [other.id])
-    _analyze(app)
-
-
-def _analyze(app: MemoryApp) -> None:
-    with owner_connection(app.runtime.settings) as connection:
-        bulk.analyze(connection)
+    bulk.settle(owner_url(app.runtime.settings))
 
 
 def measure(app: MemoryApp, scope_id: int, calls: int, *, seed: int) -> dict[str, Times]:

@@ -28,7 +28,7 @@ import typer
 from rich.console import Console
 from sqlalchemy import text
 
-from memory_app import MemoryApp, Scope, Statement
+from memory_app import MemoryApp, Scope, Statement, cores
 from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.domain.policy import Policy
@@ -212,6 +212,7 @@ def sleep_all(settings: Settings, tenant_id: int, users: Sequence[str]) -> tuple
     in megabytes."""
     os.nice(settings.worker.maintenance_niceness)
     runtime = build(settings)
+    cores.take_one()
     try:
         began = time.perf_counter()
         for user in users:
@@ -242,6 +243,7 @@ def measure_many(
         ProcessPoolExecutor(1, get_context("spawn")) as pool,
     ):
         settings = memory.runtime.settings
+        cores.take_one()
         pool.submit(warmed, settings).result()
         store(memory, Scope(AGENT, users[0]), said)
         with transaction(memory.runtime.engine, memory.tenant_id) as connection:

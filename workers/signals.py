@@ -20,6 +20,7 @@ from celery.signals import (
 )
 from celery.worker.consumer import Consumer
 
+from memory_app import cores
 from memory_app.log import configure
 from memory_app.queue import MAINTENANCE
 from memory_app.settings import Settings
@@ -44,6 +45,7 @@ def _give_way(options: Mapping[str, Any], **_: Any) -> None:
 def _start_child(**_: Any) -> None:
     """Load the embedder before the first task, so that the first turn does not wait for it."""
     parts.start_alone()
+    cores.take_one()
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -52,6 +54,7 @@ def _start_threads(sender: Consumer, **_: Any) -> None:
     if not isinstance(sender.pool, ThreadPool):
         return
     parts.runtime()
+    cores.take_one()
     bounds = threads.watch(sender.app)
 
     def begin(task_id: str, task: Task, **_: Any) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from memory_app import MemoryApp, NewTurn, Role, Scope, Statement
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, cores
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.bench.stage import Say
@@ -21,7 +21,7 @@ from memory_app.domain.policy import Policy
 from memory_app.domain.records import Origin
 from memory_app.domain.scoring import PRESETS
 from memory_app.services import index
-from memory_app.services.access import owner_connection
+from memory_app.services.access import owner_connection, owner_url
 from memory_app.services.remember import Prepared, prepare
 from memory_app.services.scope_index import index_big_scopes
 from memory_app.store import bulk, db, memories, names
@@ -50,6 +50,7 @@ def measure(
     written = _fill_others(memory, scope_id, other_users)
     indexed = index_big_scopes(memory.runtime)
     # As the API does when it starts to serve.
+    cores.take_one()
     gc.collect()
     gc.freeze()
     say(f"timing {calls} calls of each kind")
@@ -107,7 +108,7 @@ def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
             written += bulk.copy_memories(connection, scope_id, [other.id])
     with owner_connection(memory.runtime.settings) as connection:
         bulk.make_bare_table(connection)
-        bulk.analyze(connection)
+    bulk.settle(owner_url(memory.runtime.settings))
     return written
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
-from memory_app import queue, runtime
+from memory_app import cores, queue, runtime
 from memory_app.errors import Misconfigured
 from memory_app.http.server import serve as serve_http
 from memory_app.log import configure
@@ -73,6 +73,7 @@ def beat(
 def finder() -> None:
     """Look for due work every few seconds and send hints; any number may run."""
     parts = runtime.build(_logging_settings())
+    cores.take_one()
     told = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())

@@ -10,7 +10,7 @@ import gc
 
 import uvicorn
 
-from memory_app import log
+from memory_app import cores, log
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.http.app import create_app
@@ -29,6 +29,7 @@ def serve(settings: Settings) -> None:
     """Serve until stopped. Raises `Misconfigured` for an address that would stand open, before anything listens."""
     log.configure(level=settings.log.level, form=settings.log.form)
     runtime = wiring.build(settings)
+    cores.take_one()
     try:
         anonymous = check_door(runtime)
         # What stands for good is not looked through again: a full collection would hold a request up for 100 ms.

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from memory_app.store import db
+
 _COLUMNS = text(
     """SELECT string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) FROM information_schema.columns
     WHERE table_schema = 'public' AND table_name = :table
@@ -14,7 +16,7 @@ _COLUMNS = text(
 _BARE_TABLE = text("CREATE TABLE IF NOT EXISTS bare_rows (id bigint GENERATED ALWAYS AS IDENTITY, said text)")
 _BARE_GRANT = text("GRANT SELECT, INSERT ON bare_rows TO memory_app")
 _BARE_INSERT = text("INSERT INTO bare_rows (said) VALUES (:said)")
-_ANALYZE = text("ANALYZE memories, turns, terms, sessions")
+_SETTLE = text("VACUUM (ANALYZE) memories, turns, terms, sessions")
 
 
 def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Sequence[int]) -> int:
@@ -42,6 +44,11 @@ def insert_bare(connection: Connection, said: str) -> None:
     connection.execute(_BARE_INSERT, {"said": said})
 
 
-def analyze(connection: Connection) -> None:
-    """Tell the planner how much there is now, as autovacuum does after a while. Needs the owner's connection."""
-    connection.execute(_ANALYZE)
+def settle(owner_url: str) -> None:
+    """Do what autovacuum would begin to do a while after so many rows, in the middle of what is timed."""
+    engine = db.connect(owner_url, pool_size=1, pool_overflow=0, statement_timeout_ms=0)
+    try:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(_SETTLE)
+    finally:
+        engine.dispose()
