@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from memory_app import MemoryApp, NewTurn, Scope
+from memory_app.bench import textbook
 from memory_app.bench.conversation import Conversation, Question, Stretch
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.bench.stage import Say
@@ -22,6 +23,9 @@ AGENT = "assistant"
 RETRIEVED = 20
 BASELINES = ("keyword", "vector")
 """Arms alone, measured in the same run."""
+
+TEXTBOOK = "BM25"
+"""What is found without us: see `textbook`."""
 
 BATCH = 100
 """Turns recorded in one call."""
@@ -41,7 +45,7 @@ class Answered:
 def measure(
     memory: MemoryApp, conversations: Sequence[Conversation], *, preset: str, say: Say
 ) -> Mapping[str, object]:
-    """Figures for ``preset`` and the `BASELINES`: overall, by category, and of questions that stand apart."""
+    """Figures for ``preset``, the `BASELINES` and the `TEXTBOOK`: overall, by category, and which stand apart."""
     presets = tuple(dict.fromkeys((preset, *BASELINES)))
     answered: list[Answered] = []
     turns = 0
@@ -55,12 +59,15 @@ def measure(
             for question in conversation.questions
             for name in presets
         ]
+        answered += _textbook(conversation)
     return {
         "embedder": memory.runtime.embedder.model,
         "preset": preset,
         "conversations": [conversation.name for conversation in conversations],
         "turns": turns,
-        "presets": {name: _report([a for a in answered if a.preset == name]) for name in presets},
+        "presets": {
+            name: _report([a for a in answered if a.preset == name]) for name in (*presets, TEXTBOOK)
+        },
     }
 
 
@@ -97,6 +104,19 @@ def _ask(
     seconds = time.perf_counter() - began
     ranked = [ids[hit.id] for hit in found.memories if isinstance(hit.id, UUID) and hit.id in ids]
     return Answered(conversation.name, question, preset, rank_figures(ranked, question.evidence), seconds)
+
+
+def _textbook(conversation: Conversation) -> list[Answered]:
+    said = [(turn.id, turn.text) for session in conversation.sessions for turn in session.turns]
+    collection = textbook.collected(said)
+    answered = []
+    for question in conversation.questions:
+        began = time.perf_counter()
+        found = textbook.best(collection, question.text, limit=RETRIEVED)
+        seconds = time.perf_counter() - began
+        ranking = rank_figures(found, question.evidence)
+        answered.append(Answered(conversation.name, question, TEXTBOOK, ranking, seconds))
+    return answered
 
 
 def _report(answered: Sequence[Answered]) -> Mapping[str, object]:

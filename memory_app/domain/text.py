@@ -25,7 +25,7 @@ NORMALISER_VERSION = 1
 """Part of every canonical key; raise it when `normalise` changes."""
 
 ANALYSER_VERSION = 1
-"""Raise it when `terms`, `term_id` or `indexed_text` change: rows must then be indexed again."""
+"""Raise it when `terms`, `term_id`, `indexed_text` or `embedded_text` change: rows must then be indexed again."""
 
 TERM_IDS = 1_000_000_000
 """Term ids run from 1 to this, the largest dimension a `sparsevec` takes."""
@@ -337,14 +337,30 @@ def term_id(term: str) -> int:
 
 
 def indexed_text(speaker: str, at: datetime, text: str) -> str:
-    """What is embedded and analysed for a turn: who said it, the day as questions word it, and the text."""
+    """What is analysed for a turn: who said it, the day as questions word it, and the text."""
     return f"{speaker}, {WEEKDAYS[at.weekday()]} {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
+
+
+def embedded_text(speaker: str, at: datetime, text: str) -> str:
+    """What is embedded for a turn: the same without its code, which would outweigh what is said about it. Code is
+    found by its words."""
+    return indexed_text(speaker, at, prose(text))
+
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+def prose(text: str) -> str:
+    """``text`` without fenced blocks of code; as it is, if nothing would be left."""
+    if "```" not in text:
+        return text
+    rest = _CODE.sub(" ", text)
+    return rest if rest.strip() else text
 
 
 # --- what a text asks ---------------------------------------------------------------------------------------
 
-QUESTION_MARKS = "?\uff1f\u061f\u037e"
-_QUESTION_MARK = re.compile(f"[{QUESTION_MARKS}]")
+_QUESTION_MARK = re.compile("[?\uff1f\u061f\u037e]")
 _FIRST_PERSON = re.compile(rf"\b(?:{'|'.join(sorted(FIRST_PERSON))})\b", re.IGNORECASE)
 
 

@@ -16,9 +16,10 @@ from uuid import UUID
 import structlog
 
 from memory_app import failpoint, queue
-from memory_app.domain.records import Turn
+from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import keyword_weights
-from memory_app.domain.text import indexed_text, terms
+from memory_app.domain.text import embedded_text, indexed_text, terms
+from memory_app.domain.traits import traits_of
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
@@ -179,12 +180,12 @@ def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
 def _indexed(
     runtime: Runtime, found: Sequence[Turn], scope_of: dict[UUID, int]
 ) -> tuple[list[IndexedTurn], dict[UUID, set[int]]]:
-    texts = [indexed_text(turn.speaker, turn.at, turn.text) for turn in found]
-    vectors = runtime.embedder.embed(texts)
+    vectors = runtime.embedder.embed([embedded_text(turn.speaker, turn.at, turn.text) for turn in found])
     indexed, counted = [], {}
-    for turn, said, vector in zip(found, texts, vectors, strict=True):
-        weights = keyword_weights(terms(said))
-        indexed.append(IndexedTurn(scope_of[turn.id], turn.id, vector, weights))
+    for turn, vector in zip(found, vectors, strict=True):
+        weights = keyword_weights(terms(indexed_text(turn.speaker, turn.at, turn.text)))
+        traits = traits_of(turn.text, by_user=turn.role is Role.USER)
+        indexed.append(IndexedTurn(scope_of[turn.id], turn.id, vector, weights, traits))
         counted[turn.id] = set(weights)
     return indexed, counted
 

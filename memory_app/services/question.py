@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.domain.overview import is_overview, subject_of
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.recalling import RecallQuery, checked_query
 from memory_app.domain.records import ENTITY_TYPES, Tier
@@ -26,7 +27,8 @@ from memory_app.domain.scoring import (
     keyword_weights,
     query_weights,
 )
-from memory_app.domain.text import STOP_WORDS, is_first_person, normalise, slug, terms
+from memory_app.domain.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
+from memory_app.domain.traits import Trait, wanted
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.models.embedders import Embedder, embed_queries
@@ -49,6 +51,13 @@ NAMES_LIMIT = 300
 
 _FACT_FILTERS = ("kinds", "subtypes", "tags", "min_importance")
 """Filters that only memories have: asked for them, recall looks through nothing else."""
+
+ON_DEMAND = {
+    Trait.PREFERENCE: "preference",
+    Trait.QUANTITY: "quantity",
+    Trait.MOMENT: "moment",
+}
+"""Signals that only weigh where the query is after them."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
 _YEAR = re.compile(r"\d{4}")
@@ -124,7 +133,9 @@ def with_former_vectors(runtime: Runtime, question: Question) -> Question:
     for model in question.waiting:
         embedder = runtime.formers.get(model)
         more = (
-            Embedded(degraded=("similarity",)) if embedder is None else _embed(embedder, question.asked.text)
+            Embedded(degraded=("similarity",))
+            if embedder is None
+            else _embed(embedder, subject_of(question.asked.text))
         )
         question = replace(
             question,
@@ -148,7 +159,7 @@ def prepared(
     session that is asked for."""
     plan_anew(connection)
     policy = parse_policy(row.policy)
-    words = terms(asked.text) if asked.text else {}
+    words = terms(subject_of(asked.text)) if asked.text else {}
     known = asking.about(
         connection,
         row.id,
@@ -192,6 +203,11 @@ def weights_of(preset: str, policy: Policy) -> Weights:
 
 def _weights(runtime: Runtime, policy: Policy, asked: RecallQuery, speakers: Sequence[str]) -> Weights:
     weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
+    wants = wanted(asked.text or "")
+    weights = replace(weights, **{name: 0.0 for trait, name in ON_DEMAND.items() if trait not in wants})
+    if is_overview(asked.text or ""):
+        # What is to be done from now on is no part of how things went.
+        weights = replace(weights, standing=0.0)
     if speakers and not is_first_person(asked.text or ""):
         # The question is about somebody by name, who may be on either side: being the user is no sign then.
         weights = replace(weights, user_role=0.0)
@@ -208,8 +224,10 @@ def _tiers(asked: RecallQuery) -> tuple[Tier, ...]:
 
 
 def _embed(embedder: Embedder, said: str) -> Embedded:
+    # Code counts as little here as in what was embedded of the turns.
+    sought = prose(subject_of(said))
     try:
-        return Embedded((QueryVector(embedder.model, embed_queries(embedder, [said])[0].tolist()),))
+        return Embedded((QueryVector(embedder.model, embed_queries(embedder, [sought])[0].tolist()),))
     except Transient as error:
         log.warning("recall_without_vectors", model=embedder.model, error=error.kind)
     except MemoryAppError as error:

@@ -17,7 +17,8 @@ from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Role, Tier, Turn
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import Signals, recency, relevance
-from memory_app.domain.text import asks, indexed_text, terms
+from memory_app.domain.text import indexed_text, terms
+from memory_app.domain.traits import Trait, traits_of
 from memory_app.runtime import Runtime
 from memory_app.services.noting import note_shown
 from memory_app.services.question import (
@@ -139,7 +140,9 @@ def _candidates(connection: Connection, question: Question, probe: Probe) -> lis
         return []  # Memory is off for this agent: nothing is recalled.
     found: list[Candidate] = []
     if Tier.DAILY_LOGS in question.tiers and question.policy.daily_logs:
-        found += [_of_turn(question, hit.turn, hit.raw) for hit in search.turn_hits(connection, probe)]
+        found += [
+            _of_turn(question, hit.turn, hit.raw, hit.traits) for hit in search.turn_hits(connection, probe)
+        ]
         if question.known.has_fresh_turns:
             found += _unindexed(connection, question)
     if Tier.FACTS in question.tiers:
@@ -181,7 +184,7 @@ def _probe(runtime: Runtime, question: Question) -> Probe:
     )
 
 
-def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) -> Candidate:
+def _of_turn(question: Question, turn: Turn, raw: Raw, traits: Trait, *, indexed: bool = True) -> Candidate:
     signals = Signals(
         similarity=raw.similarity,
         keyword=raw.keyword,
@@ -192,7 +195,11 @@ def _of_turn(question: Question, turn: Turn, raw: Raw, *, indexed: bool = True) 
         user_role=float(turn.role is Role.USER),
         recency=recency(turn.at, question.now),
         same_session=float(turn.session == question.current_session),
-        asks=float(asks(turn.text)),
+        asks=float(Trait.ASKS in traits),
+        standing=float(Trait.STANDING in traits),
+        preference=float(Trait.PREFERENCE in traits),
+        quantity=float(Trait.QUANTITY in traits),
+        moment=float(Trait.MOMENT in traits),
         in_time=float(in_periods(turn.at, question.periods)),
     )
     hit = Hit(
@@ -219,7 +226,8 @@ def _unindexed(connection: Connection, question: Question) -> list[Candidate]:
             continue
         said = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
         share = len(wanted & said) / len(wanted) if wanted else 0.0
-        found.append(_of_turn(question, turn, Raw(0.0, share), indexed=False))
+        traits = traits_of(turn.text, by_user=turn.role is Role.USER)
+        found.append(_of_turn(question, turn, Raw(0.0, share), traits, indexed=False))
     return found
 
 
@@ -254,6 +262,9 @@ def _of_memory(
         session_keyword=memory.raw.keyword,
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
+        preference=float(Trait.PREFERENCE in memory.traits),
+        quantity=float(Trait.QUANTITY in memory.traits),
+        moment=float(Trait.MOMENT in memory.traits),
         recency=recency(memory.last_seen, question.now),
         frequency=memory.frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),

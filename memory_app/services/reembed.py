@@ -15,7 +15,7 @@ import structlog
 
 from memory_app import queue
 from memory_app.domain.framing import unframed
-from memory_app.domain.text import indexed_text
+from memory_app.domain.text import embedded_text
 from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
 from memory_app.runtime import Runtime, hint_name
@@ -169,7 +169,7 @@ def _said(row: StaleRow) -> str:
     """What a turn or a memory is embedded by, as when it was written."""
     if row.speaker is None or row.at is None:
         return unframed(row.text)
-    return indexed_text(row.speaker, row.at, row.text)
+    return embedded_text(row.speaker, row.at, row.text)
 
 
 def _models_of(runtime: Runtime, stale: StaleScope) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _INSERT = text(
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, valid_from, valid_until, created_at, last_seen,
         last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms)
+        terms, traits)
     VALUES (
         :tenant, :scope, :session_id, :run_id, :kind, :subtype, :text, :canonical_key, :subject, :relation, :object,
         :subject_key, :object_key, :single_valued, :importance, :confidence, :pinned, :origin, :sources,
@@ -31,7 +31,7 @@ _INSERT = text(
         :valid_until, coalesce(CAST(:created_at AS timestamptz), now()),
         coalesce(CAST(:last_seen AS timestamptz), now()), :last_recalled,
         coalesce(CAST(:confirmed_at AS timestamptz), :valid_from), :repeat_count, :recall_count, :feedback_score,
-        CAST(:embedding AS halfvec), :embedding_model, CAST(:keywords AS sparsevec), :terms)
+        CAST(:embedding AS halfvec), :embedding_model, CAST(:keywords AS sparsevec), :terms, :traits)
     RETURNING id
     """
 )
@@ -78,12 +78,12 @@ _RESUME = text(
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, valid_from, valid_until, last_seen, last_recalled, confirmed_at,
         repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms)
+        terms, traits)
     SELECT tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
         subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
         relational_context, tags, synthesis_type, :valid_from, CAST(:valid_until AS timestamptz), last_seen,
         last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms
+        terms, traits
     FROM memories WHERE scope_id = :scope AND id = :id
     RETURNING id
     """

@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import Row
 
 from memory_app.domain.records import EmotionalState, Memory, Origin, RelationalContext
+from memory_app.domain.traits import Trait, traits_of
 from memory_app.store.vectors import sparse_text, vector_text
 
 
@@ -146,7 +147,14 @@ def values_of(new: NewMemory) -> dict[str, Any]:
         "embedding": vector_text(new.embedding),
         "keywords": sparse_text(new.keywords),
         "terms": sorted(new.keywords),
+        "traits": _traits(new),
     }
+
+
+def _traits(new: NewMemory) -> int:
+    """Of the `OF_MEMORIES`; what somebody prefers has a subtype."""
+    found = traits_of(new.text, by_user=False) & (Trait.QUANTITY | Trait.MOMENT)
+    return int(found | Trait.PREFERENCE if new.subtype == "preference" else found)
 
 
 def _json(value: EmotionalState | RelationalContext | None) -> str | None:

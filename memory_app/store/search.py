@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
+from memory_app.domain.traits import Trait
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape
 from memory_app.store.vectors import sparse_text, vector_of, vector_text
@@ -105,6 +106,7 @@ class TurnHit:
     turn: Turn
     scope_id: int
     raw: Raw
+    traits: Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class MemoryHit:
     feedback_score: float
     session: str | None
     raw: Raw
+    traits: Trait
     scale: float
     frequency: float
     vector: NDArray[np.float32] | None
@@ -223,14 +226,15 @@ def _plain(value: object) -> object:
 
 
 def _turn_hit(row: Row[Any]) -> TurnHit:
-    id, scope_id, session, seq, role, speaker, said, at, *signals = tuple(row)
-    return TurnHit(Turn(id, session, seq, Role(role), speaker, said, at), scope_id, Raw(*map(float, signals)))
+    id, scope_id, session, seq, role, speaker, said, at, traits, *signals = tuple(row)
+    turn = Turn(id, session, seq, Role(role), speaker, said, at)
+    return TurnHit(turn, scope_id, Raw(*map(float, signals)), Trait(traits))
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
     # In the order of the statement's columns, and without a dictionary per row: rows are many.
     id, scope_id, kind, said, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(row)
-    last_seen, feedback, session, similarity, keyword, scale, frequency, sent = others
+    last_seen, feedback, session, traits, similarity, keyword, scale, frequency, sent = others
     return MemoryHit(
         id=id,
         scope_id=scope_id,
@@ -246,6 +250,7 @@ def _memory_hit(row: Row[Any]) -> MemoryHit:
         feedback_score=feedback,
         session=session,
         raw=Raw(float(similarity), float(keyword)),
+        traits=Trait(traits),
         scale=scale,
         frequency=frequency,
         vector=None if sent is None else vector_of(sent),

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from sqlalchemy import TextClause, text
 
-from memory_app.domain.text import QUESTION_MARKS
+from memory_app.domain.traits import OF_MEMORIES, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,12 @@ _RECENCY = """power(CAST(0.5 AS double precision),
                  greatest(CAST(extract(epoch FROM now() - {at}) AS double precision), 0) / 1209600)"""
 """`domain.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
 
-ASKED_MORE = 40
-"""Turns read beyond those that come back: whether one asks something takes its text, and moves it a few places."""
 
-_ASKS = f"(right(t.text, 200) ~ '[{QUESTION_MARKS}]')::integer"
-"""`domain.text.asks`."""
+def _traits(*wanted: Trait) -> str:
+    """What the traits of a row add to its score."""
+    return " ".join(
+        f"+ :w_{trait.name.lower()} * sign(traits & {trait.value})" for trait in wanted if trait.name
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -76,11 +77,11 @@ def turns(shape: Shape) -> TextClause:
 
 def _best_turns(shape: Shape) -> str:
     return f"""scaled AS (
-        SELECT scope_id, id, session_id, seq, role, speaker, at, similarity,
+        SELECT scope_id, id, session_id, seq, role, speaker, at, traits, similarity,
                keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword
         FROM near
     ), placed AS (
-        SELECT scope_id, id, role, speaker, at, session_id, similarity, keyword,
+        SELECT scope_id, id, role, speaker, at, traits, session_id, similarity, keyword,
                greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(similarity) OVER w END,
                         CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(similarity) OVER w END, 0)
                    AS neighbour_similarity,
@@ -96,21 +97,19 @@ def _best_turns(shape: Shape) -> str:
                + :w_session_keyword * session_keyword
                + :w_named_person * (speaker = ANY(:speakers))::integer
                + :w_user_role * (role = 'user')::integer
+               {_traits(*Trait)}
                + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
                {_in_time(shape, "at")}
                + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
         FROM placed
-    ), read AS (
-        SELECT b.*, t.seq AS place, t.text, b.score + :w_asks * {_ASKS} AS whole_score
-        FROM (SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :most + {ASKED_MORE}) b
-        JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     ), best AS (
-        SELECT * FROM read ORDER BY whole_score DESC, at DESC LIMIT :most
+        SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :most
     )
-    SELECT b.id, b.scope_id, s.name, b.place, b.role, b.speaker, b.text, b.at, b.similarity, b.keyword,
+    SELECT b.id, b.scope_id, s.name, t.seq, b.role, b.speaker, t.text, b.at, b.traits, b.similarity, b.keyword,
            b.neighbour_similarity, b.neighbour_keyword, b.session_keyword
-    FROM best b JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
-    ORDER BY b.whole_score DESC, b.at DESC
+    FROM best b JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
+    JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
+    ORDER BY b.score DESC, b.at DESC
     """
 
 
@@ -147,13 +146,14 @@ def _best_memories(shape: Shape) -> str:
     return f"""scaled AS (
         SELECT *, greatest(max(keyword) OVER (), :least_scale) AS scale FROM counted
     ), best AS (
-        SELECT scope_id, id, similarity, keyword / scale AS keyword, scale, frequency FROM scaled
+        SELECT scope_id, id, traits, similarity, keyword / scale AS keyword, scale, frequency FROM scaled
         ORDER BY pinned DESC,
                  (:w_similarity + :w_neighbour_similarity) * similarity
                  + (:w_keyword + :w_neighbour_keyword + :w_session_keyword) * keyword / scale
                  + :w_named_person * coalesce((subject = ANY(:speakers))::integer, 0)
                  + :w_mentions * (id = ANY(:mentioning))::integer
                  + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
+                 {_traits(*OF_MEMORIES)}
                  {_in_time(shape, "valid_from")}
                  + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="last_seen")} END
                  + :w_importance * importance / 10.0 + :w_feedback * feedback_score + :w_frequency * frequency DESC
@@ -162,7 +162,7 @@ def _best_memories(shape: Shape) -> str:
     SELECT m.id, m.scope_id, m.kind, m.text, m.subject, m.importance, m.tags, m.pinned, m.valid_from, m.valid_until,
            coalesce(m.last_seen, m.created_at) AS last_seen, m.feedback_score,
            (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session,
-           b.similarity, b.keyword, b.scale, b.frequency, {_sent_vector(shape)} AS vector
+           b.traits, b.similarity, b.keyword, b.scale, b.frequency, {_sent_vector(shape)} AS vector
     FROM best b JOIN memories m ON m.scope_id = b.scope_id AND m.id = b.id
     """
 
@@ -204,7 +204,8 @@ def _searchable(shape: Shape) -> str:
 def _turn_scores(shape: Shape) -> str:
     keyword = _KEYWORD.replace("r.", "t.")
     return (
-        f"t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker, t.at, {_similarity('t', shape)} AS similarity, "
+        "t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker, t.at, t.traits, "
+        f"{_similarity('t', shape)} AS similarity, "
         f"coalesce({keyword}, 0) AS keyword"
     )
 
@@ -259,7 +260,7 @@ def _current(shape: Shape) -> str:
 
 def _scored_memories(shape: Shape, where: str) -> str:
     return f"""SELECT m.scope_id, m.id, m.session_id, m.importance, m.feedback_score, m.pinned, m.subject,
-               m.valid_from, m.last_seen, {_similarity("m", shape)} AS similarity,
+               m.valid_from, m.last_seen, m.traits, {_similarity("m", shape)} AS similarity,
                coalesce({_KEYWORD.replace("r.", "m.")}, 0) AS keyword
         FROM memories m WHERE {where} AND {_current(shape)}"""
 

@@ -226,6 +226,7 @@ turns = Table(
     Column("embedding_model", Text),
     Column("keywords", SPARSEVEC()),
     Column("terms", ARRAY(Integer)),
+    Column("traits", SmallInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     _of_scope(),
@@ -396,6 +397,7 @@ memories = Table(
     Column("embedding_model", Text),
     Column("keywords", SPARSEVEC()),
     Column("terms", ARRAY(Integer)),
+    Column("traits", SmallInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("scope_id", "id"),
     _of_scope(),
     ForeignKeyConstraint(

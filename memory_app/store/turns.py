@@ -36,12 +36,13 @@ class ClaimedTurn:
 
 @dataclass(frozen=True, slots=True)
 class IndexedTurn:
-    """What indexing found out about a turn: its vector and the document side of its keyword score."""
+    """What indexing found out about a turn: its vector, the document side of its keyword score, the bits of `Trait`."""
 
     scope_id: int
     id: UUID
     embedding: Sequence[float]
     keywords: dict[int, float]
+    traits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,10 @@ _INDEX = text(
     UPDATE turns t
     SET indexed_at = now(), lease_until = NULL, failures = 0, embedding_model = :model,
         embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
-        terms = CAST(v.terms AS integer[])
+        terms = CAST(v.terms AS integer[]), traits = v.traits
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
-                CAST(:keywords AS text[]), CAST(:terms AS text[])) AS v(scope_id, id, embedding, keywords, terms)
+                CAST(:keywords AS text[]), CAST(:terms AS text[]), CAST(:traits AS smallint[]))
+         AS v(scope_id, id, embedding, keywords, terms, traits)
     WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
     RETURNING t.scope_id, t.id
     """
@@ -290,6 +292,7 @@ def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str)
         "embeddings": [vector_text(turn.embedding) for turn in indexed],
         "keywords": [sparse_text(turn.keywords) for turn in indexed],
         "terms": [terms_text(turn.keywords) for turn in indexed],
+        "traits": [int(turn.traits) for turn in indexed],
     }
     return {row.id for row in connection.execute(_INDEX, values)}
 

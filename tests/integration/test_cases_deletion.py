@@ -493,9 +493,9 @@ def test_what_commits_around_an_erasure_leaves_no_orphan(
 def test_writers_at_work_during_an_erasure_end_before_it_or_begin_anew_after_it(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    stop = Event()
+    stop, wrote = Event(), Event()
 
-    def write(n: int) -> int:
+    def write(n: int) -> None:
         done = 0
         while not stop.is_set():
             try:
@@ -507,16 +507,21 @@ def test_writers_at_work_during_an_erasure_end_before_it_or_begin_anew_after_it(
                 )
                 tell(runtime, tenant, f"Statement {done} of writer {n}.")
                 done += 1
+                wrote.set()
             except (Transient, NotFound):
                 continue
-        return done
 
     with ThreadPoolExecutor(3) as pool:
         writers = [pool.submit(write, n) for n in range(3)]
-        for _ in range(8):
+        until = time.monotonic() + 30
+        rounds = 0
+        while rounds < 8 or not (wrote.is_set() or time.monotonic() > until):
             forget_user(runtime, tenant, "mira")
+            rounds += 1
         stop.set()
-        assert sum(writer.result(30) for writer in writers) > 0
+        for writer in writers:
+            writer.result(30)
+        assert wrote.is_set(), "somebody wrote between two erasures"
     try:
         forget_user(runtime, tenant, "mira")
     except MemoryAppError as error:

@@ -433,3 +433,71 @@ def test_reading_never_writes(runtime: Runtime, tenant: int, database: Servers) 
     assert len(asked(reading, tenant, "horse")) == 2
     assert "horse" in context(reading, tenant, BOB, ContextRequest(query="horse", session="s1")).text
     reader.dispose()
+
+
+# --- what sort of thing is said -----------------------------------------------------------------------------
+
+
+def contributions(runtime: Runtime, tenant: int, query: str) -> dict[str, dict[str, float]]:
+    """What each signal adds for each turn, by its text, best first."""
+    hits = asked(runtime, tenant, query, tiers=(Tier.DAILY_LOGS,), explain=True)
+    return {hit.text: (hit.explain or {})["contributions"] for hit in hits}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "signal"),
+    [
+        ("When did the cousin visit?", "The cousin came by last week.", "moment"),
+        ("How many dogs has the cousin?", "The cousin has three of them.", "quantity"),
+        ("Can you recommend a tea?", "I prefer white ones, of the cousin.", "preference"),
+        ("Which tea is it?", "Always name the cousin when I ask about tea.", "standing"),
+    ],
+)
+def test_what_is_of_the_sort_that_is_asked_for_weighs_more(
+    runtime: Runtime, tenant: int, query: str, answer: str, signal: str
+) -> None:
+    # given turns alike, of which one is of the sort that is asked for
+    say(runtime, tenant, "The dogs visit; the cousin, too.", answer, "It is tea, of the cousin.")
+    index_turns(runtime)
+    # then that one alone is raised for it
+    found = contributions(runtime, tenant, query)
+    assert {said for said, parts in found.items() if signal in parts} == {answer}
+    assert found[answer][signal] > 0
+    # and the database, which chooses the rows, scores as is explained
+    plain = asked(runtime, tenant, query, tiers=(Tier.DAILY_LOGS,))
+    assert texts(plain) == list(found)
+
+
+def test_what_is_of_a_sort_that_nobody_asks_for_weighs_nothing(runtime: Runtime, tenant: int) -> None:
+    said = "I prefer the three cousins of last week."
+    say(runtime, tenant, said)
+    index_turns(runtime)
+    parts = contributions(runtime, tenant, "Where is the cousin?")[said]
+    assert not {"preference", "quantity", "moment"} & set(parts)
+
+
+def test_a_fact_is_raised_for_its_number_and_a_preference_for_what_it_is(
+    runtime: Runtime, tenant: int
+) -> None:
+    remember(runtime, tenant, BOB, Statement("fact", "Bob has three dogs."))
+    remember(runtime, tenant, BOB, Statement("fact", "Bob likes long walks.", subtype="preference"))
+    for query, signal in (
+        ("How many dogs?", "quantity"),
+        ("What walks would you suggest, can you?", "preference"),
+    ):
+        hits = asked(runtime, tenant, query, tiers=(Tier.FACTS,), explain=True)
+        raised = [hit.text for hit in hits if signal in hit.explain["contributions"]]  # type: ignore[index,operator]
+        assert raised == ["Bob has three dogs." if signal == "quantity" else "Bob likes long walks."]
+
+
+def test_code_within_a_turn_is_found_by_its_words(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "Here it is:\n```python\nfrobnicate(left, right)\n```", "Something else.")
+    index_turns(runtime)
+    assert "frobnicate" in asked(runtime, tenant, "frobnicate", tiers=(Tier.DAILY_LOGS,))[0].text
+
+
+def test_what_is_to_be_done_with_what_is_found_is_not_searched_for(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "Mention the order of items in the list.", "The garden got a pond.")
+    index_turns(runtime)
+    query = "In what order did we mention items about the garden? List only five items."
+    assert asked(runtime, tenant, query, tiers=(Tier.DAILY_LOGS,))[0].text == "The garden got a pond."

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memory_app.bench import beam, locomo
+from memory_app.bench import beam, locomo, textbook
 from memory_app.bench.figures import mean_figures, rank_figures, time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.domain.records import Role
@@ -138,3 +139,21 @@ def test_percentiles_are_times_that_occurred() -> None:
 def test_made_up_texts_are_the_same_for_the_same_seed_and_no_statement_comes_twice() -> None:
     assert list(messages(20, seed=1)) == list(messages(20, seed=1)) != list(messages(20, seed=2))
     assert len(set(statements(500, seed=1))) == 500
+
+
+def test_the_textbook_prefers_rare_words_and_short_texts() -> None:
+    texts = [
+        ("a", "the dog sleeps"),
+        ("b", "the cat and the bird"),
+        ("c", "the dog and the very old cat"),
+        ("d", ""),
+    ]
+    collection = textbook.collected(texts)
+
+    assert textbook.best(collection, "bird", limit=2) == ["b", "a"]
+    assert textbook.best(collection, "a DOG?", limit=2) == ["a", "c"]
+    assert textbook.best(collection, "", limit=9) == ["a", "b", "c", "d"]
+    # by hand: idf = ln(1 + (4 - 1 + 0.5) / (1 + 0.5)), of 5 words where 3.75 are usual
+    assert textbook._score(collection.counts[1], {"bird": math.log1p(3.5 / 1.5)}, 3.75) == pytest.approx(
+        math.log1p(3.5 / 1.5) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 5 / 3.75))
+    )
