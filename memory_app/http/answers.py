@@ -85,8 +85,8 @@ class SessionsAnswer(Answer):
 
 
 class CapacityAnswer(Answer):
-    max_memories: int | None = Field(description="None: no limit of its own.")
-    max_links: int | None
+    max_memories: int = Field(description="Most current memories: the agent's own limit, else the settings'.")
+    max_links: int
 
 
 class StatsAnswer(Answer):

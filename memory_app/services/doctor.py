@@ -69,7 +69,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         reachable, checks = _database(engine)
         found = [*checks, *_redis(settings), *_workers(settings)]
         tenants = _tenants(owner) if reachable else None
-        found += [_embedder(settings, engine, tenants), _language_model(settings)]
+        found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if reachable:
             found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
         return tuple(found)
@@ -320,16 +320,22 @@ def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> C
     return Check("embedder", State.OK, f"{embedder.model}, {embedder.dimensions} dimensions{told}")
 
 
-def _language_model(settings: Settings) -> Check:
+def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
     """Set or not, and whether its circuit is open. It is not asked: that would cost money."""
     chat, name = settings.chat, "language model"
-    if chat.base_url is None:
-        return Check(name, State.OK, "none is set; agents with extraction llm wait for one")
     hot = _hot(settings)
     try:
         rest = _rest_left(hot, "chat")
+        waiting = sum(_each(engine, tenants or (), inspection.agents_with_model))
+    except MemoryAppError as error:
+        return Check(name, State.FAIL, error.message, "mend Postgres first")
     finally:
         hot.close()
+    if chat.base_url is None:
+        to_do = "set MEMORY_CHAT__BASE_URL and MEMORY_CHAT__MODEL, or their policy's extraction to rules"
+        if waiting:
+            return Check(name, State.WARN, f"none is set; agents that wait for one: {waiting}", to_do)
+        return Check(name, State.OK, "none is set, and no agent asks one")
     if rest > 0:
         to_do = "check MEMORY_CHAT__BASE_URL, its key and the account; turns are accepted meanwhile and wait"
         return Check(name, State.WARN, f"{chat.model} failed too often; it rests {rest:.0f} s", to_do)

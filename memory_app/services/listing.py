@@ -14,6 +14,7 @@ from memory_app.domain.scope import Scope
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
 from memory_app.runtime import Runtime
+from memory_app.services import capacity
 from memory_app.services.stream import latest
 from memory_app.store import counts, entities, memories, names, sessions
 from memory_app.store.counts import ScopeCounts
@@ -27,12 +28,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of a scope. A capacity of None has no limit of its own."""
+    """Counts of a scope, and its ceiling: most memories and most links."""
 
     memories: Mapping[str, int]
     rows: ScopeCounts
-    max_memories: int | None
-    max_links: int | None
+    max_memories: int
+    max_links: int
 
 
 def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Turn, ...]:
@@ -65,8 +66,8 @@ def stats(runtime: Runtime, tenant_id: int, scope: Scope) -> Stats:
         row = names.need_scope(connection, tenant_id, scope)
         kinds = memories.counts(connection, [row.id])
         rows = counts.of_scopes(connection, [row.id])
-    policy = parse_policy(row.policy)
-    return Stats(kinds, rows, policy.max_memories, policy.max_links)
+    ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
+    return Stats(kinds, rows, ceiling.memories, ceiling.links)
 
 
 def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:

@@ -68,6 +68,7 @@ _ORDER = text(
         FROM runs WHERE name = 'extract' AND state = 'done') AS done
     WHERE from_seq <> before + 1"""
 )
+_WITH_MODEL = text("SELECT count(*) FROM agents WHERE policy ->> 'extraction' = 'llm'")
 _FAILED = text("SELECT count(*) FROM turns WHERE failed_at IS NOT NULL")
 
 
@@ -122,6 +123,11 @@ def stored_embeddings(connection: Connection) -> tuple[StoredEmbeddings, ...]:
     """Which vectors there are of the transaction's tenant, most first."""
     rows = connection.execute(_EMBEDDINGS)
     return tuple(StoredEmbeddings(row.model, row.dimensions, row.n) for row in rows)
+
+
+def agents_with_model(connection: Connection) -> int:
+    """Agents of the transaction's tenant whose turns a language model extracts."""
+    return int(connection.execute(_WITH_MODEL).scalar_one())
 
 
 def failed_turns(connection: Connection) -> int:

@@ -20,6 +20,7 @@ from sqlalchemy import Engine, text
 from memory_app import MemoryApp, Scope, roster
 from memory_app.queue import QUEUES
 from memory_app.services import index
+from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.doctor import Check, State, diagnose, is_well
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
@@ -185,6 +186,20 @@ def test_a_turn_that_failed_is_a_warning_with_what_to_do(
     check = check_named(diagnose(settings), "failed turns")
 
     assert (check.state, check.found) == (State.WARN, "1 set aside")
+
+
+def test_agents_that_wait_for_a_model_that_is_not_set_are_counted(settings: Settings, tenant: int) -> None:
+    before = check_named(diagnose(settings), "language model")
+    assert (before.state, before.to_do) == (State.OK, "")
+    with MemoryApp.connect(settings, tenant="acme") as memory:
+        change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
+        change_agent(memory.runtime, memory.tenant_id, Scope("ada"), change)
+
+    check = check_named(diagnose(settings), "language model")
+
+    assert check.state is State.WARN
+    assert check.found.endswith(": 1")
+    assert "MEMORY_CHAT__BASE_URL" in check.to_do
 
 
 @pytest.mark.parametrize(("late", "state"), [(90, State.WARN), (600, State.FAIL)])

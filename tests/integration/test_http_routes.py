@@ -214,7 +214,7 @@ def test_statistics_count_what_is_there(client: TestClient, runtime: Runtime) ->
     assert stats["memories"]["core"] == 1
     assert stats["memories"]["fact"] >= 1
     assert stats["entities"] == len(get(client, f"{SCOPE}/entities")["entities"]) > 0
-    assert stats["capacity"] == {"max_memories": 1000, "max_links": None}
+    assert stats["capacity"] == {"max_memories": 1000, "max_links": 100_000}
 
 
 def test_entities_are_listed_with_their_keys(client: TestClient, runtime: Runtime) -> None:
