@@ -8,7 +8,9 @@ language has the traits that digits and question marks show.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import IntFlag
+from functools import cache
 
 from memory_app.domain.text import asks, prose
 
@@ -32,6 +34,15 @@ class Trait(IntFlag):
 
 
 NONE = Trait(0)
+
+SIGNALS = {
+    Trait.ASKS: "asks",
+    Trait.STANDING: "standing",
+    Trait.PREFERENCE: "preference",
+    Trait.QUANTITY: "quantity",
+    Trait.MOMENT: "moment",
+}
+"""What a trait is called among the signals of a candidate."""
 
 OF_MEMORIES = (Trait.PREFERENCE, Trait.QUANTITY, Trait.MOMENT)
 """What a memory may have besides: it never asks, and says what holds, not what is to be done."""
@@ -88,6 +99,12 @@ def traits_of(text: str, *, by_user: bool) -> Trait:
     if _MOMENT.search(beginning):
         found |= Trait.MOMENT
     return found
+
+
+@cache
+def shown(traits: int) -> Mapping[str, float]:
+    """The signals of a row with these bits, 1 for each trait it has. Not to be changed: it is kept."""
+    return {signal: 1.0 for trait, signal in SIGNALS.items() if traits & trait}
 
 
 # --- of a query ---------------------------------------------------------------------------------------------

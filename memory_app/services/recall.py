@@ -18,7 +18,7 @@ from memory_app.domain.records import Role, Tier, Turn
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import Signals, recency, relevance
 from memory_app.domain.text import indexed_text, terms
-from memory_app.domain.traits import Trait, traits_of
+from memory_app.domain.traits import shown, traits_of
 from memory_app.runtime import Runtime
 from memory_app.services.noting import note_shown
 from memory_app.services.question import (
@@ -184,7 +184,7 @@ def _probe(runtime: Runtime, question: Question) -> Probe:
     )
 
 
-def _of_turn(question: Question, turn: Turn, raw: Raw, traits: Trait, *, indexed: bool = True) -> Candidate:
+def _of_turn(question: Question, turn: Turn, raw: Raw, traits: int, *, indexed: bool = True) -> Candidate:
     signals = Signals(
         similarity=raw.similarity,
         keyword=raw.keyword,
@@ -195,11 +195,7 @@ def _of_turn(question: Question, turn: Turn, raw: Raw, traits: Trait, *, indexed
         user_role=float(turn.role is Role.USER),
         recency=recency(turn.at, question.now),
         same_session=float(turn.session == question.current_session),
-        asks=float(Trait.ASKS in traits),
-        standing=float(Trait.STANDING in traits),
-        preference=float(Trait.PREFERENCE in traits),
-        quantity=float(Trait.QUANTITY in traits),
-        moment=float(Trait.MOMENT in traits),
+        **shown(traits),
         in_time=float(in_periods(turn.at, question.periods)),
     )
     hit = Hit(
@@ -262,9 +258,7 @@ def _of_memory(
         session_keyword=memory.raw.keyword,
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
-        preference=float(Trait.PREFERENCE in memory.traits),
-        quantity=float(Trait.QUANTITY in memory.traits),
-        moment=float(Trait.MOMENT in memory.traits),
+        **shown(memory.traits),
         recency=recency(memory.last_seen, question.now),
         frequency=memory.frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),

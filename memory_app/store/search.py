@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
-from memory_app.domain.traits import Trait
+from memory_app.domain.traits import OF_MEMORIES, SIGNALS, Trait
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape
 from memory_app.store.vectors import sparse_text, vector_of, vector_text
@@ -106,7 +106,7 @@ class TurnHit:
     turn: Turn
     scope_id: int
     raw: Raw
-    traits: Trait
+    traits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class MemoryHit:
     feedback_score: float
     session: str | None
     raw: Raw
-    traits: Trait
+    traits: int
     scale: float
     frequency: float
     vector: NDArray[np.float32] | None
@@ -139,13 +139,13 @@ class MemoryHit:
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
     """The ``probe.most`` turns that the weights like best, with their signals, best first."""
-    rows = _asked(connection, probe, search_sql.turns, _TURN_FILTER_NAMES)
+    rows = _asked(connection, probe, search_sql.turns, _TURN_FILTER_NAMES, tuple(Trait))
     return tuple(_turn_hit(row) for row in rows)
 
 
 def memory_hits(connection: Connection, probe: Probe) -> tuple[MemoryHit, ...]:
     """The ``probe.most`` memories that the weights like best, pinned ones first, with their signals."""
-    rows = _asked(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES)
+    rows = _asked(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, OF_MEMORIES)
     return tuple(_memory_hit(row) for row in rows)
 
 
@@ -153,7 +153,9 @@ def memories_by_id(
     connection: Connection, probe: Probe, ids: Sequence[UUID], *, scale: float
 ) -> tuple[MemoryHit, ...]:
     """Those of the memories that pass the filters, with the signals they have for the query; ``scale`` as in a hit."""
-    shape = replace(_shape(probe, _MEMORY_FILTER_NAMES), indexed=(), only_ids=True, has_frequency=False)
+    shape = replace(
+        _shape(probe, _MEMORY_FILTER_NAMES, OF_MEMORIES), indexed=(), only_ids=True, has_frequency=False
+    )
     values = {**_values(probe), "ids": list(ids), "least_scale": scale}
     return tuple(_memory_hit(row) for row in connection.execute(search_sql.memories(shape), values))
 
@@ -167,8 +169,9 @@ def _asked(
     probe: Probe,
     statement: Callable[[Shape], TextClause],
     filters: Sequence[str],
+    traits: Sequence[Trait],
 ) -> Sequence[Row[Any]]:
-    shape, values = _shape(probe, filters), _values(probe)
+    shape, values = _shape(probe, filters, traits), _values(probe)
     rows = connection.execute(statement(shape), values).all()
     if shape.indexed and len(rows) < probe.least:
         # The filters let too few of the nearest through: nothing but the scan knows whether there are more.
@@ -176,7 +179,7 @@ def _asked(
     return rows
 
 
-def _shape(probe: Probe, filters: Sequence[str]) -> Shape:
+def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Shape:
     """A question without words is a list, and one session is small: both are answered by a scan."""
     models = tuple((vector.model, len(vector.values)) for vector in probe.vectors)
     given = frozenset(name for name in filters if getattr(probe.filters, name) is not None)
@@ -193,6 +196,7 @@ def _shape(probe: Probe, filters: Sequence[str]) -> Shape:
         given,
         has_frequency=probe.weights.frequency != 0,
         has_periods=bool(probe.periods),
+        traits=tuple(trait for trait in traits if getattr(probe.weights, SIGNALS[trait])),
     )
 
 
@@ -228,7 +232,7 @@ def _plain(value: object) -> object:
 def _turn_hit(row: Row[Any]) -> TurnHit:
     id, scope_id, session, seq, role, speaker, said, at, traits, *signals = tuple(row)
     turn = Turn(id, session, seq, Role(role), speaker, said, at)
-    return TurnHit(turn, scope_id, Raw(*map(float, signals)), Trait(traits))
+    return TurnHit(turn, scope_id, Raw(*map(float, signals)), traits)
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
@@ -250,7 +254,7 @@ def _memory_hit(row: Row[Any]) -> MemoryHit:
         feedback_score=feedback,
         session=session,
         raw=Raw(float(similarity), float(keyword)),
-        traits=Trait(traits),
+        traits=traits,
         scale=scale,
         frequency=frequency,
         vector=None if sent is None else vector_of(sent),

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from sqlalchemy import TextClause, text
 
-from memory_app.domain.traits import OF_MEMORIES, Trait
+from memory_app.domain.traits import SIGNALS, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Shape:
     ``models`` are the names and lengths of the query's vectors; ``indexed`` pairs a scope that has search indexes of
     its own with the places in ``models`` it has them for; ``filters`` are names of `_TURN_FILTERS` or
     `_MEMORY_FILTERS`. ``has_frequency``: the weights count how common the entities of a memory are.
-    ``has_periods``: the query names times.
+    ``has_periods``: the query names times. ``traits`` are those that weigh for it.
     """
 
     models: tuple[tuple[str, int], ...]
@@ -30,6 +30,7 @@ class Shape:
     only_ids: bool = False
     has_frequency: bool = False
     has_periods: bool = False
+    traits: tuple[Trait, ...] = ()
 
 
 _TURN_FILTERS = {
@@ -61,10 +62,12 @@ _RECENCY = """power(CAST(0.5 AS double precision),
 """`domain.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
 
 
-def _traits(*wanted: Trait) -> str:
+def _traits(shape: Shape) -> str:
     """What the traits of a row add to its score."""
     return " ".join(
-        f"+ :w_{trait.name.lower()} * sign(traits & {trait.value})" for trait in wanted if trait.name
+        f"+ CASE WHEN traits & {trait.value} <> 0 THEN :w_{signal} ELSE 0 END"
+        for trait, signal in SIGNALS.items()
+        if trait in shape.traits
     )
 
 
@@ -97,7 +100,7 @@ def _best_turns(shape: Shape) -> str:
                + :w_session_keyword * session_keyword
                + :w_named_person * (speaker = ANY(:speakers))::integer
                + :w_user_role * (role = 'user')::integer
-               {_traits(*Trait)}
+               {_traits(shape)}
                + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
                {_in_time(shape, "at")}
                + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
@@ -153,7 +156,7 @@ def _best_memories(shape: Shape) -> str:
                  + :w_named_person * coalesce((subject = ANY(:speakers))::integer, 0)
                  + :w_mentions * (id = ANY(:mentioning))::integer
                  + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
-                 {_traits(*OF_MEMORIES)}
+                 {_traits(shape)}
                  {_in_time(shape, "valid_from")}
                  + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="last_seen")} END
                  + :w_importance * importance / 10.0 + :w_feedback * feedback_score + :w_frequency * frequency DESC
