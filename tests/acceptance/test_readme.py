@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ def example() -> str:
 def folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="memory-readme-"))
     yield folder
-    embedded.remove(folder)
+    embedded.remove(folder / ".memory")
+    shutil.rmtree(folder)
 
 
 def test_the_readmes_python_prints_what_it_promises(folder: Path) -> None:
