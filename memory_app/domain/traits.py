@@ -44,8 +44,9 @@ SIGNALS = {
 }
 """What a trait is called among the signals of a candidate."""
 
-OF_MEMORIES = (Trait.PREFERENCE, Trait.QUANTITY, Trait.MOMENT)
-"""What a memory may have besides: it never asks, and says what holds, not what is to be done."""
+ON_DEMAND = (Trait.PREFERENCE, Trait.QUANTITY, Trait.MOMENT)
+"""What weighs only where the query is after it, and all that a memory may have: it never asks, and says what holds, not
+what is to be done."""
 
 # --- of a text ----------------------------------------------------------------------------------------------
 
@@ -57,10 +58,12 @@ _ORDERS = (
 )
 """What somebody can be told to do for another in a conversation. "Never give up" is said to cheer."""
 
+# Runs of blanks are bounded: a text of nothing but line ends must not be looked through once for each of them.
 _STANDING = re.compile(
-    rf"(?:^|[.!?:;\n]\s*|\b(?:please|to),?\s+)(?:always|never|don['’]t ever)\s+(?:please\s+)?(?:{_ORDERS})\b(?! up\b)"
+    r"(?:^|[.!?:;\n][ \t]{0,3}|\b(?:please|to),?[ \t]{1,3})(?:always|never|don['’]t ever) (?:please )?"
+    rf"(?:{_ORDERS})\b(?! up\b)"
     r"|\b(?:from now on|in (?:the )?future|going forward|whenever i ask|every time i ask|each time i ask)\b"
-    rf"[^.!?\n]{{0,60}}?,?\s*(?:please|{_ORDERS}|i want you)\b",
+    rf"[^.!?\n]{{0,60}}?,?[ \t]{{0,3}}(?:please|{_ORDERS}|i want you)\b",
     re.IGNORECASE,
 )
 _PREFERENCE = re.compile(

@@ -28,7 +28,7 @@ from memory_app.domain.scoring import (
     query_weights,
 )
 from memory_app.domain.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
-from memory_app.domain.traits import Trait, wanted
+from memory_app.domain.traits import ON_DEMAND, SIGNALS, wanted
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.models.embedders import Embedder, embed_queries
@@ -51,13 +51,6 @@ NAMES_LIMIT = 300
 
 _FACT_FILTERS = ("kinds", "subtypes", "tags", "min_importance")
 """Filters that only memories have: asked for them, recall looks through nothing else."""
-
-ON_DEMAND = {
-    Trait.PREFERENCE: "preference",
-    Trait.QUANTITY: "quantity",
-    Trait.MOMENT: "moment",
-}
-"""Signals that only weigh where the query is after them."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
 _YEAR = re.compile(r"\d{4}")
@@ -133,9 +126,7 @@ def with_former_vectors(runtime: Runtime, question: Question) -> Question:
     for model in question.waiting:
         embedder = runtime.formers.get(model)
         more = (
-            Embedded(degraded=("similarity",))
-            if embedder is None
-            else _embed(embedder, subject_of(question.asked.text))
+            Embedded(degraded=("similarity",)) if embedder is None else _embed(embedder, question.asked.text)
         )
         question = replace(
             question,
@@ -204,7 +195,7 @@ def weights_of(preset: str, policy: Policy) -> Weights:
 def _weights(runtime: Runtime, policy: Policy, asked: RecallQuery, speakers: Sequence[str]) -> Weights:
     weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
     wants = wanted(asked.text or "")
-    weights = replace(weights, **{name: 0.0 for trait, name in ON_DEMAND.items() if trait not in wants})
+    weights = replace(weights, **{SIGNALS[trait]: 0.0 for trait in ON_DEMAND if trait not in wants})
     if is_overview(asked.text or ""):
         # What is to be done from now on is no part of how things went.
         weights = replace(weights, standing=0.0)

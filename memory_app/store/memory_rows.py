@@ -152,7 +152,7 @@ def values_of(new: NewMemory) -> dict[str, Any]:
 
 
 def _traits(new: NewMemory) -> int:
-    """Of the `OF_MEMORIES`; what somebody prefers has a subtype."""
+    """Of the `ON_DEMAND`; what somebody prefers has a subtype."""
     found = traits_of(new.text, by_user=False) & (Trait.QUANTITY | Trait.MOMENT)
     return int(found | Trait.PREFERENCE if new.subtype == "preference" else found)
 

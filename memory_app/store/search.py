@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.domain.records import Role, Turn
 from memory_app.domain.scoring import Weights
-from memory_app.domain.traits import OF_MEMORIES, SIGNALS, Trait
+from memory_app.domain.traits import ON_DEMAND, SIGNALS, Trait
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape
 from memory_app.store.vectors import sparse_text, vector_of, vector_text
@@ -145,7 +145,7 @@ def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
 
 def memory_hits(connection: Connection, probe: Probe) -> tuple[MemoryHit, ...]:
     """The ``probe.most`` memories that the weights like best, pinned ones first, with their signals."""
-    rows = _asked(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, OF_MEMORIES)
+    rows = _asked(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, ON_DEMAND)
     return tuple(_memory_hit(row) for row in rows)
 
 
@@ -154,7 +154,7 @@ def memories_by_id(
 ) -> tuple[MemoryHit, ...]:
     """Those of the memories that pass the filters, with the signals they have for the query; ``scale`` as in a hit."""
     shape = replace(
-        _shape(probe, _MEMORY_FILTER_NAMES, OF_MEMORIES), indexed=(), only_ids=True, has_frequency=False
+        _shape(probe, _MEMORY_FILTER_NAMES, ON_DEMAND), indexed=(), only_ids=True, has_frequency=False
     )
     values = {**_values(probe), "ids": list(ids), "least_scale": scale}
     return tuple(_memory_hit(row) for row in connection.execute(search_sql.memories(shape), values))
