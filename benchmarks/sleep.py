@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.sleep planted``   one scope of 5,000 statements: repeats that must become one, near misses that
                                          must not; dry run against run, undo row by row, three cycles in all
-``python -m benchmarks.sleep many``      100,000 memories in 1,000 scopes: throughput, memory, and how fast others are
-                                         answered meanwhile
+``python -m benchmarks.sleep many``      100,000 memories in 1,000 scopes, the whole product running: throughput,
+                                         memory, and how fast others are answered meanwhile
 ``python -m benchmarks.sleep locomo F``  conversations of a LoCoMo file with each turn as a memory: recall at ten before
                                          and after three cycles
 
@@ -12,18 +12,15 @@ Servers of their own are started in a temporary folder.
 
 from __future__ import annotations
 
-import os
 import random
-import resource
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
+import psutil
 import typer
 from rich.console import Console
 from sqlalchemy import text
@@ -33,19 +30,29 @@ from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.domain.policy import Policy
 from memory_app.domain.records import Tier
-from memory_app.runtime import build
-from memory_app.services import jobs, sleep
+from memory_app.domain.slumber import SLEEP
+from memory_app.embedded import place
+from memory_app.services import jobs
+from memory_app.services.access import owner_url
 from memory_app.services.job_table import JOBS
 from memory_app.services.remember import Place, prepare, write
-from memory_app.settings import Settings
+from memory_app.stack import Options, Stack, running
+from memory_app.stack.folder import temporary_folder
+from memory_app.stack.parts import MAINTENANCE_WORKER, NEEDED
 from memory_app.store import bulk, names
 from memory_app.store.db import transaction
 from memory_app.store.runs import Run
 
 AGENT = "assistant"
+CHATTING = tuple(Scope(AGENT, f"chatting {number}") for number in range(40))
+"""Those who talk meanwhile, in turn: the history of one alone would grow longer than any chat, and slower."""
 CYCLES = 3
 PAUSE = 0.02
-"""Seconds between two calls of the one who chats."""
+"""Seconds between two calls of those who chat."""
+QUIET_CALLS = 300
+"""Before the cycles, and as many after them."""
+CALLS_BETWEEN_LOOKS = 50
+"""Calls of those who chat from one count of open cycles to the next."""
 TABLES = ("memories", "links", "mentions", "evidence", "entities")
 
 PEOPLE = ("Mira", "Jonas", "Aiko", "Pedro", "Leila", "Noah", "Ines", "Tomas", "Yara", "Emil")
@@ -207,83 +214,105 @@ def _tell_merges(
     )
 
 
-def sleep_all(settings: Settings, tenant_id: int, users: Sequence[str]) -> tuple[float, float]:
-    """Sleep over every user in a process of its own, which gives way as a worker does; its seconds and its most memory,
-    in megabytes."""
-    os.nice(settings.worker.maintenance_niceness)
-    runtime = build(settings)
-    cores.take_one()
-    try:
-        began = time.perf_counter()
-        for user in users:
-            run = sleep.ask(runtime, tenant_id, Scope(AGENT, user))
-            jobs.perform(runtime, run.id, JOBS)
-        seconds = time.perf_counter() - began
-    finally:
-        runtime.close()
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def warmed(settings: Settings) -> bool:
-    """Load the embedder in the other process before anything is timed."""
-    build(settings).close()
-    return True
-
-
 @app.command("many")
 def measure_many(
     scopes: Annotated[int, typer.Option(min=2, help="Users.")] = 1_000,
     each: Annotated[int, typer.Option(min=10, help="Memories of each.")] = 100,
 ) -> None:
-    """Many small scopes: how many memories a second, and how fast others are answered meanwhile."""
+    """Many scopes, put to sleep by the product's own workers: how many memories a second, and how fast others are
+    answered meanwhile."""
     users = [f"user {n}" for n in range(scopes)]
-    said = [one.said for one in planted(each)]
     with (
-        stage.prepared(None, say=console.print) as memory,
-        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+        temporary_folder(None) as folder,
+        running(Options(folder, parts=NEEDED), say=console.print) as stack,
+        MemoryApp.connect(stack.settings, tenant=stage.TENANT) as memory,
     ):
-        settings = memory.runtime.settings
         cores.take_one()
-        pool.submit(warmed, settings).result()
-        store(memory, Scope(AGENT, users[0]), said)
-        with transaction(memory.runtime.engine, memory.tenant_id) as connection:
-            rows = [names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, user)).id for user in users]
-            bulk.copy_memories(connection, rows[0], rows[1:])
-            connection.execute(
-                text(
-                    """INSERT INTO scope_models (tenant_id, scope_id, model)
-                    SELECT tenant_id, id, :model FROM scopes WHERE id = ANY(:rows) ON CONFLICT DO NOTHING"""
-                ),
-                {"model": memory.runtime.embedder.model, "rows": rows},
-            )
-        chat = Scope(AGENT, "chatting", "chat")
-        store(memory, Scope(AGENT, "chatting"), said)
-        for number in range(20):
-            _chat(memory, chat, number)
-        quiet = [_chat(memory, chat, number) for number in range(200)]
-        sleeping = pool.submit(sleep_all, settings, memory.tenant_id, users)
-        busy: list[float] = []
-        while not sleeping.done():
-            busy.append(_chat(memory, chat, len(busy)))
-        seconds, megabytes = sleeping.result()
-        quiet += [_chat(memory, chat, number) for number in range(200)]
+        console.print(f"storing {scopes * each} memories")
+        _store_copies(memory, users, [one.said for one in planted(each)])
+        for number in range(2 * len(CHATTING)):
+            _chat(memory, number)
+        before = [_chat(memory, number) for number in range(QUIET_CALLS)]
+        console.print("asking for a cycle of each")
+        began = time.perf_counter()
+        for user in users:
+            memory.sleep(Scope(AGENT, user))
+        during: list[float] = []
+        most_bytes = 0
+        while _open_cycles(memory):
+            during += [_chat(memory, number) for number in range(CALLS_BETWEEN_LOOKS)]
+            most_bytes = max(most_bytes, _worker_bytes(stack))
+            stack.tend()
+        seconds = time.perf_counter() - began
+        after = [_chat(memory, number) for number in range(QUIET_CALLS)]
+        _tell_cycles(memory)
     console.print(
         f"{scopes * each} memories in {scopes} scopes: {seconds:.0f} s, {scopes * each / seconds:.0f} memories/s, "
-        f"{scopes / seconds:.1f} scopes/s, most memory {megabytes:.0f} MB"
+        f"{scopes / seconds:.1f} scopes/s, most memory of a worker's process {most_bytes / 2**20:.0f} MB"
     )
-    for name, times in (("quiet", quiet), ("during sleep", busy)):
-        figures = time_figures(times)
-        console.print(f"chat {name}: {figures}")
+    for name, times in (("before", before), ("during sleep", during), ("after", after)):
+        console.print(f"chat {name}: {time_figures(times)}")
 
 
-def _chat(memory: MemoryApp, scope: Scope, number: int) -> float:
+def _store_copies(memory: MemoryApp, users: Sequence[str], said: Sequence[str]) -> None:
+    """The same memories for each of the users and for those who chat."""
+    store(memory, CHATTING[0], said)
+    everybody = [*CHATTING[1:], *(Scope(AGENT, user) for user in users)]
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        source = names.ensure_scope(connection, memory.tenant_id, CHATTING[0]).id
+        rows = [names.ensure_scope(connection, memory.tenant_id, scope).id for scope in everybody]
+        bulk.copy_memories(connection, source, rows)
+        connection.execute(
+            text(
+                """INSERT INTO scope_models (tenant_id, scope_id, model)
+                SELECT tenant_id, id, :model FROM scopes WHERE id = ANY(:rows) ON CONFLICT DO NOTHING"""
+            ),
+            {"model": memory.runtime.embedder.model, "rows": rows},
+        )
+    bulk.settle(owner_url(memory.runtime.settings))
+
+
+def _chat(memory: MemoryApp, number: int) -> float:
     """Seconds of one turn and the recall for its answer, after a pause: a chat is not a queue of calls, and caches
     grow cold in it whether others sleep or not."""
+    scope = CHATTING[number % len(CHATTING)]
     time.sleep(PAUSE)
     began = time.perf_counter()
-    memory.record(scope, f"What does Mira do in the harbour today, number {number}?")
-    memory.recall(Scope(scope.agent, scope.user), "What does Mira do in the harbour?", tiers=(Tier.FACTS,))
+    said = f"What does Mira do in the harbour today, number {number}?"
+    memory.record(Scope(scope.agent, scope.user, "chat"), said)
+    memory.recall(scope, "What does Mira do in the harbour?", tiers=(Tier.FACTS,))
     return time.perf_counter() - began
+
+
+def _open_cycles(memory: MemoryApp) -> int:
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        return int(
+            connection.execute(
+                text("SELECT count(*) FROM runs WHERE name = :sleep AND state IN ('queued', 'running')"),
+                {"sleep": SLEEP},
+            ).scalar_one()
+        )
+
+
+def _tell_cycles(memory: MemoryApp) -> None:
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        ended = connection.execute(
+            text(
+                """SELECT state, count(*) AS runs, coalesce(sum((report->>'freed')::int), 0) AS freed FROM runs
+                WHERE name = :sleep GROUP BY state ORDER BY state"""
+            ),
+            {"sleep": SLEEP},
+        ).all()
+    for row in ended:
+        console.print(f"cycles {row.state}: {row.runs}, memories freed {row.freed}")
+
+
+def _worker_bytes(stack: Stack) -> int:
+    """Resident memory of the biggest process of the worker that sleeps."""
+    pid = place.read(stack.folder.locks / f"{MAINTENANCE_WORKER}.pid")
+    assert pid is not None
+    main = psutil.Process(int(pid))
+    return max(int(one.memory_info().rss) for one in (main, *main.children(recursive=True)))
 
 
 @app.command("locomo")

@@ -113,6 +113,11 @@ class Worker(_Section):
         le=19,
         description="How far a worker of only the queue maintenance gives way to other processes; 0: not at all.",
     )
+    maintenance_rest: float = Field(
+        1,
+        ge=0,
+        description="How long such a worker rests after a task, in times of what the task took (5 s at most); 0: not.",
+    )
 
 
 class Finder(_Section):

@@ -25,6 +25,7 @@ from memory_app.log import configure
 from memory_app.queue import MAINTENANCE
 from memory_app.settings import Settings
 from workers import discretion, parts, threads
+from workers.rest import Rest
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
@@ -37,8 +38,13 @@ def _set_up_logging(**_: Any) -> None:
 @celeryd_init.connect  # type: ignore[untyped-decorator]
 def _give_way(options: Mapping[str, Any], **_: Any) -> None:
     """Whoever waits for an answer goes before what nobody waits for. Said before the fork, so children inherit it."""
-    if list(options.get("queues") or ()) == [MAINTENANCE]:
-        os.nice(Settings().worker.maintenance_niceness)
+    if list(options.get("queues") or ()) != [MAINTENANCE]:
+        return
+    worker = Settings().worker
+    os.nice(worker.maintenance_niceness)
+    rest = Rest(worker.maintenance_rest)
+    task_prerun.connect(rest.begin, weak=False)
+    task_postrun.connect(rest.end, weak=False)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

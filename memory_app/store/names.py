@@ -40,17 +40,26 @@ class ScopeRow:
 _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
     u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
     now() AS now,
-    ARRAY(SELECT v.id FROM scopes v
-          WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id
-            AND (v.id = c.id OR v.user_id IS NULL) ORDER BY v.id) AS visible"""
+    ARRAY(SELECT c.id UNION
+          SELECT v.id FROM scopes v
+          WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS visible"""
 
+# An agent may know a million people. Names become keys before the scope is looked for, so that no plan, however old
+# the statistics, can come by way of all of them.
+AGENT_ID = "(SELECT id FROM agents WHERE tenant_id = :tenant AND name = :agent)"
+USER_ID = "(SELECT id FROM users WHERE tenant_id = :tenant AND name = :user)"
 _FIND = text(
     f"""
     SELECT {_COLUMNS}
-    FROM agents a
-    LEFT JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
-    JOIN scopes c ON c.tenant_id = a.tenant_id AND c.agent_id = a.id AND c.user_id IS NOT DISTINCT FROM u.id
-    WHERE a.tenant_id = :tenant AND a.name = :agent AND (u.id IS NOT NULL OR CAST(:user AS text) IS NULL)
+    FROM scopes c JOIN agents a ON a.id = c.agent_id JOIN users u ON u.id = c.user_id
+    WHERE c.tenant_id = :tenant AND c.agent_id = {AGENT_ID} AND c.user_id = {USER_ID}
+    """
+)
+_FIND_OF_AGENT = text(
+    f"""
+    SELECT {_COLUMNS}
+    FROM scopes c JOIN agents a ON a.id = c.agent_id LEFT JOIN users u ON u.id = c.user_id
+    WHERE c.tenant_id = :tenant AND c.agent_id = {AGENT_ID} AND c.user_id IS NULL
     """
 )
 _READ = text(
@@ -76,9 +85,11 @@ _ENSURE_SCOPE = text(
 
 def find_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow | None:
     """The scope of an agent and a user (or of the agent alone), or None when nothing was ever stored for it."""
-    row = connection.execute(
-        _FIND, {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
-    ).one_or_none()
+    if scope.user is None:
+        found = connection.execute(_FIND_OF_AGENT, {"tenant": tenant_id, "agent": scope.agent})
+    else:
+        found = connection.execute(_FIND, {"tenant": tenant_id, "agent": scope.agent, "user": scope.user})
+    row = found.one_or_none()
     return None if row is None else _scope_row(row)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.scope import Scope
+from memory_app.store.names import AGENT_ID, USER_ID
 
 TONE_TURNS = 50
 """Newest turns looked through for an emotional tone; an older one says nothing about now."""
@@ -76,13 +77,11 @@ _COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.
     s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, s.replay_seqs, now() AS now"""
 
 _LOCK = text(
-    """
+    f"""
     SELECT s.id, s.scope_id, s.next_seq, a.policy, s.created_at, now() AS now
-    FROM agents a
-    JOIN users u ON u.tenant_id = a.tenant_id AND u.name = :user
-    JOIN scopes c ON c.agent_id = a.id AND c.user_id = u.id
-    JOIN sessions s ON s.scope_id = c.id AND s.name = :session
-    WHERE a.tenant_id = :tenant AND a.name = :agent
+    FROM sessions s JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
+    WHERE s.name = :session AND s.scope_id = (
+        SELECT id FROM scopes WHERE tenant_id = :tenant AND agent_id = {AGENT_ID} AND user_id = {USER_ID})
     FOR NO KEY UPDATE OF s
     """
 )

@@ -149,7 +149,9 @@ scopes = Table(
     _instant("seeded_at"),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "id"),
-    UniqueConstraint("agent_id", "user_id", postgresql_nulls_not_distinct=True),
+    UniqueConstraint(
+        "tenant_id", "agent_id", "user_id", name="scopes_agent_user_key", postgresql_nulls_not_distinct=True
+    ),
     ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.id"], ondelete="CASCADE"),
     ForeignKeyConstraint(
         ["tenant_id", "user_id"],
@@ -157,7 +159,6 @@ scopes = Table(
         name="scopes_tenant_id_user_fkey",
         ondelete="CASCADE",
     ),
-    Index("scopes_tenant_agent_idx", "tenant_id", "agent_id"),
     Index("scopes_tenant_user_idx", "tenant_id", "user_id"),
 )
 

@@ -88,12 +88,10 @@ CREATE TABLE scopes (
 	seeded_at TIMESTAMP WITH TIME ZONE,
 	CONSTRAINT scopes_pkey PRIMARY KEY (id),
 	CONSTRAINT scopes_tenant_id_key UNIQUE (tenant_id, id),
-	CONSTRAINT scopes_agent_id_key UNIQUE NULLS NOT DISTINCT (agent_id, user_id),
+	CONSTRAINT scopes_agent_user_key UNIQUE NULLS NOT DISTINCT (tenant_id, agent_id, user_id),
 	CONSTRAINT scopes_tenant_id_fkey FOREIGN KEY(tenant_id, agent_id) REFERENCES agents (tenant_id, id) ON DELETE CASCADE,
 	CONSTRAINT scopes_tenant_id_user_fkey FOREIGN KEY(tenant_id, user_id) REFERENCES users (tenant_id, id) ON DELETE CASCADE
 );
-
-CREATE INDEX scopes_tenant_agent_idx ON scopes (tenant_id, agent_id);
 
 CREATE INDEX scopes_tenant_user_idx ON scopes (tenant_id, user_id);
 
