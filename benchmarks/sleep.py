@@ -31,7 +31,7 @@ from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_f
 from memory_app.domain.policy import Policy
 from memory_app.domain.records import Tier
 from memory_app.domain.slumber import SLEEP
-from memory_app.embedded import place
+from memory_app.embedded import place as files
 from memory_app.services import jobs
 from memory_app.services.access import owner_url
 from memory_app.services.job_table import JOBS
@@ -49,10 +49,11 @@ CHATTING = tuple(Scope(AGENT, f"chatting {number}") for number in range(40))
 CYCLES = 3
 PAUSE = 0.02
 """Seconds between two calls of those who chat."""
-QUIET_CALLS = 300
-"""Before the cycles, and as many after them."""
-CALLS_BETWEEN_LOOKS = 50
+CALLS_BETWEEN_LOOKS = 5
 """Calls of those who chat from one count of open cycles to the next."""
+SCOPES_AT_ONCE = 20
+"""Put to sleep; then as many calls are made with nobody asleep, because what is compared must not be minutes apart on a
+machine that is shared."""
 TABLES = ("memories", "links", "mentions", "evidence", "entities")
 
 PEOPLE = ("Mira", "Jonas", "Aiko", "Pedro", "Leila", "Noah", "Ines", "Tomas", "Yara", "Emil")
@@ -230,28 +231,34 @@ def measure_many(
         cores.take_one()
         console.print(f"storing {scopes * each} memories")
         _store_copies(memory, users, [one.said for one in planted(each)])
-        for number in range(2 * len(CHATTING)):
-            _chat(memory, number)
-        before = [_chat(memory, number) for number in range(QUIET_CALLS)]
-        console.print("asking for a cycle of each")
-        began = time.perf_counter()
-        for user in users:
-            memory.sleep(Scope(AGENT, user))
-        during: list[float] = []
-        most_bytes = 0
-        while _open_cycles(memory):
-            during += [_chat(memory, number) for number in range(CALLS_BETWEEN_LOOKS)]
-            most_bytes = max(most_bytes, _worker_bytes(stack))
+        _chats(memory, 2 * len(CHATTING))
+        console.print(f"{SCOPES_AT_ONCE} scopes at a time, a chat during and after each")
+        worker = _worker(stack)
+        quiet: list[float] = []
+        busy: list[float] = []
+        seconds, most_bytes = 0.0, 0
+        for place in range(0, scopes, SCOPES_AT_ONCE):
+            began = time.perf_counter()
+            for user in users[place : place + SCOPES_AT_ONCE]:
+                memory.sleep(Scope(AGENT, user))
+            chats = len(busy)
+            while _open_cycles(memory):
+                busy += _chats(memory, CALLS_BETWEEN_LOOKS)
+            seconds += time.perf_counter() - began
+            most_bytes = max(most_bytes, _most_bytes(worker))
+            quiet += _chats(memory, len(busy) - chats)
             stack.tend()
-        seconds = time.perf_counter() - began
-        after = [_chat(memory, number) for number in range(QUIET_CALLS)]
         _tell_cycles(memory)
     console.print(
         f"{scopes * each} memories in {scopes} scopes: {seconds:.0f} s, {scopes * each / seconds:.0f} memories/s, "
         f"{scopes / seconds:.1f} scopes/s, most memory of a worker's process {most_bytes / 2**20:.0f} MB"
     )
-    for name, times in (("before", before), ("during sleep", during), ("after", after)):
-        console.print(f"chat {name}: {time_figures(times)}")
+    still, moving = time_figures(quiet), time_figures(busy)
+    console.print(f"chat between:      {still}")
+    console.print(f"chat during sleep: {moving}")
+    console.print(
+        f"during sleep: p50 {moving.p50_ms / still.p50_ms:.2f} times, p95 {moving.p95_ms / still.p95_ms:.2f} times"
+    )
 
 
 def _store_copies(memory: MemoryApp, users: Sequence[str], said: Sequence[str]) -> None:
@@ -269,7 +276,7 @@ def _store_copies(memory: MemoryApp, users: Sequence[str], said: Sequence[str]) 
             ),
             {"model": memory.runtime.embedder.model, "rows": rows},
         )
-    bulk.settle(owner_url(memory.runtime.settings))
+    bulk.settle(owner_url(memory.runtime.settings), "memories", "terms")
 
 
 def _chat(memory: MemoryApp, number: int) -> float:
@@ -282,6 +289,10 @@ def _chat(memory: MemoryApp, number: int) -> float:
     memory.record(Scope(scope.agent, scope.user, "chat"), said)
     memory.recall(scope, "What does Mira do in the harbour?", tiers=(Tier.FACTS,))
     return time.perf_counter() - began
+
+
+def _chats(memory: MemoryApp, count: int) -> list[float]:
+    return [_chat(memory, number) for number in range(count)]
 
 
 def _open_cycles(memory: MemoryApp) -> int:
@@ -307,12 +318,16 @@ def _tell_cycles(memory: MemoryApp) -> None:
         console.print(f"cycles {row.state}: {row.runs}, memories freed {row.freed}")
 
 
-def _worker_bytes(stack: Stack) -> int:
-    """Resident memory of the biggest process of the worker that sleeps."""
-    pid = place.read(stack.folder.locks / f"{MAINTENANCE_WORKER}.pid")
+def _worker(stack: Stack) -> psutil.Process:
+    """The main process of the worker that sleeps; it leads a group of its own."""
+    pid = files.read(stack.folder.locks / f"{MAINTENANCE_WORKER}.pid")
     assert pid is not None
-    main = psutil.Process(int(pid))
-    return max(int(one.memory_info().rss) for one in (main, *main.children(recursive=True)))
+    return psutil.Process(int(pid))
+
+
+def _most_bytes(worker: psutil.Process) -> int:
+    """Resident memory of its biggest process."""
+    return max(int(one.memory_info().rss) for one in (worker, *worker.children(recursive=True)))
 
 
 @app.command("locomo")

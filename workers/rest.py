@@ -1,37 +1,57 @@
-"""A worker that nobody waits for leaves the machine to others: it runs at a lower priority and rests after each task.
+"""A worker that nobody waits for leaves the machine to others: it runs at a lower priority, and rests while it works.
 
-Priority alone is not enough, because the database works for it as for anybody else, in processes of its own.
+Priority alone is not enough: the database works for it as for anybody else, in processes of its own. So the worker
+pauses between statements, in proportion to what it did since its last pause, much as Postgres paces its own vacuum.
+Many short pauses let others through sooner than a long one after each task.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
-MOST_SECONDS = 5.0
+from sqlalchemy import Engine, event
+
+LEAST_SECONDS = 0.01
+"""Shorter pauses than this are saved up: to wake costs whoever runs meanwhile something, too."""
+MOST_SECONDS = 1.0
+"""Of one transaction, whose locks others may wait for, and again after a task: what is more is let off."""
 
 
-@dataclass(frozen=True, slots=True)
 class Rest:
-    """Sleeps after each task for ``share`` times the seconds that it took, `MOST_SECONDS` at most.
+    """Rests for ``share`` times the seconds that were worked. For a process that does one task at a time."""
 
-    For processes that do one task at a time.
-    """
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._left = MOST_SECONDS
+        self._rested_at = time.monotonic()
 
-    share: float
-    _began_at: dict[str, float] = field(default_factory=dict)
+    def watch(self, engine: Engine) -> None:
+        """Rest between the statements of this engine from now on."""
+        event.listen(engine, "begin", self._begin_transaction)
+        event.listen(engine, "after_cursor_execute", self._pause)
 
-    def begin(self, task_id: str, **_: Any) -> None:
-        """A task begins."""
-        self._began_at[task_id] = time.monotonic()
+    def begin_task(self, **_: Any) -> None:
+        """Work begins: the time in which there was none is not to be rested from."""
+        self._rested_at = time.monotonic()
+        self._left = MOST_SECONDS
 
-    def end(self, task_id: str, **_: Any) -> None:
-        """It ended: rest. The message is acknowledged and the work committed by then."""
-        began_at = self._began_at.pop(task_id, None)
-        if began_at is not None:
-            time.sleep(self.seconds_after(time.monotonic() - began_at))
+    def end_task(self, **_: Any) -> None:
+        """Rest from what came after the last statement, too."""
+        self._left = MOST_SECONDS
+        self._pause()
 
-    def seconds_after(self, seconds: float) -> float:
-        """How long to rest after work of so many seconds."""
-        return min(self.share * seconds, MOST_SECONDS)
+    def _begin_transaction(self, *_: Any) -> None:
+        self._left = MOST_SECONDS
+
+    def owed(self) -> float:
+        """Seconds to rest now, for what was done since the last rest."""
+        return min(self._share * (time.monotonic() - self._rested_at), self._left)
+
+    def _pause(self, *_: Any) -> None:
+        seconds = self.owed()
+        if seconds < LEAST_SECONDS:
+            return
+        time.sleep(seconds)
+        self._left -= seconds
+        self._rested_at = time.monotonic()

@@ -43,8 +43,13 @@ def _give_way(options: Mapping[str, Any], **_: Any) -> None:
     worker = Settings().worker
     os.nice(worker.maintenance_niceness)
     rest = Rest(worker.maintenance_rest)
-    task_prerun.connect(rest.begin, weak=False)
-    task_postrun.connect(rest.end, weak=False)
+
+    def start_child(**_: Any) -> None:
+        rest.watch(parts.runtime().engine)
+
+    worker_process_init.connect(start_child, weak=False)
+    task_prerun.connect(rest.begin_task, weak=False)
+    task_postrun.connect(rest.end_task, weak=False)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

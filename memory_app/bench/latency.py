@@ -108,7 +108,7 @@ def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
             written += bulk.copy_memories(connection, scope_id, [other.id])
     with owner_connection(memory.runtime.settings) as connection:
         bulk.make_bare_table(connection)
-    bulk.settle(owner_url(memory.runtime.settings))
+    bulk.settle(owner_url(memory.runtime.settings), "memories", "turns", "terms", "sessions")
     return written
 
 

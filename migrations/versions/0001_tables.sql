@@ -242,9 +242,11 @@ CREATE UNIQUE INDEX runs_extract_key ON runs (session_id, from_seq) WHERE name =
 
 CREATE UNIQUE INDEX runs_period_key ON runs (tenant_id, name, scope_id, period) NULLS NOT DISTINCT WHERE period IS NOT NULL;
 
-CREATE INDEX runs_scope_idx ON runs (tenant_id, scope_id, created_at);
+CREATE INDEX runs_scope_idx ON runs (scope_id, created_at);
 
 CREATE INDEX runs_session_idx ON runs (scope_id, session_id);
+
+CREATE INDEX runs_tenant_idx ON runs USING brin (tenant_id);
 
 CREATE TABLE turns (
 	id UUID DEFAULT uuidv7() NOT NULL,
