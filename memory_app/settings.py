@@ -116,7 +116,8 @@ class Worker(_Section):
     maintenance_rest: float = Field(
         1,
         ge=0,
-        description="How long such a worker rests after a task, in times of what the task took (5 s at most); 0: not.",
+        description="How long such a worker pauses between statements, in times of what it worked; 0: not at all. "
+        "A transaction is prolonged by 1 s at most.",
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from memory_app.domain.records import NewTurn, Role
 from memory_app.domain.scope import Scope, check_name
-from memory_app.domain.text import clean
+from memory_app.domain.text import clean, clean_given
 from memory_app.errors import InvalidInput, TooLarge
 
 KEY_LIMIT = 200
@@ -37,12 +37,12 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
     """
     if not isinstance(turn.role, Role):
         raise InvalidInput(f"{field}.role: one of {', '.join(Role)}", field=f"{field}.role")
+    said, changed = clean_given(turn.text, field=f"{field}.content")
     if len(turn.text) > limits.text_chars:
         raise TooLarge(
             f"{field}.content: {len(turn.text)} characters; at most {limits.text_chars}",
             field=f"{field}.content",
         )
-    said, changed = clean(turn.text)
     if not said.strip():
         raise InvalidInput(
             f"{field}.content: nothing is left after cleaning; send some text", field=f"{field}.content"
@@ -140,7 +140,7 @@ def _check_key(key: str, *, field: str) -> None:
 def _short(value: str | None, *, field: str) -> str | None:
     if value is None:
         return None
-    cleaned = clean(value)[0].strip()
+    cleaned = clean_given(value, field=field)[0].strip()
     if len(cleaned) > 100:
         raise InvalidInput(f"{field}: at most 100 characters", field=field)
     return cleaned or None

@@ -10,7 +10,7 @@ from uuid import UUID
 from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.records import Tier
 from memory_app.domain.scoring import PRESETS
-from memory_app.domain.text import clean
+from memory_app.domain.text import clean_given
 from memory_app.errors import InvalidInput
 
 DEPTH_LIMIT = 3
@@ -102,7 +102,7 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
 def _checked_text(text: str | None, limit_chars: int) -> str | None:
     if text is None:
         return None
-    said = clean(text)[0].strip()
+    said = clean_given(text, field="query")[0].strip()
     if not said:
         raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
     if len(said) > limit_chars:

@@ -9,7 +9,7 @@ from datetime import datetime
 from memory_app.domain.importance import clamped
 from memory_app.domain.kinds import kind_of
 from memory_app.domain.records import VALENCES, EmotionalState, RelationalContext, Statement
-from memory_app.domain.text import clean
+from memory_app.domain.text import clean_given
 from memory_app.errors import InvalidInput, TooLarge
 
 TEXT_LIMIT = 8_000
@@ -31,7 +31,7 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     if statement.subtype is not None and statement.subtype not in kind.subtypes:
         known = ", ".join(kind.subtypes) or "none"
         raise InvalidInput(f"subtype: {kind.name} has these subtypes: {known}", field="subtype")
-    said, changed = clean(statement.text)
+    said, changed = clean_given(statement.text, field="text")
     said = said.strip()
     if not said:
         raise InvalidInput("text: nothing is left after cleaning; say what to remember", field="text")
@@ -70,7 +70,7 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
 def _part(value: str | None, field: str) -> str | None:
     if value is None:
         return None
-    said = clean(value)[0].strip()
+    said = clean_given(value, field=field)[0].strip()
     if not said:
         raise InvalidInput(f"{field}: empty; leave it out or name it", field=field)
     if len(said) > PART_LIMIT:
@@ -81,7 +81,7 @@ def _part(value: str | None, field: str) -> str | None:
 def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     if len(tags) > TAGS_LIMIT:
         raise TooLarge(f"tags: at most {TAGS_LIMIT}", field="tags")
-    cleaned = [clean(tag)[0].strip() for tag in tags]
+    cleaned = [clean_given(tag, field="tags")[0].strip() for tag in tags]
     for tag in cleaned:
         if not tag or len(tag) > TAG_LIMIT:
             raise InvalidInput(f"tags: each has 1 to {TAG_LIMIT} characters", field="tags")

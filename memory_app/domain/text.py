@@ -65,6 +65,13 @@ def clean(text: str) -> tuple[str, bool]:
     return unicodedata.normalize("NFC", kept), kept != text
 
 
+def clean_given(value: object, *, field: str) -> tuple[str, bool]:
+    """`clean` for what a caller gave as ``field``; `InvalidInput` unless it is text."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field}: must be text, not {type(value).__name__}", field=field)
+    return clean(value)
+
+
 def normalise(text: str) -> str:
     """The form in which two statements are compared for sameness.
 

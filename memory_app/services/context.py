@@ -23,6 +23,7 @@ from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Memory, Tier
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
+from memory_app.domain.text import clean_given
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import cache, expression, window
@@ -319,7 +320,7 @@ class _Topic:
 
 
 def _asked(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
-    if request.query is None or not request.query.strip():
+    if request.query is None or not clean_given(request.query, field="query")[0].strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
     limits = runtime.settings.recall

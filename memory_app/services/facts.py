@@ -19,7 +19,7 @@ from memory_app.domain.records import ENTITY_TYPES, Mention, Statement
 from memory_app.domain.relations import normalise_relation
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights, query_weights
-from memory_app.domain.text import LABEL_LIMIT, clean, slug, terms
+from memory_app.domain.text import LABEL_LIMIT, clean_given, slug, terms
 from memory_app.errors import InvalidInput
 from memory_app.models.embedders.embedder import embed_queries
 from memory_app.runtime import Runtime
@@ -90,7 +90,7 @@ def add_fact(
     """
     for field in ("subject", "relation", "object"):
         value = getattr(statement, field)
-        if value is None or not clean(value)[0].strip():
+        if value is None or not clean_given(value, field=field)[0].strip():
             raise InvalidInput(f"{field}: a fact needs subject, relation and object", field=field)
     for field, given in (("subject_type", subject_type), ("object_type", object_type)):
         if given is not None and given not in ENTITY_TYPES:
@@ -156,7 +156,7 @@ def _checked(query: FactQuery) -> tuple[_Keys, str | None]:
 def _searched(query: FactQuery) -> str | None:
     if query.text is None:
         return None
-    said = clean(query.text)[0].strip()
+    said = clean_given(query.text, field="query")[0].strip()
     if not said:
         raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
     if len(said) > QUERY_LIMIT:

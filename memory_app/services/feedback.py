@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.scope import Scope
-from memory_app.domain.text import clean
+from memory_app.domain.text import clean_given
 from memory_app.errors import NotFound, TooLarge
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
@@ -63,7 +63,7 @@ def give_feedback(
     Of a turn: the memories that rest on it, and the questions it answered. Raises `NotFound` for a target that is not
     of this scope, `TooLarge` for the note.
     """
-    said = None if note is None else clean(note)[0].strip() or None
+    said = None if note is None else clean_given(note, field="note")[0].strip() or None
     if said is not None and len(said) > NOTE_LIMIT:
         raise TooLarge(f"note: at most {NOTE_LIMIT} characters", field="note")
     with transaction(runtime.engine, tenant_id) as connection:

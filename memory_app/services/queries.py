@@ -10,7 +10,7 @@ from uuid import UUID
 from memory_app.domain.questions import question_of
 from memory_app.domain.records import Mention, Origin, Role, Statement, Turn
 from memory_app.domain.scope import Scope
-from memory_app.domain.text import clean
+from memory_app.domain.text import clean_given
 from memory_app.errors import InvalidInput
 from memory_app.models.embedders.embedder import embed_queries
 from memory_app.runtime import Runtime
@@ -69,7 +69,7 @@ def search(
 
     Embeds the text; writes nothing. Raises `InvalidInput` naming the field, `NotFound` for an unknown scope.
     """
-    said = clean(text)[0].strip()
+    said = clean_given(text, field="text")[0].strip()
     if not said:
         raise InvalidInput("text: empty; say which question to compare with", field="text")
     if len(said) > TEXT_LIMIT:
