@@ -14,7 +14,16 @@ from typing import Any
 from celery.schedules import ParseException, crontab
 
 from memory_app.errors import Misconfigured
-from memory_app.queue import FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, NOTE_RECALLS, REEMBED, ROUTES
+from memory_app.queue import (
+    FIND_DUE,
+    FIND_IDLE,
+    FIND_PERIODIC,
+    INDEX_SCOPES,
+    INDEX_TURNS,
+    NOTE_RECALLS,
+    REEMBED,
+    ROUTES,
+)
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "find-due": {"task": FIND_DUE, "every_seconds": 5.0},
@@ -25,6 +34,10 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "reembed": {"task": REEMBED, "every_seconds": 300.0},
 }
 """Used when no file is given."""
+
+PERIODIC = (FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, INDEX_TURNS, NOTE_RECALLS, REEMBED)
+"""Tasks that look for themselves what is due. The others do one thing, which the message names; `FIND_PERIODIC` has
+sleep, decay and deep synthesis done."""
 
 CRONTAB_EXPIRES_SECONDS = 300.0
 
@@ -41,6 +54,10 @@ def beat_schedule(file: Path | None) -> dict[str, dict[str, Any]]:
         raise Misconfigured(f"schedule file {file}: cannot be read; check MEMORY_SCHEDULE_FILE") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"schedule file {file}: {error}") from error
+    if not given:
+        raise Misconfigured(
+            f"schedule file {file}: names no job, so nothing would come round; see the example"
+        )
     return _entries(given)
 
 
@@ -58,7 +75,12 @@ def _entry(name: str, job: Any) -> dict[str, Any]:
         )
     task = job.get("task")
     if not isinstance(task, str) or task not in ROUTES:
-        raise Misconfigured(f"schedule: {name}: unknown task {task!r}; one of {', '.join(ROUTES)}")
+        raise Misconfigured(f"schedule: {name}: unknown task {task!r}; one of {', '.join(PERIODIC)}")
+    if task not in PERIODIC:
+        raise Misconfigured(
+            f"schedule: {name}: {task} does one thing that is asked for and cannot come round; "
+            f"one of {', '.join(PERIODIC)}"
+        )
     when = _when(name, job)
     # A message that a worker gets only after the next one was sent has nothing left to say.
     expires = when if isinstance(when, float) else CRONTAB_EXPIRES_SECONDS

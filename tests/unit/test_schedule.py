@@ -10,7 +10,7 @@ from celery.schedules import crontab
 
 from memory_app.errors import Misconfigured
 from memory_app.queue import FIND_DUE, ROUTES
-from workers.schedule import beat_schedule
+from workers.schedule import PERIODIC, beat_schedule
 
 EXAMPLE = Path(__file__).parents[2] / "celerybeat-schedule.example"
 JOB = '[nightly]\ntask = "memory.find_due"\n'
@@ -74,6 +74,9 @@ def test_a_crontab_has_its_five_parts_in_the_usual_order(tmp_path: Path) -> None
         (JOB + 'crontab = "a b c d e"', "crontab 'a b c d e'"),
         (JOB + 'crontab = "*/0 3 * * *"', "crontab"),
         (JOB + "crontab = 3", "five parts"),
+        (JOB + 'crontab = "0 0 31 2 *"', "never occurs"),
+        ('[nightly]\ntask = "memory.sleep"\nevery_seconds = 5', "memory.sleep does one thing"),
+        ('[nightly]\ntask = "memory.forget"\nevery_seconds = 5', "memory.forget does one thing"),
         (JOB + "every_seconds = 5\npriority = 3", "unknown field priority"),
     ],
 )
@@ -91,6 +94,16 @@ def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
         beat_schedule(tmp_path / "nowhere.toml")
     with pytest.raises(Misconfigured, match=r"schedule\.toml"):
         parsed(tmp_path, "[nightly")
+
+
+def test_a_file_without_a_job_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="names no job"):
+        parsed(tmp_path, "# nothing yet\n")
+
+
+def test_a_job_may_be_any_that_finds_its_own_work(tmp_path: Path) -> None:
+    for task in PERIODIC:
+        assert parsed(tmp_path, f'[one]\ntask = "{task}"\ncrontab = "0 0 29 2 *"')["one"]["task"] == task
 
 
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
