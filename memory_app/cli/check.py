@@ -36,7 +36,7 @@ def status(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sessions, turns by stage, memories by kind, backlog and workers."""
+    """Sessions, turns by stage, memories by kind, periods that were missed, backlog and workers."""
     found = status_service.status(find_settings(data), tenant=tenant)
     if as_json:
         write_json(found)
@@ -50,8 +50,11 @@ def status(
     if not found.workers:
         why = "Redis does not answer" if found.workers is None else "none answers"
         out.print(f"workers: {why}", markup=False, highlight=False)
-    columns = ("tenant", "sessions", "turns by stage", "memories by kind")
-    rows = [(name, a.sessions, _listed(a.turns), _listed(a.memories)) for name, a in found.tenants.items()]
+    columns = ("tenant", "sessions", "turns by stage", "memories by kind", "missed periods")
+    rows = [
+        (name, a.sessions, _listed(a.turns), _listed(a.memories), _listed(a.missed_periods))
+        for name, a in found.tenants.items()
+    ]
     write_table("tenants", columns, rows)
 
 

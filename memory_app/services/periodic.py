@@ -17,7 +17,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
-from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.domain.slumber import SLEEP
 from memory_app.runtime import Runtime
 from memory_app.services import decay, ending, synthesis
@@ -79,9 +79,12 @@ def _write(
     every = {rhythm.job: rhythm.every for rhythm in rhythms(runtime)}
     for job in sorted(some, key=lambda job: (job.scope_id, job.job)):
         row = names.read_scope(connection, job.scope_id)
+        if row is None:
+            continue
         interval = every.get(job.job)
-        late = 0 if interval is None or job.job == END_SESSIONS else int((at - job.due_at) / interval)
-        if row is None or not schedules.take(connection, job, missed=late):
+        is_missed = interval is not None and job.job != END_SESSIONS and _is_meant(job.job, row)
+        late = int((at - job.due_at) / interval) if interval is not None and is_missed else 0
+        if not schedules.take(connection, job, missed=late):
             continue
         missed += late
         if interval is not None:
@@ -91,7 +94,9 @@ def _write(
 
 def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
     """One run of the job for this period."""
-    if not _applies(connection, job, parse_policy(row.policy)):
+    if not _is_meant(job.job, row):
+        return []
+    if job.job == synthesis.DEEP and not schedules.has_news(connection, job.scope_id, synthesis.DEEP):
         return []
     run = runs.enqueue(
         connection,
@@ -104,12 +109,10 @@ def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) 
     return [(job.job, run.id)]
 
 
-def _applies(connection: Connection, job: DueJob, policy: Policy) -> bool:
-    """Deep synthesis asks a model, so only where the agent has one, and when there is something new to show it."""
-    if job.job != synthesis.DEEP:
-        return policy.memory
-    asks_model = policy.memory and policy.extraction is ExtractionMode.LLM
-    return asks_model and schedules.has_news(connection, job.scope_id, synthesis.DEEP)
+def _is_meant(job: str, row: ScopeRow) -> bool:
+    """Whether the agent's policy has the job done at all; deep synthesis asks a model, which not every agent has."""
+    policy = parse_policy(row.policy)
+    return policy.memory and (job != synthesis.DEEP or policy.extraction is ExtractionMode.LLM)
 
 
 def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:

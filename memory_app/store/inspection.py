@@ -62,6 +62,9 @@ _KINDS = text(
     "SELECT kind, count(*) AS n FROM memories WHERE retired_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
 )
 _SESSIONS = text("SELECT count(*) FROM sessions")
+_MISSED = text(
+    "SELECT job, sum(missed)::bigint AS n FROM schedules GROUP BY 1 HAVING sum(missed) > 0 ORDER BY 1"
+)
 _ORDER = text(
     """SELECT count(*) FROM (
         SELECT from_seq, lag(to_seq, 1, 0) OVER (PARTITION BY session_id ORDER BY finished_at, id) AS before
@@ -83,11 +86,13 @@ class StoredEmbeddings:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much a tenant has: turns by stage, current memories by kind."""
+    """How much a tenant has: turns by stage, current memories by kind, and periods in which a periodic job did not run
+    because nobody looked for due work, by job."""
 
     sessions: int
     turns: Mapping[str, int]
     memories: Mapping[str, int]
+    missed_periods: Mapping[str, int]
 
 
 def server(connection: Connection) -> Server:
@@ -140,6 +145,7 @@ def amounts(connection: Connection) -> Amounts:
         sessions=int(connection.execute(_SESSIONS).scalar_one()),
         turns={row.stage: row.n for row in connection.execute(_STAGES)},
         memories={row.kind: row.n for row in connection.execute(_KINDS)},
+        missed_periods={row.job: row.n for row in connection.execute(_MISSED)},
     )
 
 

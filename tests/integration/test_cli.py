@@ -93,7 +93,12 @@ def test_what_is_recorded_and_remembered_is_recalled_and_counted(memory: Memory,
 
     assert found["memories"][0]["id"] == remembered["id"]
     assert "My dog Bruno likes the beach." in window.out
-    assert status["tenants"]["acme"] == {"sessions": 1, "turns": {"accepted": 1}, "memories": {"fact": 1}}
+    assert status["tenants"]["acme"] == {
+        "sessions": 1,
+        "turns": {"accepted": 1},
+        "memories": {"fact": 1},
+        "missed_periods": {},
+    }
     assert status["workers"] == {}
 
 

@@ -25,7 +25,7 @@ from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Schedule
-from memory_app.store import agents, clock, runs
+from memory_app.store import agents, clock, inspection, runs
 from memory_app.store.db import transaction
 from memory_app.store.runs import RunClaim
 from workers.schedule import DEFAULT, beat_schedule
@@ -132,7 +132,10 @@ def test_periods_in_which_nobody_looked_are_noticed_and_not_made_up_for(
     kept(runtime, tenant, "bob")
     asked = enqueue_due(runtime, now=now(runtime) + 5 * DAY)
     assert (asked.runs, asked.missed >= 8) == (2, True)
-    assert sum(row.missed for row in rows(owner, "SELECT missed FROM schedules")) == asked.missed
+    with transaction(runtime.engine, tenant) as connection:
+        told = inspection.amounts(connection).missed_periods
+    assert set(told) == {"sleep", "decay"}
+    assert sum(told.values()) == asked.missed
 
 
 def test_a_look_is_capped_and_fair_across_tenants(
