@@ -10,7 +10,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
+
+from memory_app.store import db
 
 LEAST_SECONDS = 0.01
 """Shorter pauses than this are saved up: to wake costs whoever runs meanwhile something, too."""
@@ -28,8 +30,7 @@ class Rest:
 
     def watch(self, engine: Engine) -> None:
         """Rest between the statements of this engine from now on."""
-        event.listen(engine, "begin", self._begin_transaction)
-        event.listen(engine, "after_cursor_execute", self._pause)
+        db.watch(engine, begun=self._begin_transaction, done=self._pause)
 
     def begin_task(self, **_: Any) -> None:
         """Work begins: the time in which there was none is not to be rested from."""
@@ -41,14 +42,14 @@ class Rest:
         self._left = MOST_SECONDS
         self._pause()
 
-    def _begin_transaction(self, *_: Any) -> None:
+    def _begin_transaction(self) -> None:
         self._left = MOST_SECONDS
 
     def owed(self) -> float:
         """Seconds to rest now, for what was done since the last rest."""
         return min(self._share * (time.monotonic() - self._rested_at), self._left)
 
-    def _pause(self, *_: Any) -> None:
+    def _pause(self) -> None:
         seconds = self.owed()
         if seconds < LEAST_SECONDS:
             return

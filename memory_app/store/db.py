@@ -78,6 +78,12 @@ def connect(
     return engine
 
 
+def watch(engine: Engine, *, begun: Callable[[], None], done: Callable[[], None]) -> None:
+    """Call ``begun`` whenever a transaction of this engine begins, and ``done`` after each statement."""
+    event.listen(engine, "begin", lambda *_: begun())
+    event.listen(engine, "after_cursor_execute", lambda *_: done())
+
+
 def _keep_values_out(context: Any) -> None:
     """Parameters hold what people said; an exception that is logged must not carry them."""
     if context.sqlalchemy_exception is not None:
