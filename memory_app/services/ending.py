@@ -1,8 +1,12 @@
 """The end of a session: a sleep pass over it, what proved itself is promoted, the best is kept in a checkpoint, and the
-rest of its graph goes, through the stage from which it can be brought back."""
+rest of its graph goes, through the stage from which it can be brought back.
+
+The sleep pass is checked like any other and taken back where it would lower recall; the rest of the ending goes on. A
+session that goes on meanwhile is left open: ending it anew is another run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -14,13 +18,13 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.scope import Scope
-from memory_app.domain.slumber import Trigger
+from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.runtime import Runtime
-from memory_app.services import jobs, promotion, sleep, synthesis, transfer
+from memory_app.services import capacity, jobs, promotion, sleep, synthesis, transfer
 from memory_app.services.promotion import Promotable
 from memory_app.services.remember import Place, drop_context
-from memory_app.services.sleep_plan import chosen, make_plan
+from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
 from memory_app.store import clock, fading, images, memories, merges, names, runs, sessions, sleeping
 from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
@@ -33,6 +37,8 @@ END = "end_session"
 
 EXTRACTION_PAUSE_SECONDS = 2.0
 """Pause before looking again whether the session's last turns are extracted."""
+
+REOPENED = "another turn was said since the end was asked for, so the session was left open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +118,36 @@ def period_of(session: SessionRow) -> str:
     return f"{session.id}:{session.next_seq - 1}"
 
 
-def end(runtime: Runtime, claimed: RunClaim) -> None:
-    """Do one run. Raises `Transient` while turns of the session wait to be extracted."""
+def end(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] = lambda plan: plan) -> None:
+    """Do one run. ``revise`` may change the plan of the sleep pass before it is carried out.
+
+    Raises `Transient` while turns of the session wait to be extracted.
+    """
     run, row, session = _read(runtime, claimed)
+    if _is_reopened(session, run):
+        _leave_open(runtime, claimed, session)
+        return
+    _check_extracted(runtime, row, session)
     given = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
     options = EndOptions(**given)
-    report = _sleep(runtime, claimed, row, session)
+    report = _sleep(runtime, claimed, row, session, revise=revise)
     failpoint.reach("end_session.after_sleep")
     promotable = _promotable(runtime, claimed, row, session, options)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, row.id):
             raise NotFound("the person was forgotten while this was under way")
-        report |= _settle(connection, runtime, claimed, row, session, options, promotable)
+        current = sessions.read(connection, row.id, session.id)
+        if current is None:
+            raise NotFound("the session was forgotten while this was under way")
+        reopened = _is_reopened(current, run)
+        if reopened:
+            report = _left_open(report)
+        else:
+            report |= _settle(connection, runtime, claimed, row, session, options, promotable, report)
         jobs.complete(connection, claimed, report)
     drop_context(runtime, row.id)
-    log.info("session_ended", session=session.id, promoted=len(report["promoted"]), dropped=report["dropped"])
+    event = "session_left_open" if reopened else "session_ended"
+    log.info(event, session=session.id, promoted=len(report["promoted"]), dropped=report["dropped"])
 
 
 def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRow]:
@@ -138,6 +159,33 @@ def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRo
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
     if run is None or row is None or session is None:
         raise NotFound("the session was forgotten while this was under way")
+    return run, row, session
+
+
+def _is_reopened(session: SessionRow, run: Run) -> bool:
+    """Was another turn said since the run was asked for, even if the session was ended anew since?"""
+    return session.ended_at is None or session.ended_at > run.created_at
+
+
+def _leave_open(runtime: Runtime, claimed: RunClaim, session: SessionRow) -> None:
+    report = sleep.empty_report(runtime, _sleep_options(runtime), hour(session.now))
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        jobs.complete(connection, claimed, _left_open(report))
+    log.info("session_left_open", session=session.id)
+
+
+def _left_open(report: dict[str, Any]) -> dict[str, Any]:
+    """The report where nothing but the sleep pass, if that, took effect."""
+    return report | {
+        "slept": report["applied"],
+        "applied": report["changes"] > 0,
+        "reason": REOPENED,
+        "checkpoint": None,
+        "dropped": 0,
+    }
+
+
+def _check_extracted(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
     policy = parse_policy(row.policy)
     extracting = (
         policy.memory and policy.extraction is not ExtractionMode.OFF and session.parked_reason is None
@@ -145,20 +193,34 @@ def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRo
     if extracting and session.extracted_seq < session.next_seq - 1:
         runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
         raise Transient("turns of the session are not extracted yet", retry_after=EXTRACTION_PAUSE_SECONDS)
-    return run, row, session
 
 
-def _sleep(runtime: Runtime, claimed: RunClaim, row: ScopeRow, session: SessionRow) -> dict[str, Any]:
-    """A sleep pass over what belongs to the session alone."""
-    options = replace(sleep.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
-    plan = make_plan(runtime, claimed.tenant_id, row, options, session_id=session.id)
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        if not names.lock_scope(connection, claimed.tenant_id, row.id):
-            raise NotFound("the person was forgotten while this was under way")
-        if not runs.extend(connection, claimed, jobs.LEASE):
-            raise jobs.Fenced
-        images.begin(connection, claimed.run_id)
-        return sleep.apply(connection, runtime, claimed, plan)
+def _sleep_options(runtime: Runtime) -> SleepOptions:
+    return replace(sleep.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
+
+
+def _sleep(
+    runtime: Runtime,
+    claimed: RunClaim,
+    row: ScopeRow,
+    session: SessionRow,
+    *,
+    revise: Callable[[Plan], Plan],
+) -> dict[str, Any]:
+    """A sleep pass over what belongs to the session alone; of one that the gate refused, why, and nothing else."""
+    options = _sleep_options(runtime)
+    plan = revise(make_plan(runtime, claimed.tenant_id, row, options, session_id=session.id))
+    report = sleep.carry_out(runtime, claimed, plan, note=_hold_on)
+    if report["applied"]:
+        return report
+    kept = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
+    return sleep.empty_report(runtime, options, plan.at) | kept
+
+
+def _hold_on(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
+    """The ending goes on after its sleep pass, whatever became of that."""
+    if not runs.extend(connection, claimed, jobs.LEASE):
+        raise jobs.Fenced
 
 
 def _promotable(
@@ -187,6 +249,7 @@ def _settle(
     session: SessionRow,
     options: EndOptions,
     promotable: tuple[Promotable, ...],
+    slept: dict[str, Any],
 ) -> dict[str, Any]:
     """Checkpoint, promotion, and the end of the rest; in this order, so that the checkpoint shows the whole session."""
     kept = None
@@ -198,18 +261,31 @@ def _settle(
     place = Place(claimed.tenant_id, row.id, run_id=claimed.run_id, turn_scopes=row.visible)
     there = set(sleeping.session_memories(connection, row.id, session_id=session.id))
     risen = [one for one in promotable if one.stored.memory.id in there]
-    promotion.promote(connection, runtime, place, risen, carry=options.carry)
+    written = promotion.promote(connection, runtime, place, risen, carry=options.carry)
     rest = sleeping.session_memories(connection, row.id, session_id=session.id)
     dropped = memories.retire(connection, row.id, rest, reason="evicted")
+    evicted = _keep_ceiling(connection, runtime, claimed.tenant_id, row, written)
     images.end(connection)
     promoted = [str(one.stored.memory.id) for one in risen]
     return {
+        "slept": slept["applied"],
         "applied": True,
         "checkpoint": None if kept is None else str(kept),
         "promoted": promoted,
         "dropped": len(dropped),
-        "changes": len(promoted) + len(dropped),
+        "evicted": [*slept["evicted"], *evicted],
+        "changes": slept["changes"] + len(promoted) + len(dropped) + len(evicted),
     }
+
+
+def _keep_ceiling(
+    connection: Connection, runtime: Runtime, tenant_id: int, row: ScopeRow, written: Sequence[UUID]
+) -> list[str]:
+    if not written:
+        return []
+    policy = parse_policy(row.policy)
+    gone = capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=written[-1])
+    return [str(id) for id in gone]
 
 
 def collect(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -35,8 +35,9 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of
 from memory_app.services.remember import Place, drop_context
-from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, make_plan, read, without
+from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, hour, make_plan, read, without
 from memory_app.store import (
+    clock,
     entities,
     images,
     links,
@@ -108,61 +109,76 @@ def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan]
         if run is None or row is None:
             raise NotFound("the person was forgotten while this was under way")
         waiting = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, besides=run.id)
+        at = hour(clock.now(connection))
     given = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
     options = checked_options(given, defaults(runtime, manual=given.get("trigger") == Trigger.MANUAL))
     pause = timedelta(seconds=options.cool_down_seconds)
     if waiting is not None and waiting < pause and not options.force:
-        _finish(runtime, claimed, _idle(options, f"the last cycle ended less than {pause} ago"))
+        reason = f"the last cycle ended less than {pause} ago"
+        with transaction(runtime.engine, claimed.tenant_id) as connection:
+            jobs.complete(connection, claimed, empty_report(runtime, options, at) | {"reason": reason})
         return
     plan = revise(make_plan(runtime, claimed.tenant_id, row, options))
     failpoint.reach("sleep.after_plan")
-    report = _until_it_holds(runtime, claimed, plan)
-    if report["applied"]:
+    report = carry_out(runtime, claimed, plan, note=jobs.complete)
+    if report["applied"] and not options.dry_run:
         drop_context(runtime, row.id)
     log.info("scope_slept", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
-
-
-def _until_it_holds(runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
-    """Carry out the plan, without clusters whose own memories would not be found any more; the report."""
-    for _ in range(GATE_TRIES):
-        try:
-            return _carry_out(runtime, claimed, plan)
-        except _TakenBack as taken_back:
-            report = taken_back.report
-            if report["applied"] or not taken_back.guilty:
-                break
-            plan = without(plan, taken_back.guilty)
-    _finish(runtime, claimed, report)
-    return report
-
-
-def _finish(runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        jobs.complete(connection, claimed, report)
 
 
 # --- carrying it out ----------------------------------------------------------------------------------------
 
 
-def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+def carry_out(
+    runtime: Runtime,
+    claimed: RunClaim,
+    plan: Plan,
+    *,
+    note: Callable[[Connection, RunClaim, dict[str, Any]], None],
+) -> dict[str, Any]:
+    """Carry out the plan, without clusters whose own memories would not be found any more; the report.
+
+    ``note`` is called once, with the report, in the transaction of what stays; in one of its own when nothing stays:
+    after a dry run, and when the gate refused (``applied`` is false then).
+    """
+    for _ in range(GATE_TRIES):
+        try:
+            return _attempt(runtime, claimed, plan, note=note)
+        except _TakenBack as taken_back:
+            report = taken_back.report
+            if report["applied"] or not taken_back.guilty:
+                break
+            plan = without(plan, taken_back.guilty)
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        note(connection, claimed, report)
+    return report
+
+
+def _attempt(
+    runtime: Runtime,
+    claimed: RunClaim,
+    plan: Plan,
+    *,
+    note: Callable[[Connection, RunClaim, dict[str, Any]], None],
+) -> dict[str, Any]:
     """All of the plan in one transaction; its report. Raises `_TakenBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
             raise NotFound("the person was forgotten while this was under way")
         images.begin(connection, claimed.run_id)
-        report = apply(connection, runtime, claimed, plan)
+        report = _apply(connection, runtime, claimed, plan)
         images.end(connection)
         outcome, guilty = _gate(connection, runtime, claimed, plan)
         report |= outcome
         if plan.options.dry_run or not report["applied"]:
             raise _TakenBack(report, guilty)
         failpoint.reach("sleep.before_commit")
-        jobs.complete(connection, claimed, report)
+        note(connection, claimed, report)
     return report
 
 
-def apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
-    """Carry out the plan in the caller's transaction; what was done, ids and figures only."""
+def _apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
+    """What was done: ids and figures only."""
     place = Place(claimed.tenant_id, plan.row.id, run_id=claimed.run_id, turn_scopes=plan.row.visible)
     heirs: dict[UUID, UUID] = {}
     told, left_alone = [], []
@@ -186,10 +202,8 @@ def apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Pla
     evicted = capacity.evict(connection, runtime, plan.row.id, down_to=down_to, among=plan.inspected)
     freed = sum(cluster["freed"] for cluster in told) + len(evicted)
     promoted = [str(one.stored.memory.id) for one in risen]
-    return {
-        "trigger": plan.options.trigger.value,
+    return empty_report(runtime, plan.options, plan.at) | {
         "applied": True,
-        "reason": None,
         "inspected": len(plan.inspected),
         "clusters": told,
         "left_alone": left_alone,
@@ -199,21 +213,28 @@ def apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Pla
         "evicted": [str(id) for id in evicted],
         "freed": freed,
         "changes": len(told) + links + len(patterns) + len(promoted) + len(evicted),
-        "summary_chars": plan.options.summary_chars,
-        "timestamp": plan.at.isoformat(),
     }
 
 
-def _idle(options: SleepOptions, reason: str) -> dict[str, Any]:
-    empty: list[str] = []
+def empty_report(runtime: Runtime, options: SleepOptions, at: datetime) -> dict[str, Any]:
+    """Every field of a report, of a cycle that did nothing."""
     return {
         "trigger": options.trigger.value,
         "applied": False,
-        "reason": reason,
+        "reason": None,
         "inspected": 0,
-        "clusters": empty,
+        "clusters": [],
+        "left_alone": [],
+        "links": 0,
+        "patterns": [],
+        "promoted": [],
+        "evicted": [],
         "freed": 0,
         "changes": 0,
+        "summary_chars": options.summary_chars,
+        "timestamp": at.isoformat(),
+        "gate": {"probes": 0, "recall": 1.0, "floor": runtime.settings.sleep.recall_floor},
+        "refused": [],
     }
 
 

@@ -21,7 +21,7 @@ from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.records import Origin, Statement
 from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
 from memory_app.runtime import Runtime
-from memory_app.services import promotion, quality, remember
+from memory_app.services import capacity, promotion, quality, remember
 from memory_app.services.capacity import strength_of
 from memory_app.services.promotion import Promotable
 from memory_app.services.quality import Found, ProbeQuestion
@@ -80,7 +80,7 @@ def make_plan(
     """What a cycle would do to the scope, or to one session of it. Reads only; embeds with no transaction open."""
     policy = parse_policy(row.policy)
     with transaction(runtime.engine, tenant_id) as connection:
-        at = clock.now(connection).replace(minute=0, second=0, microsecond=0)
+        at = hour(clock.now(connection))
         weighed = fading.held(connection, row.id, session_id=session_id)
         asked = quality.recent_questions(connection, runtime, row.id)
     soft = _soft(runtime, weighed, at, options)
@@ -89,16 +89,7 @@ def make_plan(
     found, likenesses = _similar(runtime, tenant_id, row.id, kinds, soft, strengths, options)
     patterns = _patterns(runtime, tenant_id, row, policy) if session_id is None else ()
     promotable = () if session_id is not None else _promotable(runtime, tenant_id, row, policy, weighed, at)
-    said = [
-        (n.memory.id, n.memory.text)
-        for planned in found
-        for n in planned.members
-        if n.memory.text != planned.text
-    ]
-    questions = quality.probes(runtime, asked, said, most=runtime.settings.sleep.probes) if found else ()
-    with transaction(runtime.engine, tenant_id) as connection:
-        before = quality.wanted(questions, quality.found(connection, runtime, tenant_id, row, questions))
-    return Plan(
+    plan = Plan(
         row=row,
         policy=policy,
         options=options,
@@ -109,9 +100,47 @@ def make_plan(
         likenesses=likenesses,
         patterns=patterns,
         promotable=promotable,
-        probes=questions,
-        before=before,
+        probes=(),
+        before={},
     )
+    return _probed(runtime, tenant_id, plan, asked)
+
+
+def hour(now: datetime) -> datetime:
+    """The hour for which strengths are computed, so that a dry run tells what the run will tell."""
+    return now.replace(minute=0, second=0, microsecond=0)
+
+
+def _probed(runtime: Runtime, tenant_id: int, plan: Plan, asked: Sequence[str]) -> Plan:
+    """The plan with the questions that it is checked with; one that changes nothing needs none."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        if not _changes_something(connection, runtime, plan):
+            return plan
+    said = [
+        (n.memory.id, n.memory.text)
+        for planned in plan.clusters
+        for n in planned.members
+        if n.memory.text != planned.text
+    ]
+    questions = quality.probes(runtime, asked, said, most=runtime.settings.sleep.probes)
+    if not questions:
+        return plan
+    with transaction(runtime.engine, tenant_id) as connection:
+        before = quality.wanted(questions, quality.found(connection, runtime, tenant_id, plan.row, questions))
+    return replace(plan, probes=questions, before=before)
+
+
+def _changes_something(connection: Connection, runtime: Runtime, plan: Plan) -> bool:
+    """Would it merge, name, promote, evict or link anything?"""
+    if plan.clusters or plan.patterns or plan.promotable:
+        return True
+    ceiling = capacity.ceiling_of(runtime, plan.policy).memories
+    if plan.inspected and fading.current_count(connection, plan.row.id, most=ceiling + 1) > ceiling:
+        return True
+    if not plan.likenesses:
+        return False
+    known = sleeping.linked_pairs(connection, plan.row.id)
+    return any(frozenset({one, other}) not in known for one, other, _ in plan.likenesses)
 
 
 def _soft(

@@ -74,8 +74,9 @@ _SESSION_MEMORIES = text(
 _LAST_CYCLE = text(
     """
     SELECT now() - max(finished_at) FROM runs
-    WHERE tenant_id = :tenant AND scope_id = :scope AND name = 'sleep' AND state = 'done'
-      AND report ->> 'applied' = 'true' AND id <> :besides
+    WHERE tenant_id = :tenant AND scope_id = :scope AND name = 'sleep' AND state = 'done' AND id <> :besides
+      AND report ->> 'applied' = 'true' AND CAST(report ->> 'changes' AS integer) > 0
+      AND report ->> 'undone_at' IS NULL AND options ->> 'dry_run' IS DISTINCT FROM 'true'
     """
 )
 _OPEN_CYCLE = text(
@@ -174,7 +175,7 @@ def session_memories(connection: Connection, scope_id: int, *, session_id: int |
 def since_last_cycle(
     connection: Connection, tenant_id: int, scope_id: int, *, besides: UUID
 ) -> timedelta | None:
-    """How long ago the last cycle of the scope that changed something ended."""
+    """How long ago the last cycle of the scope ended that changed something, was no dry run and was not undone."""
     values = {"tenant": tenant_id, "scope": scope_id, "besides": besides}
     return connection.execute(_LAST_CYCLE, values).scalar_one()  # type: ignore[no-any-return]
 

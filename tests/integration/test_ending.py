@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,17 +17,23 @@ from memory_app.domain.scope import Scope
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
-from memory_app.services import ending, finder, jobs, transfer, undo
+from memory_app.services import ending, finder, jobs, quality, transfer, undo
 from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
 from memory_app.services.queries import Source, search
 from memory_app.services.record import record
 from memory_app.services.remember import remember
+from memory_app.services.sleep_plan import Plan, Planned, read
+from memory_app.store import agents, runs
+from memory_app.store.db import transaction
 from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")
 PARKED = "Where did I park the blue car yesterday evening?"
+CELLAR = "Where is the key of the cellar?"
+TRAIN = "Bob's train to work leaves at 7:15 from platform four."
+SOUP = "Bob never eats the mushroom soup of the canteen."
 
 
 def said(runtime: Runtime, tenant: int, *words: str) -> None:
@@ -44,6 +52,16 @@ def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:
     done = jobs.read(runtime, tenant, run.id)
     assert done.state == "done", done.reason
     return done
+
+
+def revised(runtime: Runtime, tenant: int, revise: Callable[[Plan], Plan]) -> Run:
+    """The end of the session, the plan of whose sleep pass is changed on its way."""
+    run = ending.ask(runtime, tenant, CHAT)
+    with transaction(runtime.engine, None) as connection:
+        claimed = runs.claim(connection, run.id, timedelta(minutes=1))
+    assert claimed is not None
+    ending.end(runtime, claimed, revise=revise)
+    return jobs.read(runtime, tenant, run.id)
 
 
 def whole(owner: Engine) -> list[str]:
@@ -120,9 +138,105 @@ def test_ending_twice_is_one_run_and_another_turn_opens_the_session_again(
     first = ending.ask(runtime, tenant, CHAT)
     assert ending.ask(runtime, tenant, CHAT).id == first.id
     assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is not None
-    said(runtime, tenant, "Where is the key of the cellar?")
+    said(runtime, tenant, CELLAR)
     assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is None
     assert ending.ask(runtime, tenant, CHAT).id != first.id
+
+
+def test_a_session_that_goes_on_is_left_open_until_it_is_ended_anew(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    said(runtime, tenant, PARKED)
+    first = ending.ask(runtime, tenant, CHAT, promote=False)
+    said(runtime, tenant, CELLAR)
+    before = whole(owner)
+
+    jobs.perform(runtime, first.id, JOBS)
+
+    left = jobs.read(runtime, tenant, first.id)
+    assert (left.state, left.report["applied"], left.report["dropped"]) == ("done", False, 0)
+    assert "another turn" in left.report["reason"]
+    assert whole(owner) == before
+    assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is None
+    anew = ended(runtime, tenant, promote=False).report
+    assert anew["dropped"] == 2
+    assert set(anew) == set(left.report)
+
+
+def test_a_session_that_was_ended_anew_is_ended_as_was_asked_last(runtime: Runtime, tenant: int) -> None:
+    said(runtime, tenant, PARKED)
+    first = ending.ask(runtime, tenant, CHAT, promote=False)
+    said(runtime, tenant, CELLAR)
+    last = ending.ask(runtime, tenant, CHAT)
+    for run in (first, last):
+        jobs.perform(runtime, run.id, JOBS)
+    assert jobs.read(runtime, tenant, first.id).report["applied"] is False
+    assert len(jobs.read(runtime, tenant, last.id).report["promoted"]) == 2
+
+
+def test_a_turn_that_is_said_during_the_sleep_pass_leaves_the_session_open(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    said(runtime, tenant, PARKED)
+
+    def go_on(plan: Plan) -> Plan:
+        said(runtime, tenant, CELLAR)
+        return plan
+
+    report = revised(runtime, tenant, go_on).report
+    assert (report["applied"], report["promoted"], report["checkpoint"]) == (False, [], None)
+    assert len(rows(owner, "SELECT FROM memories WHERE retired_at IS NULL")) == 2
+    assert len(ended(runtime, tenant).report["promoted"]) == 2
+
+
+def test_a_sleep_pass_that_would_lower_recall_is_taken_back_and_the_session_ends_all_the_same(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    said(runtime, tenant, PARKED)
+    for words in (TRAIN, SOUP):
+        remember(runtime, tenant, CHAT, Statement("fact", words))
+    before = whole(owner)
+
+    def blend(plan: Plan) -> Plan:
+        with transaction(runtime.engine, tenant) as connection:
+            inspected = read(connection, plan.row.id, list(plan.inspected))
+        some = tuple(n for n in inspected if n.memory.text in (TRAIN, SOUP))
+        asked = ["When does Bob's train leave?", "What does Bob eat in the canteen?"]
+        probes = quality.probes(runtime, asked, [], most=5)
+        with transaction(runtime.engine, tenant) as connection:
+            found = quality.found(connection, runtime, tenant, plan.row, probes)
+        bad = Planned(some, some[0].memory.id, some[0].memory.text, 0.5)
+        return replace(plan, clusters=(bad,), probes=probes, before=found)
+
+    run = revised(runtime, tenant, blend)
+
+    assert (run.report["slept"], run.report["applied"], run.report["clusters"]) == (False, True, [])
+    assert run.report["gate"]["recall"] < 0.99
+    assert "would find only" in run.report["reason"]
+    assert len(run.report["promoted"]) == 3
+    kept = rows(owner, "SELECT text, session_id FROM memories WHERE retired_at IS NULL")
+    assert {TRAIN, SOUP} < {row.text for row in kept}
+    assert {row.session_id for row in kept} == {None}
+    undo.undo_run(runtime, tenant, run.id)
+    assert whole(owner) == before
+
+
+def test_promotion_keeps_the_ceiling_of_the_scope(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    for n in range(6):
+        remember(runtime, tenant, SCOPE, Statement("fact", f"On day {n} Bob wrote down the number {n * 13}."))
+    said(runtime, tenant, "Hello there, I am back again.")
+    nuts = remember(runtime, tenant, CHAT, Statement("fact", "Bob is allergic to nuts.", pinned=True)).id
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 3}})
+    before = whole(owner)
+
+    run = ended(runtime, tenant)
+
+    assert str(nuts) in run.report["promoted"]
+    assert len(rows(owner, "SELECT FROM memories WHERE retired_at IS NULL")) == 3
+    assert len(run.report["evicted"]) == 4
+    undo.undo_run(runtime, tenant, run.id)
+    assert whole(owner) == before
 
 
 def test_the_last_turns_are_extracted_before_a_session_ends(

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from memory_app.domain.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.hot import cache
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, memories, sleep, undo
@@ -46,10 +47,10 @@ NEAR_MISSES = (
 TABLES = ("memories", "links", "mentions", "evidence", "entities")
 
 
-def keep(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
+def keep(runtime: Runtime, tenant: int, words: str, *, scope: Scope = SCOPE, **fields: Any) -> UUID:
     """Stored as it is, as if before anybody looked for repeats."""
     statement = Statement(fields.pop("kind", "fact"), words, **fields)
-    return remember(runtime, tenant, fields.pop("scope", SCOPE), statement, deduplicate=False).id
+    return remember(runtime, tenant, scope, statement, deduplicate=False).id
 
 
 def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
@@ -299,6 +300,18 @@ def test_a_dry_run_gives_the_very_same_report_and_changes_nothing(
         undo.undo_run(runtime, tenant, rehearsed.id)
 
 
+def test_a_dry_run_leaves_the_cached_context_as_it_is(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    for words in SAILING:
+        keep(runtime, tenant, words)
+    scopes = [rows(owner, "SELECT DISTINCT scope_id FROM memories")[0].scope_id]
+    token = cache.get(runtime.hot, scopes).token
+    cache.put(runtime.hot, scopes, cache.CachedContext("anything", {}), token=token)
+    slept(runtime, tenant, dry_run=True)
+    assert cache.get(runtime.hot, scopes).context is not None
+    slept(runtime, tenant)
+    assert cache.get(runtime.hot, scopes).context is None
+
+
 def test_undo_puts_back_every_row_bit_for_bit(runtime: Runtime, tenant: int, owner: Engine) -> None:
     began = datetime(2026, 3, 2, tzinfo=UTC)
     for n, words in enumerate((*SAILING, *NEAR_MISSES)):
@@ -469,6 +482,38 @@ def test_the_scopes_own_questions_are_what_a_cycle_is_checked_with(runtime: Runt
     )
 
 
+def numbers(runtime: Runtime, tenant: int) -> None:
+    """Memories that nothing merges, and a question about all of them."""
+    for n in range(8):
+        keep(runtime, tenant, f"On day {n} Bob wrote down the number {n * 13}.")
+    asked = NewTurn(Role.USER, "Which number did Bob write down on which day?")
+    record(runtime, tenant, Scope("ada", "bob", "chat"), [asked])
+    finder.drain(runtime)
+
+
+def test_a_cycle_that_only_evicts_is_checked_too(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    numbers(runtime, tenant)
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 3}})
+    before = everything(owner)
+    report = slept(runtime, tenant).report
+    assert (report["clusters"], report["applied"], report["gate"]["probes"]) == ([], False, 1)
+    assert "would find only" in report["reason"]
+    assert everything(owner) == before
+
+
+def test_a_cycle_that_only_promotes_is_checked_and_one_that_changes_nothing_asks_no_questions(
+    runtime: Runtime, tenant: int
+) -> None:
+    numbers(runtime, tenant)
+    kept = keep(runtime, tenant, "Bob is allergic to nuts.", scope=Scope("ada", "bob", "chat"), pinned=True)
+    report = slept(runtime, tenant).report
+    assert str(kept) in report["promoted"]
+    assert (report["clusters"], report["applied"], report["gate"]["probes"]) == ([], True, 1)
+    report = slept(runtime, tenant).report
+    assert (report["changes"], report["gate"]["probes"]) == (0, 0)
+
+
 # --- options and bad input --------------------------------------------------------------------------------------
 
 
@@ -522,6 +567,32 @@ def test_a_cool_down_is_kept_unless_forced(runtime: Runtime, tenant: int) -> Non
     assert (resting["applied"], resting["clusters"]) == (False, [])
     assert "less than" in resting["reason"]
     assert len(slept(runtime, tenant, force=True).report["clusters"]) == 1
+
+
+@pytest.mark.parametrize("before", ["a dry run", "an undone cycle", "a cycle that changed nothing"])
+def test_only_a_cycle_that_changed_something_and_stays_starts_the_cool_down(
+    runtime: Runtime, tenant: int, before: str
+) -> None:
+    keep(runtime, tenant, SAILING[0])
+    if before == "a cycle that changed nothing":
+        assert slept(runtime, tenant).report["changes"] == 0
+    keep(runtime, tenant, SAILING[1])
+    if before == "a dry run":
+        slept(runtime, tenant, dry_run=True)
+    elif before == "an undone cycle":
+        undo.undo_run(runtime, tenant, slept(runtime, tenant).id)
+    assert len(slept(runtime, tenant, cool_down_seconds=3_600).report["clusters"]) == 1
+
+
+def test_every_report_has_the_same_fields(runtime: Runtime, tenant: int) -> None:
+    for words in SAILING:
+        keep(runtime, tenant, words)
+    real = slept(runtime, tenant)
+    resting = slept(runtime, tenant, cool_down_seconds=3_600)
+    assert resting.report["applied"] is False
+    assert set(resting.report) == set(real.report)
+    assert resting.report["timestamp"] >= real.report["timestamp"]
+    assert told(runtime, tenant, resting).report["clusters"] == []
 
 
 def test_what_gives_way_to_the_ceiling_lets_its_scope_sleep_once(
