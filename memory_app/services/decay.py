@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
-from memory_app.domain.fading import faded, hubs
+from memory_app.domain.fading import Held, faded, hubs
 from memory_app.domain.policy import parse_policy
 from memory_app.domain.records import Memory
 from memory_app.domain.scope import Scope
@@ -22,8 +22,9 @@ from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
+from memory_app.services.capacity import Ceiling
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, fading, memories, merges, names, schedules
+from memory_app.store import clock, erase, fading, links, memories, merges, names, schedules, sources
 from memory_app.store.db import transaction
 from memory_app.store.fading import Weighed
 from memory_app.store.runs import Run, RunClaim
@@ -36,6 +37,9 @@ RECOVERABLE = ("evicted", "expired")
 
 IDS_SHOWN = 1_000
 """Most ids of each sort in a report."""
+
+SOONER = "or less long where more are retired after it than the scope may hold"
+"""The recoverable stage has the ceiling of the scope: the oldest leave it early."""
 
 
 def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
@@ -54,7 +58,7 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
         report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id)
         _come_again(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)
-    if report["expired"] or report["evicted"]:
+    if report["retired"]:
         drop_context(runtime, claimed.scope_id)
     log.info("scope_decayed", scope=claimed.scope_id, purged=report["purged"], current=report["current"])
 
@@ -70,43 +74,70 @@ def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, rep
 
 
 def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> dict[str, Any]:
-    settings = runtime.settings.decay
-    row = names.read_scope(connection, scope_id)
-    assert row is not None
-    ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
-    weighed = fading.held(connection, scope_id)
-    own = capacity.held(runtime, weighed, clock.now(connection))
-    kept = hubs(own, degree=settings.hub_degree, capacity=ceiling.memories)
-    gone = faded(own, threshold=settings.faded_strength, spared=kept)
+    ceiling = _ceiling(connection, runtime, scope_id)
+    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
+    kept = _hubs(runtime, own, ceiling)
+    gone = faded(own, threshold=runtime.settings.decay.faded_strength, spared=kept)
     expired = memories.retire(connection, scope_id, gone, reason="expired")
     evicted = capacity.evict(connection, runtime, scope_id, down_to=ceiling.memories)
-    stages = {
-        "recoverable": timedelta(days=settings.recoverable_days),
-        "merged": timedelta(days=settings.merged_days),
-    }
-    purged = fading.overdue(connection, scope_id, most=ceiling.memories, **stages)
-    merges.remove(connection, tenant_id, scope_id, purged)
-    fading.drop_images(connection, scope_id, age=stages["recoverable"])
-    next_purge = fading.next_overdue(connection, scope_id, **stages)
+    purged, unsupported = _purge(connection, runtime, tenant_id, scope_id, most=ceiling.memories)
+    trimmed = fading.trim_links(connection, scope_id, most=ceiling.links)
+    next_purge = fading.next_overdue(connection, scope_id, **_stages(runtime))
+    left = fading.held(connection, scope_id)
     return {
         "expired": [str(id) for id in expired[:IDS_SHOWN]],
         "evicted": [str(id) for id in evicted[:IDS_SHOWN]],
-        "retired": len(expired) + len(evicted),
+        "unsupported": [str(id) for id in unsupported[:IDS_SHOWN]],
+        "retired": len(expired) + len(evicted) + len(unsupported),
         "purged": len(purged),
-        "links_trimmed": fading.trim_links(connection, scope_id, most=ceiling.links),
-        "current": len(own) - len(expired) - len(evicted),
+        "links_trimmed": trimmed,
+        "current": len(left),
         "next_purge_at": None if next_purge is None else next_purge.isoformat(),
-        "next_fades_at": _next_fading(runtime, weighed, gone={*expired, *evicted}),
+        "next_fades_at": _next_fading(runtime, left, ceiling, now=clock.now(connection)),
     }
 
 
-def _next_fading(runtime: Runtime, weighed: Sequence[Weighed], *, gone: set[UUID]) -> str | None:
-    """When the next memory will have faded if nothing happens."""
+def _purge(
+    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, most: int
+) -> tuple[tuple[UUID, ...], tuple[UUID, ...]]:
+    """Delete what is past its stage; the ids, and those of what lost its last source by it and is retired."""
+    stages = _stages(runtime)
+    purged = fading.overdue(connection, scope_id, most=most, **stages)
+    resting = sources.resting(connection, scope_id, purged)
+    sources.hand_to_heirs(connection, scope_id, purged)
+    merges.remove(connection, tenant_id, scope_id, purged)
+    fading.drop_images(connection, scope_id, age=stages["recoverable"])
+    unsupported = sources.unsupported(connection, scope_id, resting)
+    erase.retire_unsupported(connection, scope_id, unsupported)
+    return purged, unsupported
+
+
+def _stages(runtime: Runtime) -> dict[str, timedelta]:
+    settings = runtime.settings.decay
+    return {
+        "recoverable": timedelta(days=settings.recoverable_days),
+        "merged": timedelta(days=settings.merged_days),
+    }
+
+
+def _ceiling(connection: Connection, runtime: Runtime, scope_id: int) -> Ceiling:
+    row = names.read_scope(connection, scope_id)
+    assert row is not None
+    return capacity.ceiling_of(runtime, parse_policy(row.policy))
+
+
+def _hubs(runtime: Runtime, own: Sequence[Held], ceiling: Ceiling) -> frozenset[UUID]:
+    return hubs(own, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
+
+
+def _next_fading(runtime: Runtime, left: Sequence[Weighed], ceiling: Ceiling, *, now: datetime) -> str | None:
+    """When the next memory will have faded if nothing happens; a hub, as long as it is one, never does."""
     threshold = runtime.settings.decay.faded_strength
+    kept = _hubs(runtime, capacity.held(runtime, left, now), ceiling)
     times = [
         fades_at(one.memory, threshold, capacity.half_life(runtime, one.memory.kind))
-        for one in weighed
-        if one.memory.id not in gone
+        for one in left
+        if one.memory.id not in kept
     ]
     return min((at.isoformat() for at in times if at is not None), default=None)
 
@@ -144,17 +175,25 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     fading.revive(connection, scope_id, memory.id)
 
 
-def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None) -> str:
+def is_hub(connection: Connection, runtime: Runtime, scope_id: int, memory_id: UUID) -> bool:
+    """Is the memory spared for its links? Weighs the whole scope where it has links enough."""
+    if links.degree(connection, scope_id, memory_id) < runtime.settings.decay.hub_degree:
+        return False
+    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
+    return memory_id in _hubs(runtime, own, _ceiling(connection, runtime, scope_id))
+
+
+def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is_hub: bool) -> str:
     """When and why a memory fades or goes, and what holds it, in one sentence."""
     days = runtime.settings.decay.recoverable_days
     if memory.retired_at is not None:
-        told = f"it was {memory.retired_reason} on {_day(memory.retired_at)}"
-        if memory.retired_reason in RECOVERABLE:
-            until = memory.retired_at + timedelta(days=days)
-            return f"{told} and can be revived until {_day(until)}; then it is deleted for good"
-        return f"{told}" + (f" in favour of {memory.successor}" if memory.successor else "")
+        return _fate_of_retired(memory, until=memory.retired_at + timedelta(days=days))
     if memory.pinned:
         return "it is pinned: it never fades and is never evicted"
+    if is_hub:
+        return (
+            "it is a hub, which holds many others together: it neither expires nor is evicted while it is one"
+        )
     half = capacity.half_life(runtime, memory.kind)
     if half is None:
         return f"memories of kind {memory.kind} never fade; it may still be evicted where there are too many"
@@ -163,8 +202,16 @@ def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None) -> str
         return told
     return (
         f"{told}; it expires on {_day(fading_at)} unless it is recalled, repeated, rated up or pinned before, "
-        f"and can be revived for {days:g} days after that"
+        f"and can be revived for {days:g} days after that, {SOONER}"
     )
+
+
+def _fate_of_retired(memory: Memory, *, until: datetime) -> str:
+    assert memory.retired_at is not None
+    told = f"it was {memory.retired_reason} on {_day(memory.retired_at)}"
+    if memory.retired_reason in RECOVERABLE:
+        return f"{told} and can be revived until {_day(until)}, {SOONER}; then it is deleted for good"
+    return f"{told}" + (f" in favour of {memory.successor}" if memory.successor else "")
 
 
 def _day(at: datetime) -> str:

@@ -4,15 +4,16 @@ similar to it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.domain.records import Role
 from memory_app.domain.scope import Scope
 from memory_app.domain.text import clean_given
-from memory_app.errors import NotFound, TooLarge
+from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
 from memory_app.store import feedback, memories, names
@@ -40,7 +41,8 @@ STEP: Mapping[Label, float] = {Label.UP: 0.2, Label.DOWN: -0.2, Label.RETRY: -0.
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a feedback moved: ``moved`` the memories meant, ``neighbours`` those similar to them."""
+    """What a feedback moved: ``moved`` the memories meant, ``neighbours`` those similar to them. For a memory that was
+    merged since, ``moved`` names the one it was merged into."""
 
     target: UUID
     label: Label
@@ -58,10 +60,11 @@ class _Target:
 def give_feedback(
     runtime: Runtime, tenant_id: int, scope: Scope, target: UUID, label: Label, *, note: str | None = None
 ) -> Given:
-    """Note feedback on a turn or a memory of the scope and move the scores.
+    """Note feedback on an assistant's turn or a memory of the scope and move the scores.
 
-    Of a turn: the memories that rest on it, and the questions it answered. Raises `NotFound` for a target that is not
-    of this scope, `TooLarge` for the note.
+    Of a turn: the memories that rest on it, and the questions it answered. Of a memory that was merged: the one it was
+    merged into. Raises `NotFound` for a target that is not of this scope, `InvalidInput` for a turn of anybody but the
+    assistant, `TooLarge` for the note.
     """
     said = None if note is None else clean_given(note, field="note")[0].strip() or None
     if said is not None and len(said) > NOTE_LIMIT:
@@ -70,6 +73,8 @@ def give_feedback(
         row = names.need_scope(connection, tenant_id, scope)
         meant = _target(connection, row, target)
         names.lock_scope(connection, tenant_id, meant.scope_id)
+        if meant.memory_id is not None:
+            meant = replace(meant, memory_id=_standing(connection, meant.scope_id, meant.memory_id))
         feedback.add(
             connection,
             tenant_id,
@@ -88,16 +93,35 @@ def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
     memory = memories.read(connection, target)
     if memory is not None and memory.scope_id in row.visible:
         return _Target(memory.scope_id, None, target)
-    turn_scope = feedback.turn_scope(connection, [row.id], target)
-    if turn_scope is None:
-        raise NotFound(f"target: no turn or memory {target} of this agent and user", field="target")
-    return _Target(turn_scope, target, None)
+    turn = feedback.turn(connection, [row.id], target)
+    if turn is None:
+        raise _unknown(target)
+    if turn.role is not Role.ASSISTANT:
+        raise InvalidInput(
+            f"target: turn {target} is the {turn.role}'s; rate the assistant's turn that answers it, or a memory",
+            field="target",
+        )
+    return _Target(turn.scope_id, target, None)
+
+
+def _standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID:
+    """Which row holds now what the memory said; under the scope's lock, since sleep may just have merged it."""
+    found = feedback.standing(connection, scope_id, memory_id)
+    if found is None:
+        raise _unknown(memory_id)
+    return found
+
+
+def _unknown(target: UUID) -> NotFound:
+    return NotFound(f"target: no turn or memory {target} of this agent and user", field="target")
 
 
 def _move(connection: Connection, meant: _Target, target: UUID, label: Label) -> Given:
-    moved: tuple[UUID, ...] = (target,)
     if meant.turn_id is not None:
         moved = feedback.memories_of_turn(connection, meant.scope_id, meant.turn_id)
+    else:
+        assert meant.memory_id is not None
+        moved = (meant.memory_id,)
     neighbours = feedback.similar(connection, meant.scope_id, moved) if moved else ()
     feedback.move(connection, meant.scope_id, moved, STEP[label])
     feedback.move(connection, meant.scope_id, neighbours, STEP[label] * DIFFUSION)

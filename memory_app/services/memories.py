@@ -97,8 +97,9 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         jobs = lineage.runs(connection, tenant_id, scope_id, family)
         after = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
+        is_hub = decay.is_hub(connection, runtime, scope_id, memory_id)
     half_life = capacity.half_life(runtime, memory.kind)
-    fades = fades_at(memory, runtime.settings.decay.faded_strength, half_life)
+    fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
         memory=memory,
         evidence=rests_on,
@@ -107,7 +108,7 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         runs=jobs,
         strength=strength(memory, now, half_life),
         fades_at=fades,
-        fate=decay.fate(runtime, memory, fading_at=fades),
+        fate=decay.fate(runtime, memory, fading_at=fades, is_hub=is_hub),
     )
 
 

@@ -16,7 +16,7 @@ from memory_app.domain.ladder import MergedFields
 from memory_app.domain.records import Memory
 from memory_app.domain.text import canonical_key
 from memory_app.errors import Conflict
-from memory_app.store import evidence, links, memories, merges
+from memory_app.store import evidence, links, memories, merges, sources
 from memory_app.store.memory_rows import NewMemory
 
 BLOCKERS_SHOWN = 20
@@ -45,7 +45,8 @@ def take_apart(
 ) -> tuple[UUID, ...]:
     """Undo several merges, all or none; ids of the rows that are current again.
 
-    A row that was itself merged into another of ``merged_ids`` is taken apart with it. Raises `Conflict`.
+    A row that was itself merged into another of ``merged_ids`` is taken apart with it. What was derived from a united
+    row rests on its parts from then on. Raises `Conflict`.
     """
     blocked = _blockers(connection, scope_id, merged_ids)
     if blocked:
@@ -58,6 +59,7 @@ def take_apart(
         for part in merges.parts(connection, scope_id, merged_ids)
         if part.memory.id not in inside
     ]
+    sources.hand_to_parts(connection, scope_id, merged_ids)
     merges.remove(connection, tenant_id, scope_id, list(merged_ids))
     merges.restore(connection, scope_id, restored)
     return tuple(sorted(restored))

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from memory_app.errors import Conflict
 from memory_app.services.merging import BLOCKERS_SHOWN
-from memory_app.store import images, merges
+from memory_app.store import images, merges, sources
 from memory_app.store.images import Touched
 from memory_app.store.runs import Run
 
@@ -37,6 +37,8 @@ def undo(connection: Connection, tenant_id: int, run: Run) -> None:
     back = [one.id for one in touched if one.change == "update" and not _is_back(one)]
     for id, twin in merges.twins(connection, run.scope_id, back, besides=made):
         blocked.append(f"{id} was stored again as {twin}")
+    for id, source in sources.derived(connection, run.scope_id, made):
+        blocked.append(f"{id} was derived from {source} since")
     if blocked:
         shown = "; ".join(blocked[:BLOCKERS_SHOWN])
         more = f"; and {len(blocked) - BLOCKERS_SHOWN} more" if len(blocked) > BLOCKERS_SHOWN else ""

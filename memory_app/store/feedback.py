@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import Connection, text
+
+from memory_app.domain.records import Role
 
 _ADD = text(
     """
@@ -39,7 +42,27 @@ _MOVE = text(
     WHERE scope_id = :scope AND id = ANY(:ids)
     """
 )
-_TURN_SCOPE = text("SELECT scope_id FROM turns WHERE scope_id = ANY(:scopes) AND id = :id")
+_TURN = text("SELECT scope_id, role FROM turns WHERE scope_id = ANY(:scopes) AND id = :id")
+_STANDING = text(
+    """
+    WITH RECURSIVE after AS (
+        SELECT m.id, m.successor, m.retired_reason FROM memories m WHERE m.scope_id = :scope AND m.id = :id
+        UNION
+        SELECT m.id, m.successor, m.retired_reason FROM after a
+        JOIN memories m ON m.scope_id = :scope AND m.id = a.successor
+        WHERE a.retired_reason = 'merged'
+    )
+    SELECT id FROM after WHERE retired_reason IS DISTINCT FROM 'merged' OR successor IS NULL
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RatedTurn:
+    """Where a turn belongs, and who said it."""
+
+    scope_id: int
+    role: Role
 
 
 def add(
@@ -64,10 +87,16 @@ def add(
     return connection.execute(_ADD, values).scalar_one()  # type: ignore[no-any-return]
 
 
-def turn_scope(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> int | None:
-    """Which of the scopes the turn belongs to, or None."""
-    values = {"scopes": list(scope_ids), "id": turn_id}
-    return connection.execute(_TURN_SCOPE, values).scalar_one_or_none()
+def turn(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> RatedTurn | None:
+    """The turn, if it belongs to any of the scopes."""
+    row = connection.execute(_TURN, {"scopes": list(scope_ids), "id": turn_id}).one_or_none()
+    return None if row is None else RatedTurn(row.scope_id, Role(row.role))
+
+
+def standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID | None:
+    """The memory itself, or what it was merged into, however many times; None when it is gone."""
+    values = {"scope": scope_id, "id": memory_id}
+    return connection.execute(_STANDING, values).scalar_one_or_none()
 
 
 def memories_of_turn(connection: Connection, scope_id: int, turn_id: UUID) -> tuple[UUID, ...]:

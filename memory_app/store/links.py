@@ -31,6 +31,14 @@ _AROUND = text(
     """
 )
 
+_DEGREE = text(
+    """
+    SELECT count(*) FROM (
+        SELECT FROM links l WHERE l.scope_id = :scope AND l.source_id = :id
+        UNION ALL
+        SELECT FROM links l WHERE l.scope_id = :scope AND l.target_id = :id) AS ends
+    """
+)
 _ADD = text(
     """
     INSERT INTO links (tenant_id, scope_id, source_id, target_id, type, weight)
@@ -62,6 +70,11 @@ def add(
             "weights": [weight for _, weight in pairs],
         }
         connection.execute(_ADD, values)
+
+
+def degree(connection: Connection, scope_id: int, memory_id: UUID) -> int:
+    """How many links begin or end at a memory."""
+    return int(connection.execute(_DEGREE, {"scope": scope_id, "id": memory_id}).scalar_one())
 
 
 def around(

@@ -15,8 +15,9 @@ from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
-from memory_app.services import finder
+from memory_app.services import finder, jobs, memories, sleep
 from memory_app.services.feedback import Label, give_feedback
+from memory_app.services.job_table import JOBS
 from memory_app.services.queries import Source, search
 from memory_app.services.record import record
 from memory_app.services.remember import remember
@@ -95,6 +96,50 @@ def test_feedback_on_an_answer_moves_the_question_it_answered(
 
     assert question.id in given.moved
     assert score(owner, question.id) == pytest.approx(-0.1)
+
+
+def test_feedback_on_what_was_merged_moves_what_it_was_merged_into(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    meant = fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in the summer.")
+    fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in summer.")
+    jobs.perform(runtime, sleep.ask(runtime, tenant, SCOPE).id, JOBS)
+    whole = memories.read_memory(runtime, tenant, meant).successor
+    assert whole is not None
+
+    given = give_feedback(runtime, tenant, SCOPE, meant, Label.UP)
+
+    assert (given.target, given.moved) == (meant, (whole,))
+    assert [score(owner, id) for id in (meant, whole)] == pytest.approx([0.0, 0.2])
+    assert [row.memory_id for row in rows(owner, "SELECT memory_id FROM feedback")] == [whole]
+
+
+def test_feedback_on_what_was_replaced_stays_with_what_was_meant(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    old, new = (
+        remember(
+            runtime,
+            tenant,
+            SCOPE,
+            Statement("fact", f"Bob lives in {city}.", subject="Bob", relation="lives_in", object=city),
+        ).id
+        for city in ("Porto", "Lisbon")
+    )
+    assert memories.read_memory(runtime, tenant, old).retired_reason == "superseded"
+    assert give_feedback(runtime, tenant, SCOPE, old, Label.DOWN).moved == (old,)
+    assert score(owner, new) == 0
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.TOOL, Role.SYSTEM])
+def test_only_the_assistants_turns_are_rated(
+    runtime: Runtime, tenant: int, owner: Engine, role: Role
+) -> None:
+    (turn,) = said(runtime, tenant, (role, PARKED))
+    with pytest.raises(InvalidInput, match=f"the {role}'s; rate the assistant's turn") as refused:
+        give_feedback(runtime, tenant, SCOPE, turn, Label.UP)
+    assert refused.value.field == "target"
+    assert rows(owner, "SELECT FROM feedback") == []
 
 
 def test_feedback_on_what_belongs_to_somebody_else_finds_nothing(
