@@ -54,6 +54,12 @@ class Http(_Section):
     body_limit_bytes: int = Field(
         2_000_000, ge=1_000, description="A larger request body is refused with 413."
     )
+    import_limit_bytes: int = Field(
+        256_000_000,
+        ge=1_000,
+        description="The same for a snapshot to import; one memory takes 3 to 4 kB. A process takes one that is "
+        "above body_limit_bytes at a time, in about four times its size of memory.",
+    )
     allow_anonymous_tenant: str | None = Field(
         None, description="Tenant used when no key is sent; only accepted on a loopback address."
     )

@@ -67,7 +67,13 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         app.include_router(part.router)
     errors.install(app)
     # The last one added stands outermost.
-    app.add_middleware(Bodies, limit_bytes=runtime.settings.http.body_limit_bytes)
+    limits = runtime.settings.http
+    app.add_middleware(
+        Bodies,
+        limit_bytes=limits.body_limit_bytes,
+        import_limit_bytes=limits.import_limit_bytes,
+        import_path=transfer.IMPORT,
+    )
     app.add_middleware(KeyCheck, callers=Callers(runtime), anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
     app.add_middleware(Addresses)

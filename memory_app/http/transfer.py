@@ -18,6 +18,8 @@ from memory_app.services import transfer
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
+IMPORT = IN_SCOPE + "/import"
+
 CheckpointId = Annotated[Id, Path(description="Id of the checkpoint.")]
 Rows = list[dict[str, Any]]
 
@@ -96,15 +98,15 @@ def export_scope(call: Reader, scope: OfUser) -> SnapshotAnswer:
     return SnapshotAnswer.model_validate(transfer.export(call.runtime, call.tenant_id, scope))
 
 
-@router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
+@router.post(IMPORT, responses=errors(400, 409, 413, 429))
 def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
     """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
 
-    Another version, embedder or normaliser, or links that lead nowhere: 422 names what is wrong and nothing is stored.
+    Another version, embedder or normaliser, a field that is missing or does not fit, or links that lead nowhere: 422
+    names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429:
+    another large snapshot is under way.
     """
-    return ImportedAnswer.model_validate(
-        transfer.load(call.runtime, call.tenant_id, scope, body.model_dump())
-    )
+    return ImportedAnswer.model_validate(transfer.load(call.runtime, call.tenant_id, scope, dict(body)))
 
 
 @router.post(IN_SCOPE + "/checkpoints", status_code=201, responses=errors(400, 404))

@@ -13,11 +13,20 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app import queue
+from memory_app.domain.policy import parse_policy
 from memory_app.domain.scope import Scope
-from memory_app.domain.snapshot import FORMAT, LISTS, VERSION, canonical_meta, check_snapshot, embedder_meta
-from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.domain.snapshot import (
+    FORMAT,
+    VERSION,
+    canonical_meta,
+    check_snapshot,
+    embedder_meta,
+    heads_first,
+)
+from memory_app.domain.snapshot_rows import LISTS
+from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
 from memory_app.runtime import Runtime
-from memory_app.services import capacity
+from memory_app.services import capacity, rhythms
 from memory_app.services.remember import drop_context
 from memory_app.store import checkpoints, clock, fading, names, sessions, snapshots
 from memory_app.store.checkpoints import CheckpointRow
@@ -61,7 +70,13 @@ def snapshot(
         "format": FORMAT,
         "version": VERSION,
         "created_at": clock.now(connection).isoformat(),
-        "scope": {"agent": row.agent, "user": row.user, "session": session},
+        "scope": {
+            "agent": row.agent,
+            "user": row.user,
+            "session": session,
+            # A part may lack them, so that whoever imports it stores them.
+            "is_seeded": row.is_seeded and ids is None,
+        },
         "embedder": embedder_meta(runtime.embedder.model, runtime.embedder.dimensions),
         "canonical": canonical_meta(lists["nodes"]),
         "counts": {name: len(lists[name]) for name in LISTS},
@@ -72,29 +87,52 @@ def snapshot(
 def load(runtime: Runtime, tenant_id: int, scope: Scope, given: Any) -> Imported:
     """Fill an empty scope from a snapshot.
 
-    Raises `InvalidInput` naming the part that does not fit, `Conflict` when the scope is not empty or an id of the
-    snapshot is stored in this tenant already. Then nothing is imported.
+    Default memories of the agent are still stored where the snapshot lacks them. Raises `InvalidInput` naming the part
+    that does not fit, `TooLarge` when it holds more than the scope may, `Conflict` when the scope is not empty or an
+    id of the snapshot is stored in this tenant already. Then nothing is imported.
     """
-    check_snapshot(given, model=runtime.embedder.model, dimensions=runtime.embedder.dimensions)
+    embedder = runtime.embedder
+    check_snapshot(given, model=embedder.model, dimensions=embedder.dimensions)
     lists = {name: given[name] for name in LISTS}
+    lists["nodes"] = heads_first(lists["nodes"], "nodes", key="id", head="successor")
+    heads_first(lists["entities"], "entities", key="key", head="merged_into")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
         names.lock_scope(connection, tenant_id, row.id)
-        if not snapshots.is_empty(connection, row.id):
-            raise Conflict(
-                "the scope is not empty; import into a new user, or forget this one first", field="user"
-            )
-        known = snapshots.taken(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
-        if known is not None:
-            raise Conflict(f"{known} is stored in this tenant already; ids cannot stand twice", field="nodes")
-        embedder = runtime.embedder
-        snapshots.load(
-            connection, tenant_id, row.id, lists, model=embedder.model, dimensions=embedder.dimensions
-        )
-        names.mark_seeded(connection, row.id)
+        _check_room(connection, runtime, row, lists)
+        snapshots.load(connection, tenant_id, row.id, lists)
+        if given["scope"]["is_seeded"]:
+            names.mark_seeded(connection, row.id)
+        rhythms.wake(connection, runtime, [row.id])
     drop_context(runtime, row.id)
     runtime.hint(queue.INDEX_TURNS)
     return Imported({name: len(lists[name]) for name in LISTS})
+
+
+def _check_room(
+    connection: Connection, runtime: Runtime, row: ScopeRow, lists: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> None:
+    if not snapshots.is_empty(connection, row.id):
+        raise Conflict(
+            "the scope is not empty; import into a new user, or forget this one first", field="user"
+        )
+    known = snapshots.taken(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
+    if known is not None:
+        raise Conflict(f"{known} is stored in this tenant already; ids cannot stand twice", field="nodes")
+    ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
+    current = sum(node["retired_at"] is None for node in lists["nodes"])
+    _check_ceiling("nodes", current, "current memories", ceiling.memories, "max_memories")
+    _check_ceiling("links", len(lists["links"]), "links", ceiling.links, "max_links")
+
+
+def _check_ceiling(name: str, found: int, what: str, most: int, limit: str) -> None:
+    """Above it the weakest would go soon, and nobody would have been told."""
+    if found > most:
+        raise TooLarge(
+            f"{name}: {found} {what}, and the scope may hold {most}; raise {limit} of the agent's policy or "
+            f"decay.{limit} of the settings first; nothing was imported",
+            field=name,
+        )
 
 
 def make_checkpoint(

@@ -4,13 +4,14 @@ them instead, so that a snapshot fits another system."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DataError, IntegrityError, InternalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 
+from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import InvalidInput
 from memory_app.store import merges, scope_models
 from memory_app.store import terms as term_store
@@ -55,10 +56,10 @@ _WHOSE = "jsonb_build_object('tenant_id', CAST(:tenant AS bigint), 'scope_id', C
 _IMPORTS = {
     "sessions": f"""
         INSERT INTO sessions (tenant_id, scope_id, name, next_seq, extracted_seq, parked_reason, replay_seqs,
-            created_at, last_activity_at, ended_at, summary, due_at)
+            created_at, last_activity_at, ended_at, summary, summary_id, synthesized_seq, due_at)
         SELECT :tenant, :scope, p.name, p.next_seq, p.extracted_seq, p.parked_reason,
             coalesce(p.replay_seqs, '{{}}'), p.created_at, p.last_activity_at, p.ended_at, p.summary,
-            CASE WHEN p.due_at IS NOT NULL THEN now() END
+            p.summary_id, p.synthesized_seq, CASE WHEN p.due_at IS NOT NULL THEN now() END
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS sessions), v.given) p""",
     "turns": f"""
         INSERT INTO turns SELECT p.* FROM {_ROWS}
@@ -95,7 +96,7 @@ _IMPORTS = {
     "speakers": f"""
         INSERT INTO speakers (tenant_id, scope_id, name)
         SELECT DISTINCT CAST(:tenant AS bigint), CAST(:scope AS bigint), v.given ->> 'speaker' FROM {_ROWS}
-        WHERE v.given ->> 'indexed_at' IS NOT NULL""",
+        WHERE v.given ->> 'indexed_at' IS NOT NULL ON CONFLICT DO NOTHING""",
 }
 _TAKEN = text(
     """
@@ -109,14 +110,25 @@ _IS_EMPTY = text(
            NOT EXISTS (SELECT FROM entities WHERE scope_id = :scope)
     """
 )
-_UNFIT = text(
-    """
-    SELECT EXISTS (SELECT FROM memories WHERE scope_id = :scope AND embedding_model = :model
-                   AND vector_dims(embedding) <> :dimensions)
-        OR EXISTS (SELECT FROM turns WHERE scope_id = :scope AND embedding_model = :model
-                   AND vector_dims(embedding) <> :dimensions)
-    """
+_STEPS = (
+    ("sessions", "sessions"),
+    ("turns", "turns"),
+    ("nodes", "nodes"),
+    ("links", "links"),
+    ("entities", "entities"),
+    ("heirs", "entities"),
+    ("mentions", "mentions"),
+    ("evidence", "evidence"),
+    ("speakers", "turns"),
 )
+"""What is stored in this order, and from which list."""
+
+_REFUSALS = ("22", "23", "54")
+"""Classes of SQLSTATE that a row is to blame for: a value, a constraint, a limit."""
+
+BATCH_CHARS = 4_000_000
+"""About a thousand memories with their vectors."""
+
 _TURN_TERMS = text("SELECT terms FROM turns WHERE scope_id = :scope AND terms IS NOT NULL")
 
 
@@ -143,36 +155,45 @@ def is_empty(connection: Connection, scope_id: int) -> bool:
 
 
 def load(
-    connection: Connection,
-    tenant_id: int,
-    scope_id: int,
-    lists: Mapping[str, Sequence[Mapping[str, Any]]],
-    *,
-    model: str,
-    dimensions: int,
+    connection: Connection, tenant_id: int, scope_id: int, lists: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
-    """Store every list as it is, in an empty scope. Raises `InvalidInput` naming the list whose rows do not fit."""
-    source = {**lists, "heirs": lists["entities"], "speakers": lists["turns"]}
-    for name in (
-        "sessions",
-        "turns",
-        "nodes",
-        "links",
-        "entities",
-        "heirs",
-        "mentions",
-        "evidence",
-        "speakers",
-    ):
-        values = {"tenant": tenant_id, "scope": scope_id, "rows": json.dumps(list(source[name]))}
-        try:
-            with connection.begin_nested():
-                connection.execute(text(_IMPORTS[name]), values)
-        except (DataError, IntegrityError, InternalError, ProgrammingError) as error:
-            raise InvalidInput(f"{name}: a row does not fit; nothing was imported", field=name) from error
-    if connection.execute(_UNFIT, {"scope": scope_id, "model": model, "dimensions": dimensions}).scalar_one():
-        raise InvalidInput("nodes: a vector does not fit the embedder; nothing was imported", field="nodes")
+    """Store every list as it is, in an empty scope. A node's successor and an entity's heir come before it.
+
+    Raises `InvalidInput` naming the list whose rows do not fit.
+    """
+    for name, source in _STEPS:
+        for rows in _batches(source, lists[source]):
+            _store(connection, name, {"tenant": tenant_id, "scope": scope_id, "rows": rows})
     _count(connection, tenant_id, scope_id, lists)
+
+
+def _store(connection: Connection, name: str, values: Mapping[str, Any]) -> None:
+    try:
+        with connection.begin_nested():
+            connection.execute(text(_IMPORTS[name]), values)
+    except DBAPIError as error:
+        state = getattr(error.orig, "sqlstate", None) or ""
+        if state[:2] not in _REFUSALS:
+            raise
+        rule = getattr(getattr(error.orig, "diag", None), "constraint_name", None) or state
+        raise InvalidInput(
+            f"{name}: a row does not fit ({rule}); nothing was imported", field=name
+        ) from error
+
+
+def _batches(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The known fields of the rows as JSON, a few megabytes at a time: a statement has a time limit."""
+    batch: list[str] = []
+    size = 0
+    for row in rows:
+        one = json.dumps({field: row[field] for field in FIELDS[name]})
+        if batch and size + len(one) > BATCH_CHARS:
+            yield f"[{','.join(batch)}]"
+            batch, size = [], 0
+        batch.append(one)
+        size += len(one)
+    if batch:
+        yield f"[{','.join(batch)}]"
 
 
 def _count(
@@ -183,10 +204,10 @@ def _count(
     of_turns = connection.execute(_TURN_TERMS, {"scope": scope_id}).scalars()
     term_store.add(connection, tenant_id, [(scope_id, set(present)) for present in of_turns])
     models = {
-        str(row["embedding_model"])
+        row["embedding_model"]
         for name in ("nodes", "turns")
         for row in lists[name]
-        if row["embedding_model"]
+        if row["embedding_model"] is not None
     }
     for model in sorted(models):
         scope_models.add(connection, [scope_id], model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,17 +14,19 @@ from starlette.testclient import TestClient
 
 from memory_app.domain.records import Mention, NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
-from memory_app.domain.snapshot import canonical_meta
-from memory_app.errors import Conflict, InvalidInput
+from memory_app.domain.snapshot_rows import FIELDS
+from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
-from memory_app.services import finder, sleep, transfer
+from memory_app.services import finder, rhythms, sleep, transfer
+from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
 from memory_app.services.jobs import perform
 from memory_app.services.listing import latest_turns, stats
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
+from memory_app.store import snapshots
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")
@@ -62,6 +64,10 @@ def ids_of(recalled: Any) -> list[tuple[Any, str]]:
     return [(hit.id, f"{hit.score:.6f}") for hit in recalled.memories]
 
 
+def set_agent(runtime: Runtime, tenant: int, **parts: Any) -> None:
+    change_agent(runtime, tenant, Scope("ada"), AgentChange(**parts, named=frozenset(parts)))
+
+
 def count(owner: Engine, tenant: int) -> dict[str, int]:
     with owner.connect() as connection:
         return {
@@ -78,6 +84,11 @@ def count(owner: Engine, tenant: int) -> dict[str, int]:
                 "turns",
                 "scopes",
                 "terms",
+                "agents",
+                "users",
+                "schedules",
+                "speakers",
+                "scope_models",
             )
         }
 
@@ -121,8 +132,17 @@ def broken(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]]
     return apply
 
 
-def _with_hash(snapshot: dict[str, Any]) -> None:
-    snapshot["canonical"] = canonical_meta(snapshot["nodes"])
+def counted(snapshot: dict[str, Any], name: str, rows: list[Any]) -> dict[str, Any]:
+    """The snapshot with other rows and the count that belongs to them."""
+    snapshot[name], snapshot["counts"][name] = rows, len(rows)
+    return snapshot
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
 
 
 @pytest.mark.parametrize(
@@ -133,7 +153,37 @@ def _with_hash(snapshot: dict[str, Any]) -> None:
         (broken(lambda s: s["embedder"].update(model="minilm-384")), "embedder.model"),
         (broken(lambda s: s["embedder"].update(dimensions=128)), "embedder.dimensions"),
         (broken(lambda s: s["canonical"].update(version=99)), "canonical.version"),
-        (broken(lambda s: s["nodes"].pop()), "canonical.hash"),
+        (broken(lambda s: s["nodes"].pop()), "counts.nodes"),
+        (broken(lambda s: s["links"].pop()), "counts.links"),
+        (broken(lambda s: s["turns"].clear()), "counts.turns"),
+        (broken(lambda s: s["evidence"].append(s["evidence"][0])), "counts.evidence"),
+        (broken(lambda s: s["counts"].pop("mentions")), "counts.mentions"),
+        (broken(lambda s: s.pop("counts")), "counts"),
+        (broken(lambda s: counted(s, "nodes", s["nodes"][:-1])), "canonical.hash"),
+        (
+            broken(lambda s: counted(s, "mentions", [*s["mentions"], s["mentions"][0]])),
+            "mentions[PLACE].memory_id",
+        ),
+        (broken(lambda s: s["nodes"].insert(0, "a node")), "nodes[0]"),
+        (broken(lambda s: s.pop("scope")), "scope"),
+        (broken(lambda s: s["scope"].update(is_seeded=1)), "scope.is_seeded"),
+        (broken(lambda s: s["scope"].update(agent=["ada"])), "scope.agent"),
+        (broken(lambda s: s["nodes"][0].pop("embedding_model")), "nodes[0].embedding_model"),
+        (broken(lambda s: s["turns"][0].pop("embedding_model")), "turns[0].embedding_model"),
+        (broken(lambda s: s["nodes"][0].update(kind=["fact"])), "nodes[0].kind"),
+        (broken(lambda s: s["entities"][0].update(key={"a": 1})), "entities[0].key"),
+        (broken(lambda s: s["sessions"][0].update(name=[])), "sessions[0].name"),
+        (broken(lambda s: s["mentions"][0].update(entity=[])), "mentions[0].entity"),
+        (broken(lambda s: s["nodes"][0].update(successor=s["nodes"][0]["id"])), "nodes[0].successor"),
+        (
+            broken(lambda s: s["entities"][0].update(merged_into=s["entities"][0]["key"])),
+            "entities[0].merged_into",
+        ),
+        (broken(lambda s: s["sessions"][0].update(next_seq=2, extracted_seq=0)), "turns[1].seq"),
+        (broken(lambda s: s["nodes"][0].update(emotional_state={"mood": 1})), "nodes[0].emotional_state"),
+        (broken(lambda s: s["turns"][0].update(text="cut off \0 here")), "turns[0].text"),
+        (broken(lambda s: s["turns"][0].update(metadata=nested(5_000))), "turns[0].metadata"),
+        (broken(lambda s: s["nodes"][0].update(valid_until="0999-01-01T00:00:00Z")), "nodes"),
         (broken(lambda s: s["nodes"][0].update(text="Somebody else.")), "nodes[0].canonical_key"),
         (broken(lambda s: s["nodes"][0].update(id="one")), "nodes[0].id"),
         (broken(lambda s: s["nodes"][0].update(kind="gossip")), "nodes[0].kind"),
@@ -142,9 +192,9 @@ def _with_hash(snapshot: dict[str, Any]) -> None:
         (broken(lambda s: s["mentions"][0].update(entity="person:nobody")), "mentions[0].entity"),
         (broken(lambda s: s["turns"][0].update(session="elsewhere")), "turns[0].session"),
         (broken(lambda s: s.pop("links")), "links"),
-        (broken(lambda s: s["nodes"][0].update(importance=99)), "nodes"),
-        (broken(lambda s: s["nodes"][0].update(embedding="[1,2,3]")), "nodes"),
-        (broken(lambda s: s["turns"][0].update(at="no time at all")), "turns"),
+        (broken(lambda s: s["nodes"][0].update(importance=99)), "nodes[0].importance"),
+        (broken(lambda s: s["nodes"][0].update(embedding="[1,2,3]")), "nodes[0].embedding"),
+        (broken(lambda s: s["turns"][0].update(at="no time at all")), "turns[0].at"),
     ],
 )
 def test_what_is_wrong_with_a_snapshot_is_named_and_nothing_is_imported(
@@ -157,9 +207,154 @@ def test_what_is_wrong_with_a_snapshot_is_named_and_nothing_is_imported(
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         transfer.load(runtime, other_tenant, SCOPE, change(lived))
-    assert refused.value.field == field
+    assert refused.value.field == field.replace("PLACE", str(len(lived["mentions"])))
     assert "nothing was imported" in refused.value.message
     assert set(count(owner, other_tenant).values()) == {0}
+
+
+WRONG: tuple[Any, ...] = (
+    [],
+    ["a"],
+    {},
+    {"a": 1},
+    -1,
+    10**30,
+    0.5,
+    True,
+    None,
+    "",
+    "a",
+    "word " * 40_000,
+    "\0",
+)
+DROPPED = object()
+
+
+def mutations(lived: dict[str, Any], replacements: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each field of each list, and each part beside the lists, dropped and replaced; and the path of the change."""
+    paths: list[tuple[str | int, ...]] = [(part,) for part in lived]
+    paths += [(part, inner) for part in ("scope", "embedder", "canonical", "counts") for inner in lived[part]]
+    paths += [
+        (name, len(field) % len(lived[name]), field) for name, fields in FIELDS.items() for field in fields
+    ]
+    for path in paths:
+        for replacement in (DROPPED, *replacements):
+            changed = copy.deepcopy(lived)
+            at: Any = changed
+            for part in path[:-1]:
+                at = at[part]
+            if replacement is DROPPED:
+                del at[path[-1]]
+            else:
+                at[path[-1]] = replacement
+            said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+            yield f"{said} {'dropped' if replacement is DROPPED else repr(replacement)[:30]}", changed
+
+
+def test_a_table_says_what_every_row_of_an_export_holds(lived: dict[str, Any]) -> None:
+    for name, fields in FIELDS.items():
+        assert lived[name], f"the example has rows of {name}"
+        assert {key for row in lived[name] for key in row} == set(fields)
+
+
+@pytest.mark.slow
+def test_whatever_is_missing_or_of_a_wrong_sort_is_named_or_can_be_read_afterwards(
+    runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
+) -> None:
+    nothing, mine = count(owner, other_tenant), count(owner, tenant)
+    for said, changed in mutations(lived, WRONG):
+        try:
+            transfer.load(runtime, other_tenant, SCOPE, changed)
+        except InvalidInput as error:
+            assert error.field, said
+            assert count(owner, other_tenant) == nothing, said
+            assert error.field.partition("[")[0].partition(".")[0] in (*lived, "snapshot"), said
+            continue
+        assert not said.endswith("dropped"), said
+        transfer.export(runtime, other_tenant, SCOPE)
+        recall(runtime, other_tenant, SCOPE, RecallQuery(QUESTIONS[0]))
+        record(runtime, other_tenant, CHAT, [NewTurn(Role.USER, "I am back again, hello there.")])
+        with owner.begin() as connection:
+            for table in ("scopes", "agents", "users"):
+                connection.execute(
+                    text(f"DELETE FROM {table} WHERE tenant_id = :tenant"), {"tenant": other_tenant}
+                )
+    assert count(owner, tenant) == mine
+
+
+def test_a_row_after_the_one_it_leads_to_is_imported_whatever_their_order(
+    runtime: Runtime, other_tenant: int, owner: Engine, lived: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "BATCH_CHARS", 1)
+    lived["nodes"].sort(key=lambda node: node["successor"] is None)
+    assert lived["nodes"][0]["successor"] is not None
+    transfer.load(runtime, other_tenant, SCOPE, lived)
+    assert count(owner, other_tenant)["memories"] == len(lived["nodes"])
+
+
+def test_what_an_export_does_not_give_is_not_imported(
+    runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
+) -> None:
+    with owner.connect() as connection:
+        run = (
+            connection.execute(text("SELECT id FROM runs WHERE tenant_id = :t"), {"t": tenant})
+            .scalars()
+            .first()
+        )
+    for node in lived["nodes"]:
+        node["run_id"] = str(run)
+    transfer.load(runtime, other_tenant, SCOPE, lived)
+    with owner.connect() as connection:
+        made_by = text("SELECT count(*) FROM memories WHERE tenant_id = :t AND run_id IS NOT NULL")
+        assert connection.execute(made_by, {"t": other_tenant}).scalar_one() == 0
+
+
+def test_what_was_summed_up_of_a_session_is_not_summed_up_again(
+    runtime: Runtime, other_tenant: int, lived: dict[str, Any]
+) -> None:
+    lived["sessions"][0] |= {"synthesized_seq": 2, "summary_id": lived["nodes"][0]["id"]}
+    transfer.load(runtime, other_tenant, SCOPE, lived)
+    assert transfer.export(runtime, other_tenant, SCOPE)["sessions"] == lived["sessions"]
+
+
+def test_the_periodic_jobs_of_an_imported_scope_come_round(
+    runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
+) -> None:
+    transfer.load(runtime, other_tenant, SCOPE, lived)
+    with owner.connect() as connection:
+        due = text("SELECT job FROM schedules WHERE tenant_id = :tenant AND due_at IS NOT NULL ORDER BY job")
+        jobs = connection.execute(due, {"tenant": other_tenant}).scalars().all()
+    assert set(jobs) == {rhythm.job for rhythm in rhythms.rhythms(runtime)}
+
+
+@pytest.mark.parametrize(("limit", "said"), [("max_memories", "current memories"), ("max_links", "links")])
+def test_a_snapshot_above_the_ceiling_is_refused_and_the_limit_named(
+    runtime: Runtime, other_tenant: int, owner: Engine, lived: dict[str, Any], limit: str, said: str
+) -> None:
+    current = sum(node["retired_at"] is None for node in lived["nodes"])
+    found = {"max_memories": current, "max_links": len(lived["links"])}[limit]
+    set_agent(runtime, other_tenant, policy={limit: found - 1})
+    before = count(owner, other_tenant)
+    with pytest.raises(TooLarge, match=f"{found} {said}.* {found - 1};.*{limit}"):
+        transfer.load(runtime, other_tenant, SCOPE, lived)
+    assert count(owner, other_tenant) == before
+    set_agent(runtime, other_tenant, policy={limit: found})
+    transfer.load(runtime, other_tenant, SCOPE, lived)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_default_memories_are_stored_after_the_import_of_a_part_and_not_after_that_of_all(
+    runtime: Runtime, tenant: int, other_tenant: int, lived: dict[str, Any], is_whole: bool
+) -> None:
+    given = lived
+    if not is_whole:
+        made = transfer.make_checkpoint(runtime, tenant, SCOPE, most=2)
+        given = transfer.read_checkpoint(runtime, tenant, SCOPE, made.id)
+    set_agent(runtime, other_tenant, default_memories=[{"text": "Ada never lies.", "kind": "core"}])
+    transfer.load(runtime, other_tenant, SCOPE, given)
+    remember(runtime, other_tenant, SCOPE, Statement("fact", "Bob likes tea."))
+    texts = [node["text"] for node in transfer.export(runtime, other_tenant, SCOPE)["nodes"]]
+    assert ("Ada never lies." in texts) is not is_whole
 
 
 def test_a_scope_that_holds_something_is_not_imported_into(

@@ -1,0 +1,316 @@
+"""What the rows of a snapshot hold, field by field, as one table. Pure.
+
+Every field must be there and fit, so that nothing is lost or filled in silently; what is not in the table is left out
+of an import, whatever a document says of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory_app.domain.intake import METADATA_DEPTH
+from memory_app.domain.kinds import KINDS
+from memory_app.domain.records import ENTITY_TYPES, VALENCES, Role
+from memory_app.domain.scope import check_name
+from memory_app.domain.text import TERM_IDS
+from memory_app.errors import InvalidInput
+
+KEY_LIMIT = 2_000
+"""Longest text that is looked up by an index, in characters: Postgres takes 2,704 bytes."""
+
+_FIRST_YEAR, _LAST_YEAR = 2, 9_990
+"""Beyond these a time cannot be told in another zone, or when it will fade."""
+
+RETIRED_REASONS = ("merged", "superseded", "evicted", "expired", "invalidated")
+ORIGINS = ("declared", "extracted", "synthesized", "imported")
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
+_NUMBER = r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"
+_VECTOR = re.compile(rf"\[{_NUMBER}(,{_NUMBER})*\]")
+_SPARSE = re.compile(rf"\{{(\d+:{_NUMBER}(,\d+:{_NUMBER})*)?\}}/{TERM_IDS}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What a field may hold: ``said`` to a person, and the rule."""
+
+    said: str
+    fits: Callable[[Any], bool]
+
+
+def _or_null(sort: Sort) -> Sort:
+    return Sort(f"{sort.said}, or null", lambda value: value is None or sort.fits(value))
+
+
+def _list_of(sort: Sort, said: str) -> Sort:
+    return Sort(said, lambda value: isinstance(value, list) and all(sort.fits(one) for one in value))
+
+
+def _object_of(sorts: Mapping[str, Sort], *, needed: Collection[str] = ()) -> Sort:
+    """An object with none but these fields."""
+
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and all(name in value for name in needed)
+            and all(name in sorts and sorts[name].fits(inner) for name, inner in value.items())
+        )
+
+    return Sort(f"an object of {', '.join(sorts)}, each as an export writes it,", fits)
+
+
+def _one_of(names: Collection[str]) -> Sort:
+    return Sort(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
+
+
+def _whole(least: int, most: int) -> Sort:
+    def fits(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+    return Sort(f"a whole number from {least} to {most}", fits)
+
+
+def _number(least: float, most: float) -> Sort:
+    def fits(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and math.isfinite(value) and least <= value <= most
+
+    return Sort(f"a number from {least:g} to {most:g}", fits)
+
+
+def _is_text(value: Any) -> bool:
+    """Text that Postgres can store."""
+    return isinstance(value, str) and _UNSTORABLE.search(value) is None
+
+
+def _is_id(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and str(UUID(value)) == value
+    except ValueError:
+        return False
+
+
+def _is_instant(value: Any) -> bool:
+    try:
+        return (
+            isinstance(value, str)
+            and _INSTANT.fullmatch(value) is not None
+            and _FIRST_YEAR <= datetime.fromisoformat(value).year <= _LAST_YEAR
+        )
+    except ValueError:
+        return False
+
+
+def _is_name(value: Any) -> bool:
+    try:
+        check_name(value, field="name")
+    except InvalidInput:
+        return False
+    return True
+
+
+def _is_plain(value: Any, *, depth: int) -> bool:
+    """JSON that a turn may carry."""
+    if isinstance(value, str):
+        return _is_text(value)
+    if value is None or isinstance(value, bool | int):
+        return True
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if not isinstance(value, dict | list) or depth >= METADATA_DEPTH + 1:
+        return False
+    inner = value if isinstance(value, list) else [*value, *value.values()]
+    return all(_is_plain(one, depth=depth + 1) for one in inner)
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+ID = Sort("an id, which is a UUID in lower case,", _is_id)
+TEXT = Sort("text", _is_text)
+FLAG = Sort("true or false", lambda value: isinstance(value, bool))
+INSTANT = Sort("a time with its zone", _is_instant)
+NAME = Sort("a name", _is_name)
+COUNT = _whole(0, 2**31 - 1)
+_TEXTS = _list_of(TEXT, "a list of texts")
+_SAID = Sort("text that is not empty", lambda value: _is_text(value) and bool(value.strip()))
+_KEY = Sort(
+    f"text of 1 to {KEY_LIMIT} characters", lambda value: _is_text(value) and 1 <= len(value) <= KEY_LIMIT
+)
+_METADATA = Sort(
+    f"an object of plain JSON, nested {METADATA_DEPTH} deep at most,",
+    lambda value: isinstance(value, dict) and _is_plain(value, depth=0),
+)
+_EMOTION = _object_of(
+    {"valence": _one_of(VALENCES), "intensity": _number(0, 1), "user_impact": _or_null(TEXT)},
+    needed=("valence",),
+)
+_BOND = _object_of(
+    {
+        "bond_strength": _or_null(_number(0, 1)),
+        "communication_style": _TEXTS,
+        "shared_references": _TEXTS,
+        "user_values": _TEXTS,
+        "user_struggles": _TEXTS,
+    }
+)
+_SMALL = _whole(0, 2**15 - 1)
+_EMBEDDED: Mapping[str, Sort] = {
+    "embedding": _or_null(Sort("a vector", _matches(_VECTOR))),
+    "embedding_model": _or_null(_KEY),
+    "keywords": _or_null(Sort(f"a sparse vector of {TERM_IDS} dimensions", _matches(_SPARSE))),
+    "terms": _or_null(_list_of(_whole(1, TERM_IDS), "a list of the numbers of terms")),
+    "traits": _SMALL,
+}
+
+FIELDS: Mapping[str, Mapping[str, Sort]] = {
+    "nodes": {
+        "id": ID,
+        "kind": _one_of(tuple(KINDS)),
+        "subtype": _or_null(TEXT),
+        "text": _SAID,
+        "canonical_key": _KEY,
+        "subject": _or_null(TEXT),
+        "relation": _or_null(_KEY),
+        "object": _or_null(TEXT),
+        "subject_key": _or_null(_KEY),
+        "object_key": _or_null(_KEY),
+        "single_valued": FLAG,
+        "importance": _whole(1, 10),
+        "confidence": _number(0, 1),
+        "pinned": FLAG,
+        "origin": _one_of(ORIGINS),
+        "sources": _TEXTS,
+        "emotional_state": _or_null(_EMOTION),
+        "relational_context": _or_null(_BOND),
+        "tags": _TEXTS,
+        "synthesis_type": _or_null(TEXT),
+        "valid_from": INSTANT,
+        "valid_until": _or_null(INSTANT),
+        "created_at": INSTANT,
+        "stored_at": INSTANT,
+        "last_seen": INSTANT,
+        "confirmed_at": INSTANT,
+        "last_recalled": _or_null(INSTANT),
+        "repeat_count": COUNT,
+        "recall_count": COUNT,
+        "feedback_score": _number(-1, 1),
+        "successor": _or_null(ID),
+        "retired_at": _or_null(INSTANT),
+        "retired_reason": _or_null(_one_of(RETIRED_REASONS)),
+        "session": _or_null(NAME),
+        **_EMBEDDED,
+    },
+    "links": {
+        "source_id": ID,
+        "target_id": ID,
+        "type": _KEY,
+        "weight": _number(-1e9, 1e9),
+        "created_at": INSTANT,
+    },
+    "entities": {
+        "key": _KEY,
+        "type": _one_of(ENTITY_TYPES),
+        "label": TEXT,
+        "aliases": _TEXTS,
+        "summary": _or_null(TEXT),
+        "first_seen": INSTANT,
+        "last_seen": INSTANT,
+        "mention_count": COUNT,
+        "merged_into": _or_null(_KEY),
+    },
+    "mentions": {"memory_id": ID, "entity": _KEY},
+    "sessions": {
+        "name": NAME,
+        "next_seq": _whole(1, 2**31 - 1),
+        "extracted_seq": COUNT,
+        "due_at": _or_null(INSTANT),
+        "pending_since": _or_null(INSTANT),
+        "failures": COUNT,
+        "refusals": COUNT,
+        "failing_since": _or_null(INSTANT),
+        "parked_reason": _or_null(TEXT),
+        "replay_seqs": _list_of(COUNT, "a list of whole numbers"),
+        "created_at": INSTANT,
+        "last_activity_at": INSTANT,
+        "ended_at": _or_null(INSTANT),
+        "summary": _or_null(TEXT),
+        "summary_id": _or_null(ID),
+        "synthesized_seq": COUNT,
+    },
+    "turns": {
+        "id": ID,
+        "session": NAME,
+        "seq": COUNT,
+        "role": _one_of(tuple(role.value for role in Role)),
+        "speaker": _KEY,
+        "text": TEXT,
+        "at": INSTANT,
+        "accepted_at": INSTANT,
+        "emotional_tone": _or_null(TEXT),
+        "tools_used": _TEXTS,
+        "metadata": _METADATA,
+        "starts": _SMALL,
+        "failures": _SMALL,
+        "indexed_at": _or_null(INSTANT),
+        "extracted_at": _or_null(INSTANT),
+        "reason": _or_null(TEXT),
+        "failed_at": _or_null(INSTANT),
+        "failed_reason": _or_null(TEXT),
+        **_EMBEDDED,
+    },
+    "evidence": {"memory_id": ID, "turn_id": ID},
+}
+"""By list and field. A test compares it with what an export gives."""
+
+TOGETHER: Mapping[str, Sequence[tuple[str, str]]] = {
+    "nodes": (("retired_at", "retired_reason"), ("embedding", "embedding_model")),
+    "turns": (("failed_at", "failed_reason"), ("embedding", "embedding_model")),
+}
+"""Pairs of fields that are null both or neither."""
+
+UNIQUE: Mapping[str, tuple[str, ...]] = {
+    "nodes": ("id",),
+    "links": ("source_id", "target_id", "type"),
+    "entities": ("key",),
+    "mentions": ("memory_id", "entity"),
+    "sessions": ("name",),
+    "turns": ("id",),
+    "evidence": ("memory_id", "turn_id"),
+}
+"""What names a row of its list."""
+
+LISTS = tuple(FIELDS)
+"""Every list of rows. A checkpoint of a session leaves the last three empty."""
+
+
+def check_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `InvalidInput` naming the first row and field of the list that does not fit by itself."""
+    sorts = FIELDS[name]
+    seen: set[tuple[Any, ...]] = set()
+    for place, row in enumerate(rows):
+        for field, sort in sorts.items():
+            if field not in row:
+                raise wrong(f"{name}[{place}].{field}", "is missing")
+            if not sort.fits(row[field]):
+                raise wrong(f"{name}[{place}].{field}", f"{sort.said} is needed")
+        for one, other in TOGETHER.get(name, ()):
+            if (row[one] is None) != (row[other] is None):
+                raise wrong(f"{name}[{place}].{other}", f"is null where {one} is, and nowhere else")
+        key = tuple(row[field] for field in UNIQUE[name])
+        if key in seen:
+            raise wrong(f"{name}[{place}].{UNIQUE[name][0]}", "the same row stands there twice")
+        seen.add(key)
+
+
+def wrong(path: str, what: str) -> InvalidInput:
+    """What is wrong with the part of a snapshot at ``path``."""
+    return InvalidInput(f"{path}: {what}; nothing was imported", field=path)
