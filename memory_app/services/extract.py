@@ -195,12 +195,8 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
         written = [remember.write(connection, runtime, place, item) for item in prepared[: len(told)]]
-        if batch.policy.query_graph:
-            _note_questions(connection, runtime, place, batch, prepared[len(told) :])
-        for result in written:
-            capacity.keep_ceiling(
-                connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=result.id
-            )
+        noted = _note_questions(connection, runtime, place, batch, prepared[len(told) :])
+        evicted = _keep_ceiling(connection, runtime, batch, [*noted, *written])
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
         if written:
@@ -217,7 +213,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             raise _Fenced
         failpoint.reach("extract.before_commit")
     failpoint.reach("extract.after_commit")
-    if written:
+    if written or evicted:
         remember.drop_context(runtime, claimed.scope_id)
     log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
     return ExtractReport(turns=len(batch.turns), memories=len(written))
@@ -235,14 +231,30 @@ def _note_questions(
     place: remember.Place,
     batch: Batch,
     asked: Sequence[remember.Prepared],
-) -> None:
-    """The query graph of the session: questions through the one write path, then the answers to them."""
+) -> list[remember.Remembered]:
+    """The query graph of the session, where wanted: questions through the one write path, then the answers to them."""
+    if not batch.policy.query_graph:
+        return []
+    noted = []
     for question in asked:
         turn = next(turn for turn in batch.turns if turn.id in question.statement.evidence)
         in_session = replace(place, session=(batch.claim.session_id, turn.session))
-        remember.write(connection, runtime, in_session, question)
+        noted.append(remember.write(connection, runtime, in_session, question))
     answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
     query_store.link_answers(connection, batch.claim.scope_id, answers)
+    return noted
+
+
+def _keep_ceiling(
+    connection: Connection, runtime: Runtime, batch: Batch, stored: Sequence[remember.Remembered]
+) -> tuple[UUID, ...]:
+    """Questions count like all that the batch has ``stored``, whose last stays; the ids of what was evicted."""
+    if not stored:
+        return ()
+    claimed = batch.claim
+    return capacity.keep_ceiling(
+        connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=stored[-1].id
+    )
 
 
 def _note_entities(

@@ -22,7 +22,7 @@ from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.runtime import Runtime
-from memory_app.services import asking, jobs, remember
+from memory_app.services import asking, capacity, jobs, remember
 from memory_app.store import links, memories, names, runs, sessions, turns
 from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
@@ -137,6 +137,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
             if set(item.statement.parents) <= current
         ]
         _write_links(connection, claimed, made.links, current)
+        _keep_ceiling(connection, runtime, claimed, row, written=[result.id for result in patterns])
         report = {
             "success": True,
             "agent": row.agent,
@@ -165,8 +166,9 @@ def _apply_session(
             _replace(connection, runtime, place, item, until=item.statement.valid_from) for item in changed
         )
         assert claimed.session_id is not None
-        for item in summary:
-            _roll(connection, runtime, place, item, claimed.session_id)
+        rolled = [_roll(connection, runtime, place, item, claimed.session_id) for item in summary]
+        kept = [*(result.id for result in written), *rolled]
+        _keep_ceiling(connection, runtime, claimed, row, written=kept)
         report = {
             "statements": len(written),
             "changed": replaced,
@@ -208,13 +210,27 @@ def _roll(
     place: remember.Place,
     item: remember.Prepared,
     session_id: int,
-) -> None:
+) -> UUID:
     """One rolling summary per session: the newer one supersedes the older."""
     before = sessions.summary_memory(connection, place.scope_id, session_id)
     remembered = remember.write(connection, runtime, place, item, deduplicate=False)
     if before is not None and before != remembered.id:
         memories.retire(connection, place.scope_id, [before], reason="superseded", successor=remembered.id)
     sessions.note_summary(connection, place.scope_id, session_id, remembered.id, item.statement.text)
+    return remembered.id
+
+
+def _keep_ceiling(
+    connection: Connection, runtime: Runtime, claimed: RunClaim, row: ScopeRow, *, written: Sequence[UUID]
+) -> None:
+    capacity.keep_ceiling(
+        connection,
+        runtime,
+        claimed.tenant_id,
+        row.id,
+        parse_policy(row.policy),
+        written=written[-1] if written else None,
+    )
 
 
 def _write_links(

@@ -30,6 +30,7 @@ _COUNT = text(
     """SELECT count(*) FROM (SELECT FROM memories
        WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
 )
+_HAS_MORE_LINKS = text("SELECT EXISTS (SELECT FROM links WHERE scope_id = :scope OFFSET :most)")
 _OVERDUE = text(
     """
     SELECT id FROM (
@@ -59,7 +60,7 @@ _REVIVE = text(
 _TRIM_LINKS = text(
     """
     DELETE FROM links l USING (
-        SELECT source_id, target_id, type FROM links WHERE scope_id = :scope AND type = 'similar_to'
+        SELECT source_id, target_id, type FROM links WHERE scope_id = :scope AND type <> 'derived_from'
         ORDER BY weight, created_at, source_id, target_id
         LIMIT greatest((SELECT count(*) FROM links WHERE scope_id = :scope) - :most, 0)) weak
     WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type
@@ -92,6 +93,11 @@ def current_count(connection: Connection, scope_id: int, *, most: int) -> int:
     return int(connection.execute(_COUNT, {"scope": scope_id, "most": most}).scalar_one())
 
 
+def has_more_links(connection: Connection, scope_id: int, *, most: int) -> bool:
+    """Are there more than ``most`` links, of whatever type? Reads no more than these of the index."""
+    return bool(connection.execute(_HAS_MORE_LINKS, {"scope": scope_id, "most": most}).scalar_one())
+
+
 def overdue(
     connection: Connection, scope_id: int, *, recoverable: timedelta, merged: timedelta, most: int
 ) -> tuple[UUID, ...]:
@@ -114,7 +120,12 @@ def revive(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
 
 
 def trim_links(connection: Connection, scope_id: int, *, most: int) -> int:
-    """Delete the weakest likenesses above ``most`` links; how many went. Where a memory comes from is never cut."""
+    """Delete the weakest links above ``most``; how many went.
+
+    Where a memory comes from (``derived_from``) is never cut, also where that alone is more than ``most``: without it
+    nobody could say why the memory is there, undo what made it, or forget it with its source. Those links are few for
+    each memory, and go with either end.
+    """
     return connection.execute(_TRIM_LINKS, {"scope": scope_id, "most": most}).rowcount
 
 
