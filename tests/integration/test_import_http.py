@@ -165,11 +165,19 @@ def test_a_part_of_a_wrong_sort_is_named(client: TestClient, snapshot: dict[str,
         assert refused.json()["error"]["field"].startswith(part)
 
 
-def test_what_is_nested_very_deeply_is_refused(client: TestClient, snapshot: dict[str, Any]) -> None:
-    for depth in (300, 900, 5_000):
-        body = json.dumps(snapshot | {"counts": "HERE"}).replace('"HERE"', "[" * depth + "]" * depth)
-        assert client.post(TO, content=body).status_code in (400, 422)
-        turns = copy.deepcopy(snapshot["turns"])
-        turns[0]["metadata"] = {"a": "HERE"}
-        body = json.dumps(snapshot | {"turns": turns}).replace('"HERE"', "[" * depth + "]" * depth)
-        assert client.post("/v1/agents/ada/users/deep/import", content=body).status_code < 500
+@pytest.mark.parametrize("depth", [20, 300, 900, 5_000])
+def test_what_is_nested_very_deeply_is_refused(
+    client: TestClient, snapshot: dict[str, Any], depth: int
+) -> None:
+    deep = "[" * depth + "]" * depth
+    turns = copy.deepcopy(snapshot["turns"])
+    turns[0]["metadata"] = {"a": "HERE"}
+    for changed in (snapshot | {"counts": "HERE"}, snapshot | {"turns": turns}):
+        body = json.dumps(changed).replace('"HERE"', deep)
+        refused = client.post(TO, content=body, headers={"Content-Type": "application/json"})
+        assert (refused.status_code, refused.json()["error"]["type"]) in (
+            (400, "invalid_input"),
+            (422, "invalid_input"),
+        )
+        assert refused.json()["error"]["field"] in ("body", "counts", "turns[0].metadata")
+        assert depth == 5_000 or refused.json()["error"]["field"] != "body"
