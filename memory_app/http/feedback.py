@@ -30,7 +30,7 @@ class FeedbackBody(Body):
         }
     )
 
-    target: Id = Field(description="Id of a turn (the answer that is meant) or of a memory.")
+    target: Id = Field(description="Id of a turn of the assistant (the answer that is meant) or of a memory.")
     label: Literal["up", "down", "retry"] = Field(description="`retry`: asked for another answer.")
     note: Words | None = Field(None, description="Why, in a sentence.")
 
@@ -39,7 +39,7 @@ class FeedbackAnswer(Answer):
     target: UUID
     label: str
     moved: list[UUID] = Field(
-        description="Memories whose score moved: the target, or those that rest on the turn."
+        description="Memories whose score moved: the target or what it was merged into, or those that rest on the turn."
     )
     neighbours: list[UUID] = Field(description="Memories similar to them, which moved half as far.")
 
