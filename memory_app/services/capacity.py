@@ -1,13 +1,13 @@
 """Capacity: how much a scope may hold, and what goes when it holds more. Called under the lock on the scope's row.
 
-The ceiling is kept in the transaction that would pass it, not by a job that comes later: nobody ever sees it passed.
-Looking whether it is reads the index, less than 0.1 ms for a thousand entries. Weighing everything costs more, so in a
-big scope a little more gives way than has to.
+The ceiling is kept in the transactions that write, not by a job that comes later: nobody ever sees it passed. Looking
+whether it is reads the index, milliseconds for ten thousand entries, and weighing everything costs more. So in a big
+scope only some writes look, what gives way makes room for many, and it gives way before the room is used up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -28,7 +28,13 @@ BIG = 1_000
 """From this limit on more gives way than has to."""
 
 SLACK = 0.02
-"""Share of a big limit that is freed when it is passed, so that not every write has to weigh what is there."""
+"""Share of a big limit that is freed at a time; where not every write looks, as much is kept free besides."""
+
+LOOKS = 24
+"""How many writes are to look while they fill the room kept free: that none does has a chance of e^-24."""
+
+LINKS_OF_WRITE = 8
+"""Most links that one write usually adds."""
 
 SHORTEST_PAUSE = 60.0
 """Seconds for which one cycle serves all that is evicted, even where the settings ask for no pause."""
@@ -82,7 +88,7 @@ def keep_ceiling(
     scope_id: int,
     policy: Policy,
     *,
-    written: UUID | None,
+    written: Sequence[UUID],
 ) -> tuple[UUID, ...]:
     """After all writes of a transaction: cut the weakest links and evict the weakest memories where there are too many.
 
@@ -91,19 +97,41 @@ def keep_ceiling(
     nobody misses.
     """
     ceiling = ceiling_of(runtime, policy)
-    if fading.has_more_links(connection, scope_id, most=ceiling.links):
-        fading.trim_links(connection, scope_id, most=_after_cut(ceiling.links))
-    if fading.current_count(connection, scope_id, most=ceiling.memories + 1) <= ceiling.memories:
+    links_each = _every(ceiling.links // LINKS_OF_WRITE)
+    if _looks(written, each=links_each):
+        bound = _bound(ceiling.links, each=links_each)
+        if fading.has_more_links(connection, scope_id, most=bound):
+            fading.trim_links(connection, scope_id, most=bound - _slack(ceiling.links))
+    each = _every(ceiling.memories)
+    if not _looks(written, each=each):
         return ()
-    spared = () if written is None else (written,)
-    gone = evict(connection, runtime, scope_id, down_to=_after_cut(ceiling.memories), spared=spared)
+    bound = _bound(ceiling.memories, each=each)
+    if fading.current_count(connection, scope_id, most=bound + 1) <= bound:
+        return ()
+    down_to = bound - _slack(ceiling.memories)
+    gone = evict(connection, runtime, scope_id, down_to=down_to, spared=written[-1:])
     if gone:
         _sleep_soon(connection, runtime, tenant_id, scope_id)
     return gone
 
 
-def _after_cut(limit: int) -> int:
-    return int(limit * (1 - SLACK)) if limit >= BIG else limit
+def _slack(limit: int) -> int:
+    return int(limit * SLACK) if limit >= BIG else 0
+
+
+def _every(limit: int) -> int:
+    """Of how many rows written one makes its transaction look."""
+    return max(1, _slack(limit) // LOOKS)
+
+
+def _looks(written: Sequence[UUID], *, each: int) -> bool:
+    """The end of an id is random."""
+    return not written or any(id.int % each == 0 for id in written)
+
+
+def _bound(limit: int, *, each: int) -> int:
+    """Above this something gives way: the limit itself only where every write looks."""
+    return limit if each == 1 else limit - _slack(limit)
 
 
 def _sleep_soon(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> None:

@@ -284,7 +284,7 @@ def _keep_ceiling(
     if not written:
         return []
     policy = parse_policy(row.policy)
-    gone = capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=written[-1])
+    gone = capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=written)
     return [str(id) for id in gone]
 
 

@@ -252,8 +252,9 @@ def _keep_ceiling(
     if not stored:
         return ()
     claimed = batch.claim
+    ids = [result.id for result in stored]
     return capacity.keep_ceiling(
-        connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=stored[-1].id
+        connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=ids
     )
 
 

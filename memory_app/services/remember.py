@@ -96,7 +96,7 @@ def remember(
         if not names.lock_scope(connection, tenant_id, row.id):
             raise NotFound("the person was forgotten while this was under way; nothing was stored")
         remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
-        capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=remembered.id)
+        capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=[remembered.id])
         rhythms.wake(connection, runtime, [row.id])
     drop_context(runtime, row.id)
     return remembered

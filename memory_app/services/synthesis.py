@@ -229,7 +229,7 @@ def _keep_ceiling(
         claimed.tenant_id,
         row.id,
         parse_policy(row.policy),
-        written=written[-1] if written else None,
+        written=written,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -172,6 +173,21 @@ def test_a_big_ceiling_is_not_passed_by_one(runtime: Runtime, tenant: int, owner
 
 
 # --- links ----------------------------------------------------------------------------------------------------
+
+
+def test_where_only_some_writes_look_room_is_kept_free_for_the_others(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    fill(runtime, tenant, 5_000)
+    set_policy(owner, tenant, max_memories=5_000)
+    seen = []
+    for n in range(250):
+        keep(runtime, tenant, f"On day {n} Bob wrote down the number {n * 13}.")
+        seen += column(owner, "SELECT count(*) FROM memories WHERE retired_at IS NULL")
+    after_first_look = seen[seen.index(min(seen)) :]
+    assert min(seen) == 4_800
+    assert max(after_first_look) < 5_000
+    assert any(later < earlier for earlier, later in pairwise(after_first_look)), "it gave way again"
 
 
 def test_no_write_leaves_more_links_than_may_be(runtime: Runtime, tenant: int, owner: Engine) -> None:
