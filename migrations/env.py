@@ -5,10 +5,8 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection, text
 
+from memory_app.store.migrate import ADVISORY_LOCK
 from memory_app.store.tables import metadata
-
-ADVISORY_LOCK = 0x6D656D6F7279
-"""Key of the advisory lock that migrators queue on ("memory" in ASCII)."""
 
 
 def run(connection: Connection) -> None:

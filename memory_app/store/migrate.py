@@ -9,13 +9,16 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg import sql
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 import migrations
 from memory_app.store.db import translated
 
 MIGRATIONS = Path(migrations.__file__).parent
+
+ADVISORY_LOCK = 0x6D656D6F7279
+"""Key of the advisory lock that migrators queue on ("memory" in ASCII)."""
 
 
 def upgrade(owner_url: str, app_url: str) -> str:
@@ -30,9 +33,10 @@ def upgrade(owner_url: str, app_url: str) -> str:
         connection.commit()
         password = make_url(app_url).password
         if password:
-            driver = connection.connection.driver_connection
-            assert driver is not None
-            driver.execute(sql.SQL("ALTER ROLE memory_app PASSWORD {}").format(sql.Literal(password)))
+            statement = sql.SQL("ALTER ROLE memory_app PASSWORD {}").format(sql.Literal(password))
+            # Under the migrators' lock, as Postgres refuses two changes of a role at the same moment.
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+            connection.exec_driver_sql(statement.as_string())
             connection.commit()
     return newest()
 
