@@ -351,6 +351,10 @@ class Settings(BaseSettings):
     )
 
     data_folder: Path = Field(Path(".memory"), description="Where the embedded servers keep their data.")
+    erasures_file: Path | None = Field(
+        None,
+        description="File to which every receipt of an erasure is appended; keep it apart from the database.",
+    )
     schedule_file: Path | None = Field(None, description="Periodic jobs, as in celerybeat-schedule.example.")
     database: Database = Database()
     redis: Redis = Redis()

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from memory_app.cli import (
     bench,
     check,
+    erasures,
     failed,
     forget,
     keys,
@@ -53,6 +54,7 @@ for _group in (
 ):
     app.add_typer(_group)
 app.add_typer(keys.app, name="keys")
+app.add_typer(erasures.app, name="erasures")
 app.add_typer(bench.app, name="bench")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -20,7 +21,8 @@ from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
 from memory_app.runtime import embedder_of
-from memory_app.services import scope_index
+from memory_app.services import receipts, scope_index
+from memory_app.services.receipts import Comparison
 from memory_app.settings import Settings
 from memory_app.store import db, health, inspection, migrate
 from memory_app.store.inspection import Server
@@ -72,6 +74,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if reachable:
             found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
+            found += _erasures(settings, engine, tenants)
         return tuple(found)
     finally:
         engine.dispose()
@@ -383,6 +386,42 @@ def _search_indexes(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]
         yield Check("search indexes", State.WARN, f"{told} (scope {worst.scope_id}, {worst.table})", to_do)
     else:
         yield Check("search indexes", State.OK, told)
+
+
+def _erasures(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
+    """Whether the database knows every erasure of the file; one that was restored from a backup does not."""
+    path, name = settings.erasures_file, "erasures"
+    if path is None:
+        return
+    if tenants is None:
+        yield Check(name, State.OK, f"{path} not compared (needs MEMORY_DATABASE__OWNER_URL)")
+        return
+    if not path.exists():
+        to_do = f"`memory erasures export {path}` makes it; each erasure is then added by itself"
+        yield Check(name, State.WARN, f"there is no file {path} yet", to_do)
+        return
+    try:
+        compared = receipts.compare(engine, dict(tenants), path)
+    except MemoryAppError as error:
+        yield Check(name, State.FAIL, error.message, "check MEMORY_ERASURES_FILE and the rights on that file")
+        return
+    yield _comparison(name, path, compared)
+
+
+def _comparison(name: str, path: Path, compared: Comparison) -> Check:
+    if compared.only_in_file:
+        text = (
+            f"{compared.only_in_file} of {compared.receipts} receipts in {path} are unknown to the database, "
+        )
+        text += f"the newest of {compared.newest_only_in_file:%Y-%m-%d %H:%M}: it was restored from an older backup"
+        return Check(name, State.WARN, text, f"erase again what came back: `memory erasures replay {path}`")
+    if compared.only_in_database:
+        text = f"{path} lacks {compared.only_in_database} receipts"
+        return Check(name, State.WARN, text, f"add them with `memory erasures export {path}`")
+    if compared.unreadable:
+        text = f"{path} has {compared.unreadable} lines that are no receipts"
+        return Check(name, State.WARN, text, "no receipt is missing; take those lines out")
+    return Check(name, State.OK, f"the database knows all {compared.receipts} receipts in {path}")
 
 
 def _each(engine: Engine, tenants: _Tenants, ask: Callable[[Connection], _Answer]) -> list[_Answer]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -17,6 +17,9 @@ from sqlalchemy import Connection, text
 from memory_app.domain.forgetting import Kin
 from memory_app.domain.records import Origin
 from memory_app.store import terms as term_store
+
+LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
+"""Before every row; a day from the edge, so that any zone can show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,22 @@ class Family:
 _TURN_COLUMNS = "SELECT t.id, t.session_id, t.seq, t.speaker, t.text, t.terms FROM turns t "
 _TURN = text("SELECT t.scope_id FROM turns t WHERE t.id = :id")
 _TURNS = text(_TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.id = ANY(:ids) ORDER BY t.id")
+_IS_OLDER = "(CAST(:before AS timestamptz) IS NULL OR {at} < :before)"
+"""Of what is erased again, only what is older than the erasure."""
+
 _TURNS_OF_SESSION = text(
-    _TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.session_id = :session ORDER BY t.id"
+    _TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.session_id = :session "
+    f"AND {_IS_OLDER.format(at='t.accepted_at')} ORDER BY t.id"
+)
+_TURNS_OF_SCOPE = text(
+    f"{_TURN_COLUMNS} WHERE t.scope_id = :scope AND {_IS_OLDER.format(at='t.accepted_at')} ORDER BY t.id"
+)
+_MEMORIES_OF_SCOPE = text("SELECT id FROM memories WHERE scope_id = :scope AND stored_at < :before")
+_HOLDS_ROWS = text(
+    """
+    SELECT EXISTS (SELECT FROM turns WHERE scope_id = ANY(:scopes) AND accepted_at >= :since)
+        OR EXISTS (SELECT FROM memories WHERE scope_id = ANY(:scopes) AND stored_at >= :since)
+    """
 )
 _CITED_ELSEWHERE = text(
     """
@@ -70,13 +87,30 @@ _DROP_ANSWERS = text(
 )
 _DELETE_TURNS = text("DELETE FROM turns WHERE scope_id = :scope AND id = ANY(:ids)")
 _DELETE_SESSION = text("DELETE FROM sessions WHERE scope_id = :scope AND id = :session")
+_DELETE_EMPTY_SESSIONS = text(
+    """
+    DELETE FROM sessions s
+    WHERE s.scope_id = :scope AND s.created_at < :before
+      AND (CAST(:session AS bigint) IS NULL OR s.id = :session)
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = s.scope_id AND t.session_id = s.id)
+      AND NOT EXISTS (SELECT FROM memories m WHERE m.scope_id = s.scope_id AND m.session_id = s.id)
+    """
+)
+_DELETE_OLDER = {
+    table: text(f"DELETE FROM {table} WHERE scope_id = :scope AND created_at < :before")
+    for table in ("checkpoints", "runs")
+}
+_OLDER_ENTITIES = text("SELECT id FROM entities WHERE scope_id = :scope AND first_seen < :before")
 _SPEAKERS = text(
     """
     DELETE FROM speakers s WHERE s.scope_id = :scope AND s.name = ANY(:names)
       AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = s.scope_id AND t.speaker = s.name)
     """
 )
-_OF_SESSION = text("SELECT id FROM memories WHERE scope_id = :scope AND session_id = :session")
+_OF_SESSION = text(
+    "SELECT id FROM memories WHERE scope_id = :scope AND session_id = :session "
+    f"AND {_IS_OLDER.format(at='stored_at')}"
+)
 _SAME_WORDS = text(
     """
     SELECT o.id FROM memories m JOIN memories o ON o.scope_id = m.scope_id AND o.kind = m.kind
@@ -169,9 +203,29 @@ def turns(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[T
     return tuple(TurnRow(*row) for row in connection.execute(_TURNS, {"scope": scope_id, "ids": list(ids)}))
 
 
-def turns_of_session(connection: Connection, scope_id: int, session_id: int) -> tuple[TurnRow, ...]:
-    rows = connection.execute(_TURNS_OF_SESSION, {"scope": scope_id, "session": session_id})
+def turns_of_session(
+    connection: Connection, scope_id: int, session_id: int, *, before: datetime | None = None
+) -> tuple[TurnRow, ...]:
+    """The turns of a session; with ``before`` those that were accepted earlier."""
+    values = {"scope": scope_id, "session": session_id, "before": before}
+    return tuple(TurnRow(*row) for row in connection.execute(_TURNS_OF_SESSION, values))
+
+
+def turns_of_scope(connection: Connection, scope_id: int, *, before: datetime) -> tuple[TurnRow, ...]:
+    """The turns of a scope that were accepted before that instant."""
+    rows = connection.execute(_TURNS_OF_SCOPE, {"scope": scope_id, "before": before})
     return tuple(TurnRow(*row) for row in rows)
+
+
+def memories_of_scope(connection: Connection, scope_id: int, *, before: datetime) -> tuple[UUID, ...]:
+    """The memories of a scope that were stored before that instant."""
+    return tuple(connection.execute(_MEMORIES_OF_SCOPE, {"scope": scope_id, "before": before}).scalars())
+
+
+def holds_rows(connection: Connection, scope_ids: Sequence[int], *, since: datetime = LONG_AGO) -> bool:
+    """Whether any of the scopes has a turn or a memory that came in at that instant or later."""
+    values = {"scopes": list(scope_ids), "since": since}
+    return bool(connection.execute(_HOLDS_ROWS, values).scalar_one())
 
 
 def resting_on(
@@ -225,8 +279,31 @@ def delete_session(connection: Connection, scope_id: int, session_id: int) -> in
     return connection.execute(_DELETE_SESSION, {"scope": scope_id, "session": session_id}).rowcount
 
 
-def memories_of_session(connection: Connection, scope_id: int, session_id: int) -> tuple[UUID, ...]:
-    return tuple(connection.execute(_OF_SESSION, {"scope": scope_id, "session": session_id}).scalars())
+def delete_empty_sessions(
+    connection: Connection, scope_id: int, *, before: datetime, session_id: int | None = None
+) -> int:
+    """Delete sessions (or the one named) that began before that instant and hold nothing any more."""
+    values = {"scope": scope_id, "session": session_id, "before": before}
+    return connection.execute(_DELETE_EMPTY_SESSIONS, values).rowcount
+
+
+def delete_remains(connection: Connection, scope_id: int, *, before: datetime) -> dict[str, int]:
+    """Delete what is older than that instant and hangs on no turn or memory: entities, runs, checkpoints, sessions."""
+    values = {"scope": scope_id, "before": before}
+    entities = connection.execute(_OLDER_ENTITIES, values).scalars()
+    counts = {"entities": lower_mentions(connection, scope_id, dict.fromkeys(entities, 0))}
+    for table, statement in _DELETE_OLDER.items():
+        counts[table] = connection.execute(statement, values).rowcount
+    counts["sessions"] = delete_empty_sessions(connection, scope_id, before=before)
+    return counts
+
+
+def memories_of_session(
+    connection: Connection, scope_id: int, session_id: int, *, before: datetime | None = None
+) -> tuple[UUID, ...]:
+    """The memories of a session; with ``before`` those that were stored earlier."""
+    values = {"scope": scope_id, "session": session_id, "before": before}
+    return tuple(connection.execute(_OF_SESSION, values).scalars())
 
 
 def same_words(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:

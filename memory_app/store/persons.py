@@ -1,13 +1,9 @@
-"""Everything that is stored about one person, gone in one transaction; and the receipts of it."""
+"""Everything that is stored about one person, gone in one transaction."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from hashlib import blake2b
-from uuid import UUID
 
 from sqlalchemy import Connection, text
 
@@ -28,18 +24,13 @@ TABLES = (
 """What hangs on a scope and is counted in a receipt, in an order in which no row still refers to one that is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """A receipt: how many rows of which table went, and nothing of what they said."""
-
-    id: UUID
-    state: str
-    counts: Mapping[str, int]
-    created_at: datetime
-    finished_at: datetime | None
-
-
-_USER = text("SELECT id FROM users WHERE tenant_id = :tenant AND name = :user FOR NO KEY UPDATE")
+_USER = text(
+    """
+    SELECT id FROM users WHERE tenant_id = :tenant AND name = :user
+      AND (CAST(:before AS timestamptz) IS NULL OR created_at < :before)
+    FOR NO KEY UPDATE
+    """
+)
 _SCOPES = text(
     "SELECT id FROM scopes WHERE tenant_id = :tenant AND user_id = :user ORDER BY id FOR NO KEY UPDATE"
 )
@@ -48,19 +39,22 @@ _COUNTS_ELSEWHERE = text(
     "DELETE FROM evidence WHERE turn_scope_id = ANY(:scopes) AND scope_id <> ALL(:scopes)"
 )
 _DELETE_SCOPES = text("DELETE FROM scopes WHERE tenant_id = :tenant AND id = ANY(:scopes)")
-_DELETE_USER = text("DELETE FROM users WHERE tenant_id = :tenant AND id = :user")
-_RECORD = text(
-    """
-    INSERT INTO erasures (tenant_id, subject_digest, state, counts, finished_at)
-    VALUES (:tenant, :digest, 'done', CAST(:counts AS jsonb), now()) RETURNING id
-    """
+_NEW_USER = text(
+    "UPDATE users SET time_zone = DEFAULT, created_at = now() WHERE tenant_id = :tenant AND id = :user"
 )
-_READ = text("SELECT id, state, counts, created_at, finished_at FROM erasures WHERE id = :id")
+_NEW_SCOPES = text("UPDATE scopes SET seeded_at = NULL WHERE tenant_id = :tenant AND id = ANY(:scopes)")
+_DELETE_USER = text("DELETE FROM users WHERE tenant_id = :tenant AND id = :user")
 
 
-def lock_user(connection: Connection, tenant_id: int, user: str) -> int | None:
-    """The user's id, held until the end of the transaction; None for nobody we know."""
-    return connection.execute(_USER, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+def lock_user(
+    connection: Connection, tenant_id: int, user: str, *, before: datetime | None = None
+) -> int | None:
+    """The user's id, held until the end of the transaction; None for nobody we know.
+
+    With ``before`` only a user who was known before that instant.
+    """
+    values = {"tenant": tenant_id, "user": user, "before": before}
+    return connection.execute(_USER, values).scalar_one_or_none()
 
 
 def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[int, ...]:
@@ -87,13 +81,8 @@ def delete_user(
     return {table: count for table, count in counts.items() if count}
 
 
-def record(connection: Connection, tenant_id: int, *, of: str, name: str, counts: Mapping[str, int]) -> UUID:
-    """Write a receipt; of the name only a digest is kept."""
-    digest = blake2b(f"{tenant_id}:{of}:{name}".encode(), digest_size=16).digest()
-    values = {"tenant": tenant_id, "digest": digest, "counts": json.dumps(dict(counts))}
-    return connection.execute(_RECORD, values).scalar_one()  # type: ignore[no-any-return]
-
-
-def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
-    row = connection.execute(_READ, {"id": erasure_id}).one_or_none()
-    return None if row is None else Erasure(*row)
+def start_anew(connection: Connection, tenant_id: int, user_id: int, scope_ids: Sequence[int]) -> None:
+    """Let the user be one who came today: without the old time zone, and given the agents' default memories again."""
+    values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
+    connection.execute(_NEW_USER, values)
+    connection.execute(_NEW_SCOPES, values)

@@ -1,4 +1,4 @@
-"""The tables of the first release."""
+"""The whole schema: tables rendered from the models, then roles, row-level security and the narrow functions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-TABLES = Path(__file__).with_name("0001_tables.sql")
+FOLDER = Path(__file__).parent
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(TABLES.read_text(encoding="utf-8"))
+    op.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    for name in ("0001_tables.sql", "0001_access.sql"):
+        connection = op.get_bind()
+        connection.exec_driver_sql((FOLDER / name).read_text(encoding="utf-8").replace("%", "%%"))
 
 
 def downgrade() -> None:

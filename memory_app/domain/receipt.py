@@ -1,0 +1,109 @@
+"""Receipts of erasures, as they stand in a file beside the backups. Pure.
+
+With a receipt the same is erased again from a database that was restored from an older backup. The file itself names
+nobody: a receipt holds digests of names and ids, so a match is found only where the name still stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any
+from uuid import UUID
+
+from memory_app.errors import InvalidInput
+
+FORMAT = "memory-erasure"
+VERSION = 1
+
+
+class Subject(StrEnum):
+    """What an erasure is of."""
+
+    USER = "user"
+    SESSION = "session"
+    TURN = "turn"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """An erasure: of what kind, when, how many rows went, and digests of what was named.
+
+    The erasure of a memory has a digest for each row that went with it: a backup may hold only the rows that were
+    merged into the memory later. ``of`` is None where the run that says so is gone.
+    """
+
+    id: UUID
+    tenant_id: int
+    tenant: str
+    of: Subject | None
+    digests: tuple[bytes, ...]
+    erased_at: datetime
+    counts: Mapping[str, int]
+
+
+def subject_digest(tenant_id: int, of: str, name: str) -> bytes:
+    """16 bytes that stand for the name of one tenant's user or session, or for the id of a turn or memory."""
+    return blake2b(f"{tenant_id}:{of}:{name}".encode(), digest_size=16).digest()
+
+
+def session_name(agent: str, user: str | None, session: str | None) -> str:
+    """The full name of a session, as it goes into a digest. Names hold no NUL."""
+    return f"{agent}\0{user}\0{session}"
+
+
+def receipt_line(receipt: Receipt) -> str:
+    """The receipt as one line of JSON, without the line's end."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "id": str(receipt.id),
+            "tenant": receipt.tenant,
+            "tenant_id": receipt.tenant_id,
+            "of": receipt.of,
+            "digests": [digest.hex() for digest in receipt.digests],
+            "erased_at": receipt.erased_at.isoformat(),
+            "counts": dict(receipt.counts),
+        },
+        ensure_ascii=False,
+    )
+
+
+def parse_receipt(line: str) -> Receipt:
+    """The receipt of a line; `InvalidInput` says what is wrong with it."""
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise InvalidInput("the line is not JSON; it was perhaps cut") from error
+    if not isinstance(given, dict) or given.get("format") != FORMAT:
+        raise InvalidInput(f"the line is no receipt of an erasure; its format must be {FORMAT!r}")
+    if given.get("version") != VERSION:
+        raise InvalidInput(f"the receipt has version {given.get('version')!r}; this code reads {VERSION}")
+    try:
+        return _receipt(given)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"the receipt has a field that is missing or does not fit ({error})") from error
+
+
+def _receipt(given: Mapping[str, Any]) -> Receipt:
+    erased_at = datetime.fromisoformat(given["erased_at"])
+    if erased_at.tzinfo is None:
+        raise ValueError("erased_at lacks its zone")
+    digests = tuple(bytes.fromhex(digest) for digest in given["digests"])
+    if not digests:
+        raise ValueError("digests is empty")
+    return Receipt(
+        UUID(given["id"]),
+        int(given["tenant_id"]),
+        str(given["tenant"]),
+        None if given["of"] is None else Subject(given["of"]),
+        digests,
+        erased_at,
+        {str(table): int(count) for table, count in given["counts"].items()},
+    )

@@ -1,0 +1,64 @@
+"""The file of receipts: one line for each erasure, only ever added to, so that several processes may share it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_app.domain.receipt import Receipt, parse_receipt, receipt_line
+from memory_app.errors import InvalidInput
+
+OWN_EYES_ONLY = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the file: a receipt, or what is wrong with it."""
+
+    number: int
+    receipt: Receipt | None
+    wrong: str = ""
+
+
+def append(path: Path, receipts: Sequence[Receipt]) -> None:
+    """Add receipts at the end and wait until they are on the disk. Raises `OSError`.
+
+    A new file is for the eyes of its owner only.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWN_EYES_ONLY)
+    try:
+        lines = "".join(f"{receipt_line(receipt)}\n" for receipt in receipts)
+        # A line that was cut by a full disk or a crash must not swallow the next one; empty lines are skipped.
+        end = os.fstat(descriptor).st_size
+        if end and os.pread(descriptor, 1, end - 1) != b"\n":
+            lines = "\n" + lines
+        _write(descriptor, lines.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> Iterator[Line]:
+    """The lines of the file in order, without empty ones. `InvalidInput` when it cannot be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for number, text in enumerate(file, start=1):
+                if text.strip():
+                    yield _line(number, text)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror})", field="path") from error
+
+
+def _line(number: int, text: str) -> Line:
+    try:
+        return Line(number, parse_receipt(text))
+    except InvalidInput as error:
+        return Line(number, None, error.message)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """One call where the system takes it whole, so that lines of several processes do not mix."""
+    while content:
+        content = content[os.write(descriptor, content) :]

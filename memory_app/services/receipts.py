@@ -1,0 +1,226 @@
+"""Receipts across tenants, for operators: list them, keep them in a file, and erase again what a backup brought back.
+
+A database knows its own erasures, and a backup those up to its making. A receipt of the file that the database does not
+know is therefore the sign of a restored backup, and the very thing to do again. Once done again it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine
+
+from memory_app.domain.receipt import Receipt, Subject, subject_digest
+from memory_app.domain.scope import Scope
+from memory_app.errors import InvalidInput, Misconfigured, NotFound
+from memory_app.runtime import Runtime
+from memory_app.services import forget, receipt_file
+from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user
+from memory_app.services.settlement import NOTHING, Forgotten, united
+from memory_app.store import inspection, keys, receipts
+from memory_app.store.db import transaction
+
+Tenants = Mapping[int, str]
+
+
+class Outcome(StrEnum):
+    """What a line of the file led to."""
+
+    KNOWN = "known"
+    """The database knows this erasure: nothing to do."""
+    ERASED = "erased again"
+    ABSENT = "nothing of it here"
+    OTHER_TENANT = "no such tenant here"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A line of the file and what became of it. ``counts`` are rows that went now."""
+
+    file: Path
+    line: int
+    outcome: Outcome
+    receipt: Receipt | None
+    counts: Mapping[str, int]
+    wrong: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A file of receipts beside the database: what only one of them knows, and lines that nobody can read."""
+
+    receipts: int
+    only_in_file: int
+    newest_only_in_file: datetime | None
+    only_in_database: int
+    unreadable: int
+
+
+def tenants_of(runtime: Runtime, tenant: str | None) -> Tenants:
+    """The tenant of that name, or all of them, which only the owner sees. Raises `NotFound`, `Misconfigured`."""
+    if tenant is not None:
+        with transaction(runtime.engine, None) as connection:
+            tenant_id = keys.find_tenant(connection, tenant)
+        if tenant_id is None:
+            raise NotFound(f"tenant {tenant!r} was not found; `memory keys list` shows all", field="tenant")
+        return {tenant_id: tenant}
+    if runtime.owner is None:
+        raise Misconfigured(
+            "MEMORY_DATABASE__OWNER_URL is not set; without it name one tenant with --tenant",
+            field="database.owner_url",
+        )
+    with transaction(runtime.owner, None) as connection:
+        return dict(inspection.tenants(connection))
+
+
+def list_receipts(runtime: Runtime, tenants: Tenants, *, limit: int | None = None) -> tuple[Receipt, ...]:
+    """Receipts of these tenants, newest first; ``limit`` None gives all."""
+    rows: list[Receipt] = []
+    for tenant_id in tenants:
+        with transaction(runtime.engine, tenant_id) as connection:
+            rows += receipts.listed(connection, tenant_id, limit=limit)
+    rows.sort(key=lambda row: (row.erased_at, row.id), reverse=True)
+    return tuple(rows[:limit])
+
+
+def export_receipts(runtime: Runtime, tenants: Tenants, path: Path) -> tuple[int, int]:
+    """Add to the file what it lacks; how many receipts it has now, and how many of them are new.
+
+    Nothing is ever taken out: from a restored database, the file may know more than the database does. Raises
+    `InvalidInput` when the file cannot be read or written.
+    """
+    known = _known(receipt_file.read(path)) if path.exists() else {}
+    missing = [row for row in reversed(list_receipts(runtime, tenants)) if row.id not in known]
+    try:
+        receipt_file.append(path, missing)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written ({error.strerror})", field="path") from error
+    return len(known) + len(missing), len(missing)
+
+
+def compare(engine: Engine, tenants: Tenants, path: Path) -> Comparison:
+    """The file beside the database. Receipts of tenants that are not here are left out. Raises `InvalidInput`."""
+    lines = list(receipt_file.read(path))
+    in_file = {row.id: row for row in _known(lines).values() if tenants.get(row.tenant_id) == row.tenant}
+    in_database: set[UUID] = set()
+    for tenant_id in tenants:
+        with transaction(engine, tenant_id) as connection:
+            in_database |= receipts.ids(connection, tenant_id)
+    missing = [row for row in in_file.values() if row.id not in in_database]
+    return Comparison(
+        receipts=len(in_file),
+        only_in_file=len(missing),
+        newest_only_in_file=max((row.erased_at for row in missing), default=None),
+        only_in_database=len(in_database - in_file.keys()),
+        unreadable=sum(line.receipt is None for line in lines),
+    )
+
+
+def replay(
+    runtime: Runtime, tenants: Tenants, paths: Sequence[Path], *, dry_run: bool = False
+) -> Iterator[Replayed]:
+    """Erase again what the receipts of the files name, line by line; what the database knows is left alone.
+
+    Only rows that are older than the erasure go. A second run finds nothing to do. Raises `InvalidInput` when a file
+    cannot be read, before anything is erased.
+    """
+    lines = [(path, line) for path in paths for line in receipt_file.read(path)]
+    known: set[UUID] = set()
+    for tenant_id in tenants:
+        with transaction(runtime.engine, tenant_id) as connection:
+            known |= receipts.ids(connection, tenant_id)
+    due = [
+        line.receipt
+        for _, line in lines
+        if line.receipt is not None and _is_due(line.receipt, tenants) and line.receipt.id not in known
+    ]
+    matches = _matches(runtime, due)
+    for path, line in lines:
+        receipt = line.receipt
+        if receipt is None:
+            yield Replayed(path, line.number, Outcome.UNREADABLE, None, {}, line.wrong)
+        elif not _is_due(receipt, tenants):
+            yield Replayed(path, line.number, Outcome.OTHER_TENANT, receipt, {})
+        elif receipt.id in known:
+            yield Replayed(path, line.number, Outcome.KNOWN, receipt, {})
+        else:
+            known.add(receipt.id)
+            yield _replay_one(runtime, path, line.number, receipt, matches, dry_run=dry_run)
+
+
+_Match = tuple[Subject, str]
+
+
+def _known(lines: Iterable[receipt_file.Line]) -> dict[UUID, Receipt]:
+    return {line.receipt.id: line.receipt for line in lines if line.receipt is not None}
+
+
+def _is_due(receipt: Receipt, tenants: Tenants) -> bool:
+    """Whether its tenant is here. The number alone would not do: another tenant may have it by now."""
+    return tenants.get(receipt.tenant_id) == receipt.tenant
+
+
+def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
+    """What of the database the receipts mean, by digest. Reads names and ids only of the kinds they are about."""
+    matches: dict[bytes, _Match] = {}
+    for tenant_id in sorted({receipt.tenant_id for receipt in due}):
+        for of in Subject:
+            digests = {
+                digest
+                for receipt in due
+                if receipt.tenant_id == tenant_id and receipt.of in (None, of)
+                for digest in receipt.digests
+            }
+            if digests:
+                matches |= _matches_of(runtime, tenant_id, of, digests)
+    return matches
+
+
+def _matches_of(runtime: Runtime, tenant_id: int, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
+    matches: dict[bytes, _Match] = {}
+    with transaction(runtime.engine, tenant_id) as connection:
+        for name in receipts.names(connection, tenant_id, of):
+            digest = subject_digest(tenant_id, of, name)
+            if digest in digests:
+                matches[digest] = (of, name)
+    return matches
+
+
+def _replay_one(
+    runtime: Runtime,
+    path: Path,
+    line: int,
+    receipt: Receipt,
+    matches: Mapping[bytes, _Match],
+    *,
+    dry_run: bool,
+) -> Replayed:
+    here = [matches[digest] for digest in receipt.digests if digest in matches]
+
+    def erase(connection: Connection) -> Forgotten:
+        forgotten = NOTHING
+        for of, name in here:
+            forgotten = united(forgotten, _erase_older(connection, receipt, of, name))
+        return forgotten
+
+    run = forget.forget_again(runtime, receipt, erase, dry_run=dry_run)
+    counts = run.report["counts"]
+    return Replayed(path, line, Outcome.ERASED if counts else Outcome.ABSENT, receipt, counts)
+
+
+def _erase_older(connection: Connection, receipt: Receipt, of: Subject, name: str) -> Forgotten:
+    """Ids are never given twice, so a turn or a memory is as old as its erasure; a name may be somebody new."""
+    tenant_id, before = receipt.tenant_id, receipt.erased_at
+    if of is Subject.USER:
+        return erase_user(connection, tenant_id, name, before=before)
+    if of is Subject.SESSION:
+        return erase_session(connection, tenant_id, Scope(*name.split("\0")), before=before)
+    if of is Subject.TURN:
+        return erase_turn(connection, tenant_id, UUID(name)) or NOTHING
+    return erase_memory(connection, tenant_id, UUID(name)) or NOTHING

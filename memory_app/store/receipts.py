@@ -1,0 +1,134 @@
+"""Receipts of erasures, and the names and ids that a receipt is held against in a restored database.
+
+A receipt is a row of `erasures`; of what kind it is and which rows went with a memory stands in the report of its run,
+which is written in the same transaction and so at the same time (`created_at` of the run, `finished_at` here).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.domain.receipt import Receipt, Subject, session_name
+
+FORGET = "forget"
+"""Name of the run that records what was forgotten. It belongs to the tenant: the scope may be gone."""
+
+BATCH = 5_000
+"""Names and ids fetched from the server at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """A receipt as its tenant sees it: how many rows of which table went, and nothing of what they said."""
+
+    id: UUID
+    state: str
+    counts: Mapping[str, int]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+_RECORD = text(
+    """
+    INSERT INTO erasures (tenant_id, subject_digest, state, counts, finished_at)
+    VALUES (:tenant, :digest, 'done', CAST(:counts AS jsonb), now())
+    RETURNING id, created_at, (SELECT name FROM tenants WHERE id = :tenant) AS tenant
+    """
+)
+_RECORD_AGAIN = text(
+    """
+    INSERT INTO erasures (id, tenant_id, subject_digest, state, counts, created_at, finished_at)
+    VALUES (:id, :tenant, :digest, 'done', CAST(:counts AS jsonb), :erased_at, now()) ON CONFLICT (id) DO NOTHING
+    """
+)
+_READ = text("SELECT id, state, counts, created_at, finished_at FROM erasures WHERE id = :id")
+_RECEIPTS = text(
+    f"""
+    SELECT e.id, e.tenant_id, t.name AS tenant, r.options ->> 'of' AS of, r.report -> 'digests' AS digests,
+           e.subject_digest, e.created_at, e.counts
+    FROM erasures e
+    JOIN tenants t ON t.id = e.tenant_id
+    LEFT JOIN runs r ON r.scope_id IS NULL AND r.created_at = e.finished_at AND r.tenant_id = e.tenant_id
+        AND r.name = '{FORGET}' AND r.report ->> 'erasure' = e.id::text
+    WHERE e.tenant_id = :tenant
+    ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
+    """
+)
+_IDS = text("SELECT id FROM erasures WHERE tenant_id = :tenant")
+_NAMES = {
+    Subject.USER: "SELECT name FROM users WHERE tenant_id = :tenant",
+    Subject.SESSION: """
+        SELECT a.name, u.name, s.name FROM sessions s
+        JOIN scopes c ON c.id = s.scope_id
+        JOIN agents a ON a.id = c.agent_id
+        LEFT JOIN users u ON u.id = c.user_id
+        WHERE s.tenant_id = :tenant""",
+    Subject.TURN: "SELECT id FROM turns WHERE tenant_id = :tenant",
+    Subject.MEMORY: "SELECT id FROM memories WHERE tenant_id = :tenant",
+}
+
+
+def record(
+    connection: Connection,
+    tenant_id: int,
+    *,
+    of: Subject,
+    digests: Sequence[bytes],
+    counts: Mapping[str, int],
+) -> Receipt:
+    """Write a receipt down. Of what was named only the first digest is kept here; the run's report has the others."""
+    values = {"tenant": tenant_id, "digest": digests[0], "counts": json.dumps(dict(counts))}
+    row = connection.execute(_RECORD, values).one()
+    return Receipt(row.id, tenant_id, row.tenant, of, tuple(digests), row.created_at, dict(counts))
+
+
+def record_again(connection: Connection, receipt: Receipt) -> None:
+    """Write a receipt of a file down as it was first, which says that it has taken effect here."""
+    values = {
+        "id": receipt.id,
+        "tenant": receipt.tenant_id,
+        "digest": receipt.digests[0],
+        "counts": json.dumps(dict(receipt.counts)),
+        "erased_at": receipt.erased_at,
+    }
+    connection.execute(_RECORD_AGAIN, values)
+
+
+def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
+    row = connection.execute(_READ, {"id": erasure_id}).one_or_none()
+    return None if row is None else Erasure(*row)
+
+
+def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:
+    """Receipts of the tenant, newest first: all of them, or so many."""
+    rows = connection.execute(_RECEIPTS, {"tenant": tenant_id, "limit": limit})
+    return tuple(
+        Receipt(
+            row.id,
+            row.tenant_id,
+            row.tenant,
+            None if row.of is None else Subject(row.of),
+            tuple(bytes.fromhex(digest) for digest in row.digests or ()) or (bytes(row.subject_digest),),
+            row.created_at,
+            row.counts,
+        )
+        for row in rows
+    )
+
+
+def ids(connection: Connection, tenant_id: int) -> frozenset[UUID]:
+    """Ids of all receipts of the tenant."""
+    return frozenset(connection.execute(_IDS, {"tenant": tenant_id}).scalars())
+
+
+def names(connection: Connection, tenant_id: int, of: Subject) -> Iterator[str]:
+    """What each user, session, turn or memory of the tenant is called in a digest, without holding all of them."""
+    streaming = connection.execution_options(stream_results=True, yield_per=BATCH)
+    for row in streaming.execute(text(_NAMES[of]), {"tenant": tenant_id}):
+        yield session_name(*row) if of is Subject.SESSION else str(row[0])

@@ -1,0 +1,64 @@
+"""A receipt as a line: nothing is lost, nobody is named, and what is wrong with a line is said."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from memory_app.domain.receipt import (
+    Receipt,
+    Subject,
+    parse_receipt,
+    receipt_line,
+    session_name,
+    subject_digest,
+)
+from memory_app.errors import InvalidInput
+
+RECEIPT = Receipt(
+    id=UUID("0197aaaa-0000-7000-8000-000000000001"),
+    tenant_id=3,
+    tenant="acme",
+    of=Subject.USER,
+    digests=(subject_digest(3, "user", "mira"),),
+    erased_at=datetime(2026, 3, 2, 10, 30, tzinfo=UTC),
+    counts={"turns": 4},
+)
+
+
+def test_a_line_gives_the_receipt_back() -> None:
+    assert parse_receipt(receipt_line(RECEIPT)) == RECEIPT
+
+
+def test_a_line_names_nobody() -> None:
+    assert "mira" not in receipt_line(RECEIPT)
+
+
+def test_the_same_name_has_other_digests_as_another_kind_and_in_another_tenant() -> None:
+    digests = {subject_digest(tenant, of, "mira") for tenant in (1, 2) for of in ("user", "session")}
+    assert len(digests) == 4
+
+
+def test_sessions_of_two_users_have_other_names() -> None:
+    assert session_name("ada", "mira", "x") != session_name("ada", "mirax", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('{"format": "memory-era', "not JSON"),
+        ("[]", "no receipt"),
+        ('{"format": "memory-snapshot"}', "no receipt"),
+        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"version": 2}), "version 2"),
+        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"of": "planet"}), "planet"),
+        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"digests": []}), "digests"),
+        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"erased_at": "2026-03-02T10:30:00"}), "zone"),
+        (json.dumps({"format": "memory-erasure", "version": 1}), "missing"),
+    ],
+)
+def test_a_line_that_is_no_receipt_is_refused_with_the_reason(line: str, part: str) -> None:
+    with pytest.raises(InvalidInput, match=part):
+        parse_receipt(line)
