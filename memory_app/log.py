@@ -1,16 +1,43 @@
-"""Logging: one event name, ids, counts and durations per line. What a person said never enters a log."""
+"""Logging: one event name, ids, counts and durations per line. What a person said never enters a log.
+
+All that a process writes when something goes wrong passes `log_redaction`: loggers of other libraries, exceptions that
+nobody caught, in whatever thread, and warnings.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal
+import threading
+import warnings
+from collections.abc import Collection
+from types import TracebackType
+from typing import Any, Literal
 
 import structlog
 
+from memory_app.log_redaction import redactor
 
-def configure(*, level: str, form: Literal["json", "console"]) -> None:
-    """Send structlog and the standard library's loggers to standard error, in one form."""
+log = structlog.get_logger(__name__)
+
+QUIET = (
+    "kombu",
+    "amqp",
+    "celery.redirected",
+    "alembic",
+    "huggingface_hub",
+    "httpcore",
+    "httpcore2",
+    "httpx2",
+)
+"""Loggers that say much and little of use. They get a word in when something is wrong."""
+
+
+def configure(*, level: str, form: Literal["json", "console"], names: Collection[str] = ()) -> None:
+    """Send all loggers, warnings and uncaught exceptions of this process to standard error, in one form.
+
+    ``names`` are words of ours that a message of another library may show: those of tasks and queues.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -30,11 +57,50 @@ def configure(*, level: str, form: Literal["json", "console"]) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                redactor(names),
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                renderer,
+            ],
+            use_get_message=False,
+            pass_foreign_args=True,
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("kombu", "amqp", "celery.redirected", "alembic", "huggingface_hub"):
-        logging.getLogger(noisy).setLevel("WARNING")
+    for name in QUIET:
+        logging.getLogger(name).setLevel("WARNING")
+    _catch_the_rest(handler)
+
+
+def _catch_the_rest(handler: logging.Handler) -> None:
+    """Whatever Python would print by itself goes through the loggers: it would print words."""
+    logging.lastResort = (
+        handler  # For loggers that have no handler and pass nothing on, such as multiprocessing.
+    )
+    logging.raiseExceptions = False  # Else a message that cannot be formatted is printed with its arguments.
+    logging.captureWarnings(True)  # Celery does so later, and must find it done.
+    warnings.showwarning = _log_warning
+    sys.excepthook = _log_uncaught
+    sys.unraisablehook = _log_unraisable
+    threading.excepthook = _log_uncaught_in_thread
+
+
+def _log_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    log.warning("warning", category=category.__name__, at=[f"{filename}:{lineno}"])
+
+
+def _log_uncaught(_: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
+    log.critical("uncaught_exception", exc_info=error)
+
+
+def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    log.error("exception_ignored", exc_info=unraisable.exc_value)
+
+
+def _log_uncaught_in_thread(hook: threading.ExceptHookArgs) -> None:
+    if hook.exc_type is not SystemExit:  # As threading's own hook has it: a thread may end so.
+        log.error("uncaught_exception", thread=hook.thread and hook.thread.name, exc_info=hook.exc_value)

@@ -22,17 +22,16 @@ from celery.worker.consumer import Consumer
 
 from memory_app import cores
 from memory_app.log import configure
-from memory_app.queue import MAINTENANCE
+from memory_app.queue import MAINTENANCE, ROUTES
 from memory_app.settings import Settings
-from workers import discretion, parts, threads
+from workers import parts, threads
 from workers.rest import Rest
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _set_up_logging(**_: Any) -> None:
     log = Settings().log
-    configure(level=log.level, form=log.form)
-    discretion.install()
+    configure(level=log.level, form=log.form, names=ROUTES.keys())
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

@@ -33,6 +33,8 @@ from memory_app.log import configure
 
 __all__ = ["app", "main"]
 
+log = structlog.get_logger(__name__)
+
 app = typer.Typer(
     name="memory",
     help="Long-term memory for chat apps and AI agents.",
@@ -73,6 +75,9 @@ def main() -> None:
         complain(
             f"the database refused ({type(error.orig).__name__}); `memory doctor` says what is wrong with it"
         )
+        sys.exit(1)
+    except Exception as error:  # The edge of the program. Python would print what the error quotes.
+        log.critical("command_broke", exc_info=error)
         sys.exit(1)
     finally:
         structlog.reset_defaults()

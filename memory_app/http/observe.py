@@ -1,29 +1,26 @@
 """What operators see of a request: counters, one log line, and an answer when the program is wrong.
 
 Routes are named by their template, callers not at all: an address holds the names of people. An unexpected exception
-is logged by its type and place; its message may quote a row.
+is logged by its types and places; its words may quote a row.
 """
 
 from __future__ import annotations
 
 import time
-import traceback
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import memory_app
 from memory_app.http.errors import answer
+from memory_app.log_redaction import kinds, places
 
 log = structlog.get_logger(__name__)
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds; 5 ms and 50 ms are the targets for accepting a turn and for a context window."""
 
-OUR_FOLDER = Path(memory_app.__file__).parent
 NO_ROUTE = "none"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
@@ -72,7 +69,7 @@ class Observation:
         try:
             await self.app(scope, receive, note_status)
         except Exception as error:  # The edge of the program: the only place that may see anything.
-            log.error("request_broke", error=type(error).__name__, at=place_of(error))
+            log.error("request_broke", error=kinds(error), at=places(error))
             if status == 0:
                 message = "something is wrong here, not with the request; the log says what"
                 await answer(500, "internal_error", message)(scope, receive, note_status)
@@ -84,10 +81,3 @@ class Observation:
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.seconds.labels(method, route).observe(seconds)
         log.debug("request", method=method, route=route, status=status, ms=round(seconds * 1000, 1))
-
-
-def place_of(error: BaseException) -> list[str]:
-    """Where an exception came from, innermost last: our own frames and the last one. No values, no message."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames[:-1] if str(OUR_FOLDER) in frame.filename]
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in [*ours[-6:], *frames[-1:]]]

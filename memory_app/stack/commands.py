@@ -45,7 +45,7 @@ def beat(schedule: Path) -> tuple[str, ...]:
 
 def flower() -> tuple[str, ...]:
     """Flower; its settings, and above all its login, come from ``FLOWER_…`` in the environment."""
-    return (*CELERY, "flower")
+    return (sys.executable, "-m", "workers.flower", "--app", "workers.app", "--quiet", "flower")
 
 
 def finder() -> tuple[str, ...]:

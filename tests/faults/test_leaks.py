@@ -38,7 +38,7 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, api_key: st
     worker = stage.fleet.worker(app="harness.rigged", **loud)
     options = ("flower", "--address=127.0.0.1", f"--port={flower}")
     stage.fleet.start(
-        "flower", ("-m", "celery", "-A", "workers.app", *options), FLOWER_UNAUTHENTICATED_API="true"
+        "flower", ("-m", "workers.flower", "-A", "workers.app", *options), FLOWER_UNAUTHENTICATED_API="true"
     )
     stage.wait_for(worker)
     wait_until(lambda: is_live(port), "the API answers", seconds=30)

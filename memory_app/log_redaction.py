@@ -1,0 +1,200 @@
+"""What a log line may say about an error or a message of another library: types, places and ids, no words.
+
+The words of an exception quote what it stumbled over: a database error its row, a failed validation its input, a
+decoder its document. So an exception is written as the types of its chain and the places it came through. A message of
+another library is written as it stands in that library's code, each argument left out that is not a number, an id or
+one of our own names; a message that was put together at run time is left out, and the place that wrote it stays.
+
+Local variables and source lines are never written.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from types import FrameType, ModuleType
+from typing import Any
+
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from memory_app.errors import MemoryAppError, Misconfigured
+
+OWN = ("memory_app.", "workers.")
+OWN_PLACES = 6
+LAST_PLACES = 3
+CHAIN_LIMIT = 5
+"""Errors of a chain of causes that are named."""
+
+OMITTED = "…"
+
+OPERATORS_WORDS = frozenset(
+    {
+        "%s ready.",
+        "Uvicorn running on %s://%s:%d (Press CTRL+C to quit)",
+        "Connected to %s",
+        "beat: Starting...",
+    }
+)
+"""Messages whose arguments are the operator's own: the name of a worker, the address of a server."""
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def redactor(names: Collection[str] = ()) -> Processor:
+    """A structlog processor for every logger. ``names`` are words of ours that may stand as an argument."""
+
+    def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        record: logging.LogRecord = event["_record"]
+        arguments = event.pop("positional_args", None)
+        event.pop("stack_info", None)
+        error, traceback = _error_of(event.pop("exc_info", None))
+        if not event["_from_structlog"]:
+            event["event"] = message(record, arguments, names)
+            if error is None and event["event"] == OMITTED:
+                event["at"] = [f"{record.module}:{record.lineno} {record.funcName}"]
+        for name, value in event.items():
+            if isinstance(value, BaseException):
+                event[name] = kinds(value)
+        if error is not None:
+            event.update(error=kinds(error), at=places(error, traceback))
+        return event
+
+    return redact
+
+
+def message(record: logging.LogRecord, arguments: Any, names: Collection[str]) -> str:
+    """The message of another library without what it was given; `OMITTED` if nothing of it stands in its code."""
+    if isinstance(record.msg, BaseException):
+        return kinds(record.msg)
+    template = str(record.msg)
+    if not _is_literal(template, record):
+        return OMITTED
+    try:
+        text = template % _arguments(template, arguments, names) if arguments else template
+    except (TypeError, ValueError, KeyError):
+        text = template  # The arguments do not fit, or a number was left out.
+    return text.strip().partition("\n")[0]  # Below the first line Celery shows the message that it received.
+
+
+def kinds(error: BaseException) -> str:
+    """The types of an error and of its causes, outermost first, each with its code if it has one."""
+    return " < ".join(_kind(link) for link in _chain(error))
+
+
+def places(error: BaseException, traceback: object = None) -> list[str]:
+    """Where an error and its causes came from, innermost last, as ``module:line function``.
+
+    ``traceback`` is that of ``error`` if it has none of its own.
+    """
+    tracebacks = [link.__traceback__ for link in _chain(error)]
+    links = (tracebacks[0] or traceback, *tracebacks[1:])
+    return list(dict.fromkeys(place for link in links for place in _places(link)))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    for _ in range(CHAIN_LIMIT):
+        if link is None:
+            return
+        yield link
+        link = _cause(link)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    if error.__cause__ is not None:
+        return error.__cause__
+    if isinstance(error, BaseExceptionGroup):
+        return error.exceptions[0]
+    return None if error.__suppress_context__ else error.__context__
+
+
+def _kind(error: BaseException) -> str:
+    """The class, and what tells two of the class apart without quoting anything."""
+    name = type(error).__name__
+    if isinstance(error, Misconfigured):  # About settings and servers: the operator's own words.
+        return f"{name} ({error.message})"
+    if isinstance(error, MemoryAppError):
+        return name
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{name} {errno.errorcode.get(error.errno, error.errno)}"
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    if isinstance(state, str) and re.fullmatch("[0-9A-Z]{5}", state):
+        return f"{name} {state}"
+    status = getattr(error, "status_code", None)
+    return f"{name} {status}" if isinstance(status, int) else name
+
+
+def _places(traceback: object) -> list[str]:
+    """Our own places and the innermost ones. Celery hands over copies of tracebacks, which lack most attributes."""
+    all_places: list[str] = []
+    while traceback is not None:
+        frame = getattr(traceback, "tb_frame", None)
+        module = getattr(frame, "f_globals", {}).get("__name__", "?")
+        function = getattr(getattr(frame, "f_code", None), "co_name", "?")
+        all_places.append(f"{module}:{getattr(traceback, 'tb_lineno', '?')} {function}")
+        traceback = getattr(traceback, "tb_next", None)
+    own = [place for place in all_places[:-LAST_PLACES] if place.startswith(OWN)]
+    return own[-OWN_PLACES:] + all_places[-LAST_PLACES:]
+
+
+def _error_of(info: Any) -> tuple[BaseException | None, object]:
+    """The exception of a record's ``exc_info`` and its traceback, in all the forms that it may have."""
+    if isinstance(info, BaseException):
+        return info, info.__traceback__
+    if isinstance(info, tuple) and len(info) == 3 and isinstance(info[1], BaseException):
+        return info[1], info[2]
+    return (sys.exc_info()[1], None) if info else (None, None)
+
+
+def _is_literal(template: str, record: logging.LogRecord) -> bool:
+    """Whether the text stands in the function that logs, in its module, or in a module that this one imports."""
+    frame = _frame_of(record)
+    if frame is None:
+        return False
+    modules = [
+        frame.f_globals,
+        *(vars(value) for value in frame.f_globals.values() if isinstance(value, ModuleType)),
+    ]
+    constants = chain(frame.f_code.co_consts, *(module.values() for module in modules))
+    return any(isinstance(text, str) and text.strip() == template.strip() for text in constants)
+
+
+def _frame_of(record: logging.LogRecord) -> FrameType | None:
+    """The function that logs; it is still running while its record is formatted."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_lineno == record.lineno and frame.f_code.co_filename == record.pathname:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _arguments(template: str, given: Any, names: Collection[str]) -> Any:
+    if template in OPERATORS_WORDS:
+        return given
+    if isinstance(given, Mapping):
+        return {name: _argument(value, names) for name, value in given.items()}
+    return tuple(_argument(value, names) for value in given)
+
+
+def _argument(value: object, names: Collection[str]) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, BaseException):
+        return _Word(kinds(value))
+    if isinstance(value, str) and (value in names or _ID.fullmatch(value)):
+        return _Word(value)
+    return _Word(OMITTED)
+
+
+class _Word(str):
+    """Looks the same for ``%s`` and ``%r``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
