@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format lock faults bench clean
+.PHONY: help demo test lint types format lock faults bench shape clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ faults: $(READY) ## Kill, freeze and cut things while the system works
 bench: $(READY) ## Measure latency and throughput; writes out-*.json
 	$(BIN)/memory bench latency --memories 10000 --other-users 10 --json out-latency.json
 	$(BIN)/memory bench throughput --turns 10000 --sessions 100 --json out-throughput.json
+
+shape: $(READY) ## Print figures of the code's shape: density, names, cycles, what a change touches
+	$(BIN)/python -m benchmarks.shape
 
 # uv only here: it resolves for all systems and Python versions at once, which pip cannot.
 COMPILE = $(BIN)/uv --quiet pip compile pyproject.toml --universal --python-version 3.11 --upgrade \

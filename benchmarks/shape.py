@@ -1,0 +1,211 @@
+"""Figures of the product code's shape: how dense it is, how it is named, and what a change touches.
+
+    python -m benchmarks.shape [--json]        or: make shape
+
+Decisions are branches, loops, conditions and exception handlers per 100 lines of function bodies; comments are those
+that stand in the code, not docstrings. "Files that name a field" is the median over the fields listed in `FIELDS`, and
+stands for what a new field of that kind touches. Tests are left out. For comparison, counted the same way in
+August 2026: dramatiq has 12.9 decisions and 3.9 comments per 100 lines, pypi/warehouse 8.5 and 6.5, and neither names
+things by participles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("memory_app", "workers")
+DECISIONS = (ast.If, ast.For, ast.While, ast.IfExp, ast.comprehension, ast.ExceptHandler, ast.match_case)
+DIRECTIVES = re.compile(r"#\s*(type:|noqa|fmt:|pragma|!)")
+POSITIONAL_LIMIT = 4
+"""A call with so many positional arguments has to be looked up to be read."""
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "memory field": ("recall_count", "feedback_score", "valid_until", "subtype", "emotional_state"),
+    "turn field": ("emotional_tone", "tools_used", "idempotency_key"),
+}
+PARTICIPLES = frozenset(
+    {"found", "said", "told", "kept", "given", "asked", "wanted", "most", "one", "made", "held", "shown"}
+    | {"taken", "left", "seen", "known", "meant", "felt"}
+)
+"""Words that say nothing about the thing they name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts over all modules; the rates are per 100 lines."""
+
+    modules: int
+    statements: int
+    body_lines: int
+    decisions_per_100_lines: float
+    comments_per_100_lines: float
+    import_cycles: int
+    calls_with_many_positional_arguments: int
+    bindings: int
+    bindings_named_by_participles: int
+    files_per_field: Mapping[str, float]
+
+
+def modules(root: Path, packages: Sequence[str]) -> dict[str, ast.Module]:
+    """Every module of ``packages`` by its dotted name. One in a newer Python's syntax is named and left out."""
+    trees = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            try:
+                trees[module_name(path, root)] = ast.parse(path.read_text(encoding="utf-8"))
+            except SyntaxError as error:
+                print(f"not read: {path}: {error.msg}", file=sys.stderr)
+    return trees
+
+
+def module_name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def body_lines(tree: ast.Module) -> int:
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return sum((node.body[-1].end_lineno or 0) - node.body[0].lineno + 1 for node in functions)
+
+
+def decisions(tree: ast.Module) -> int:
+    count = sum(isinstance(node, DECISIONS) for node in ast.walk(tree))
+    return count + sum(len(node.values) - 1 for node in ast.walk(tree) if isinstance(node, ast.BoolOp))
+
+
+def comments(source: str) -> int:
+    """Lines with a comment below the first line that is none, so that a licence at the top does not count."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    begin = next((token.start[0] for token in tokens if token.type in (tokenize.STRING, tokenize.NAME)), 0)
+    return sum(
+        token.type == tokenize.COMMENT and token.start[0] > begin and not DIRECTIVES.match(token.string)
+        for token in tokens
+    )
+
+
+def crowded_calls(tree: ast.Module) -> int:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return sum(len(call.args) >= POSITIONAL_LIMIT for call in calls)
+
+
+def bindings(tree: ast.Module) -> Iterator[str]:
+    """Every name that is assigned or is a parameter."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def imports(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """Which module imports which, wherever the statement stands."""
+    graph: dict[str, set[str]] = {name: set() for name in trees}
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            targets: list[str] = []
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                # A name of a package may be a module of its own: then the package itself is not meant.
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                targets = [target if target in trees else node.module for target in inner]
+            graph[name] |= {target for target in targets if target in trees and target != name}
+    return graph
+
+
+def cycles(graph: Mapping[str, set[str]]) -> int:
+    """How many groups of modules import each other (strongly connected components of more than one)."""
+    order: list[str] = []
+    visited: set[str] = set()
+
+    def visit(name: str, edges: Mapping[str, set[str]], into: list[str]) -> None:
+        stack = [(name, iter(sorted(edges[name])))]
+        visited.add(name)
+        while stack:
+            current, rest = stack[-1]
+            following = next((other for other in rest if other not in visited), None)
+            if following is None:
+                into.append(current)
+                stack.pop()
+            else:
+                visited.add(following)
+                stack.append((following, iter(sorted(edges[following]))))
+
+    for name in graph:
+        if name not in visited:
+            visit(name, graph, order)
+    reverse: dict[str, set[str]] = {name: set() for name in graph}
+    for name, targets in graph.items():
+        for target in targets:
+            reverse[target].add(name)
+    visited.clear()
+    count = 0
+    for name in reversed(order):
+        if name not in visited:
+            group: list[str] = []
+            visit(name, reverse, group)
+            count += len(group) > 1
+    return count
+
+
+def files_naming(root: Path, packages: Sequence[str], word: str) -> int:
+    """Product files, SQL included, that name ``word``."""
+    pattern = re.compile(rf"\b{re.escape(word)}\b")
+    paths = (path for package in (*packages, "migrations") for path in (root / package).rglob("*.*"))
+    texts = (path.read_text(encoding="utf-8") for path in paths if path.suffix in (".py", ".sql", ".lua"))
+    return sum(pattern.search(text) is not None for text in texts)
+
+
+def measure(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> Figures:
+    trees = modules(root, packages)
+    sources = [
+        path.read_text(encoding="utf-8") for package in packages for path in (root / package).rglob("*.py")
+    ]
+    lines = sum(body_lines(tree) for tree in trees.values())
+    source_lines = sum(source.count("\n") for source in sources)
+    names = Counter(name for tree in trees.values() for name in bindings(tree))
+    return Figures(
+        modules=len(trees),
+        statements=sum(isinstance(node, ast.stmt) for tree in trees.values() for node in ast.walk(tree)),
+        body_lines=lines,
+        decisions_per_100_lines=round(100 * sum(map(decisions, trees.values())) / max(lines, 1), 1),
+        comments_per_100_lines=round(100 * sum(map(comments, sources)) / max(source_lines, 1), 2),
+        import_cycles=cycles(imports(trees)),
+        calls_with_many_positional_arguments=sum(map(crowded_calls, trees.values())),
+        bindings=names.total(),
+        bindings_named_by_participles=sum(names[word] for word in PARTICIPLES),
+        files_per_field={
+            kind: median(files_naming(root, packages, word) for word in words)
+            for kind, words in FIELDS.items()
+        },
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Figures of the product code's shape.")
+    parser.add_argument("--json", action="store_true", help="Print JSON.")
+    parser.add_argument("--root", type=Path, default=ROOT, help="Another checkout to measure.")
+    parser.add_argument("packages", nargs="*", default=PACKAGES, help="Packages of that checkout.")
+    options = parser.parse_args()
+    figures = asdict(measure(options.root, options.packages))
+    if options.json:
+        json.dump(figures, sys.stdout, indent=2)
+        return
+    for name, value in figures.items():
+        print(f"{name.replace('_', ' '):<40} {value}")
+
+
+if __name__ == "__main__":
+    main()
