@@ -20,7 +20,7 @@ demo: $(READY) ## Play a conversation through real servers and workers, and show
 	$(BIN)/memory demo
 
 test: lint types ## Check style and types, and run the tests (the long faults are in make faults)
-	$(BIN)/pytest -m "not (slow and faults)" $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not (slow and faults) and not system" $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .

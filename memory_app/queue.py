@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import structlog
 from celery import Celery
 from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
-from memory_app import sentinel
+from memory_app.broker import transport
+from memory_app.redis_url import Address
 
 log = structlog.get_logger(__name__)
 
@@ -62,19 +62,21 @@ ROUTES: Final[Mapping[str, str]] = {
 VISIBILITY_TIMEOUT_SECONDS = 3600
 
 
-def broker_settings(redis_url: str, prefix: str) -> dict[str, Any]:
+def broker_settings(address: Address, prefix: str) -> dict[str, Any]:
     """What producers and workers must agree on; one client with another time-out or prefix disturbs them all."""
-    watched = sentinel.read(redis_url)
     return {
-        "broker_url": redis_url if watched is None else sentinel.broker_urls(redis_url),
+        "broker_url": address.broker_url(),
+        "broker_transport": transport.name(address),
+        "broker_use_ssl": False if address.tls is None else address.tls.options(),
         "broker_transport_options": {
-            **({} if watched is None else {"master_name": watched.primary}),
+            **transport.options(address),
             "visibility_timeout": VISIBILITY_TIMEOUT_SECONDS,
             "socket_timeout": 8,
             "socket_connect_timeout": 3,
             "socket_keepalive": True,
             "health_check_interval": 10,
             "global_keyprefix": prefix,
+            "task_queues": QUEUES,
         },
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -95,9 +97,9 @@ SENDERS = 8
 class Sender:
     """Sends hints by name. Safe to share between threads; make it after a fork."""
 
-    def __init__(self, redis_url: str, *, prefix: str) -> None:
+    def __init__(self, address: Address, *, prefix: str) -> None:
         self._app = Celery("memory_sender", set_as_current=False)
-        self._app.conf.update(broker_settings(redis_url, prefix))
+        self._app.conf.update(broker_settings(address, prefix))
         self._app.conf.update(
             broker_connection_timeout=1,
             task_publish_retry=False,
@@ -110,7 +112,6 @@ class Sender:
             "interval_start": 0,
             "interval_step": 0,
         }
-        self.address = urlsplit(redis_url).hostname
         broker = self._app.connection_for_write()
         self._refusals = (
             KombuError,

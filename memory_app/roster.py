@@ -14,6 +14,7 @@ from kombu.exceptions import KombuError
 
 from memory_app.errors import Transient
 from memory_app.queue import broker_settings
+from memory_app.redis_url import Address
 
 log = structlog.get_logger(__name__)
 
@@ -25,14 +26,14 @@ class RosterUnavailable(Transient):
 
 
 def consumers(
-    redis_url: str, *, prefix: str, timeout_seconds: float = 1.0, expected: int | None = None
+    address: Address, *, prefix: str, timeout_seconds: float = 1.0, expected: int | None = None
 ) -> Mapping[str, tuple[str, ...]]:
     """Queues by worker name. Waits the whole time-out, unless ``expected`` workers answered before.
 
     Raises `RosterUnavailable`.
     """
     app = Celery("memory_roster", set_as_current=False)
-    app.conf.update(broker_settings(redis_url, prefix))
+    app.conf.update(broker_settings(address, prefix))
     app.conf.broker_transport_options |= {"socket_timeout": 3, "socket_connect_timeout": 2}
     try:
         replies = app.control.broadcast(

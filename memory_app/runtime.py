@@ -94,10 +94,12 @@ def hint_name(task: str, **ids: Any) -> str:
 
 
 def build(settings: Settings) -> Runtime:
-    """Wire the parts; opens no connection yet. Raises `Misconfigured` for an embedder that cannot be loaded."""
+    """Wire the parts; opens no connection yet. Raises `Misconfigured` for an embedder that cannot be loaded
+    and for an address of Redis that cannot be one.
+    """
     database = settings.database
     hot = connect_hot(
-        settings.redis.url.get_secret_value(),
+        settings.redis_address,
         prefix=settings.redis.prefix,
         timeout_seconds=settings.redis.timeout_seconds,
         stream_turns=settings.hot.stream_turns,
@@ -126,7 +128,7 @@ def build(settings: Settings) -> Runtime:
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
         chat=_chats(settings.chat, hot),
-        sender=Sender(settings.redis.url.get_secret_value(), prefix=settings.redis.prefix),
+        sender=Sender(settings.broker_address, prefix=settings.redis.prefix),
         backlog=Backlog(settings.record.backlog_limit),
     )
 
@@ -211,7 +213,11 @@ def _chats(settings: ChatSettings, hot: Hot) -> Chats | None:
 def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:
     """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
     database = {"url": servers.app_url, "owner_url": servers.owner_url}
-    given: dict[str, dict[str, object]] = {"database": {**database}, "redis": {"url": servers.redis_url}}
+    given: dict[str, dict[str, object]] = {
+        "database": {**database},
+        "redis": {"url": servers.redis_url},
+        "broker": {"url": None},
+    }
     for name, values in sections.items():
         given[name] = {**given.get(name, {}), **values}
     return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]

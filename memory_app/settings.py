@@ -13,6 +13,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from memory_app import redis_url
+from memory_app.redis_url import Address
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,10 +45,24 @@ class Database(_Section):
 class Redis(_Section):
     url: SecretStr = Field(
         SecretStr("redis://localhost:6379/0"),
-        description="Redis 7 or Valkey, noeviction; or sentinel://host,host/0?primary=NAME.",
+        description="Redis 7 or Valkey, noeviction; rediss:// for TLS, or sentinel://host,host/0?primary=NAME.",
+    )
+    ca_file: Path | None = Field(
+        None,
+        description="Authority that signed the certificates of Redis and of the broker, where an address names "
+        "none (ssl_ca_certs); None takes those of the system.",
+    )
+    verify_tls: bool = Field(
+        True, description="False trusts any server that an address with TLS leads to; doctor warns."
     )
     prefix: str = Field("memory:", min_length=1, description="Put before every key and queue name.")
     timeout_seconds: float = Field(1.0, gt=0, description="A hot call slower than this is given up.")
+
+
+class Broker(_Section):
+    url: SecretStr | None = Field(
+        None, description="Redis of the queues, written like redis.url; None takes that of hot memory."
+    )
 
 
 class Http(_Section):
@@ -358,6 +375,7 @@ class Settings(BaseSettings):
     schedule_file: Path | None = Field(None, description="Periodic jobs, as in celerybeat-schedule.example.")
     database: Database = Database()
     redis: Redis = Redis()
+    broker: Broker = Broker()
     http: Http = Http()
     record: Record = Record()
     index: Index = Index()
@@ -377,3 +395,24 @@ class Settings(BaseSettings):
     ending: Ending = Ending()
     schedule: Schedule = Schedule()
     log: Log = Log()
+
+    @property
+    def redis_address(self) -> Address:
+        """Where hot memory is. Raises `Misconfigured`."""
+        return self._address(self.redis.url, "redis.url")
+
+    @property
+    def broker_address(self) -> Address:
+        """Where the queues are: at the same Redis unless the settings name another. Raises `Misconfigured`."""
+        if self.broker.url is None:
+            return self.redis_address
+        return self._address(self.broker.url, "broker.url")
+
+    def _address(self, url: SecretStr, setting: str) -> Address:
+        redis = self.redis
+        return redis_url.read(
+            url.get_secret_value(),
+            setting=setting,
+            ca_file=None if redis.ca_file is None else str(redis.ca_file),
+            is_verified=redis.verify_tls,
+        )

@@ -22,7 +22,7 @@ app = Celery(
     "memory",
     include=["workers.ingest", "workers.model", "workers.maintenance", "workers.job", "workers.signals"],
 )
-app.conf.update(broker_settings(settings.redis.url.get_secret_value(), settings.redis.prefix))
+app.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
 app.conf.update(
     result_backend=None,
     worker_consumer="workers.consumer:TolerantConsumer",

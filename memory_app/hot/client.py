@@ -26,10 +26,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from memory_app import sentinel
-from memory_app.errors import Misconfigured, Transient
+from memory_app.errors import Transient
 from memory_app.hot import keys
 from memory_app.hot.keys import Key
+from memory_app.redis_url import Address
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class Hot:
 
 
 def connect(
-    url: str,
+    address: Address,
     *,
     prefix: str = "memory:",
     timeout_seconds: float = 1.0,
@@ -158,39 +158,40 @@ def connect(
     stream_life: timedelta = keys.STREAM.life,
     context_life: timedelta = keys.CONTEXT.life,
 ) -> Hot:
-    """Hot memory at ``url``; opens no connection yet, Redis may be away. `Misconfigured` for a bad URL.
+    """Hot memory at ``address``; opens no connection yet, Redis may be away.
 
     ``timeout_seconds`` bounds the connecting and each answer. ``stream_turns`` are kept for ``stream_life``.
     """
+    redis = open_client(address, timeout_seconds=timeout_seconds)
+    scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
+    return Hot(redis, prefix, stream_turns, stream_life, context_life, scripts)
+
+
+def open_client(address: Address, *, timeout_seconds: float) -> Redis:
+    """A client that tries nothing twice; opens no connection yet. With sentinels it asks them for the primary anew for
+    each connection.
+    """
+    tls: dict[str, Any] = {} if address.tls is None else {"ssl": True, **address.tls.options()}
+    waits = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds}
     options: dict[str, Any] = {
-        "socket_timeout": timeout_seconds,
-        "socket_connect_timeout": timeout_seconds,
+        **tls,
+        **waits,
+        "db": address.db,
+        "username": address.username,
+        "password": address.password,
         "socket_keepalive": True,
         "health_check_interval": HEALTH_CHECK_SECONDS,
         "retry": Retry(NoBackoff(), 0),
         # Version 3 switches off the look at an idle connection that finds it closed by the server.
         "protocol": 2,
     }
-    watched = sentinel.read(url)
-    try:
-        redis = Redis.from_url(url, **options) if watched is None else _found_by(watched, options)
-    except ValueError as error:
-        raise Misconfigured(
-            "redis.url is not a Redis URL (redis://, rediss://, unix://, sentinel://)", field="redis.url"
-        ) from error
-    scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
-    return Hot(redis, prefix, stream_turns, stream_life, context_life, scripts)
-
-
-def _found_by(watched: sentinel.Watched, options: dict[str, Any]) -> Redis:
-    """The primary that the sentinels name, asked for again with each new connection."""
+    if address.primary is None:
+        host, port = address.hosts[0]
+        return Redis(host, port, **options)
     sentinels = Sentinel(  # type: ignore[no-untyped-call]
-        watched.addresses,
-        sentinel_kwargs={key: options[key] for key in ("socket_timeout", "socket_connect_timeout", "retry")},
-        **options,
+        address.hosts, sentinel_kwargs={**tls, **waits, "retry": Retry(NoBackoff(), 0)}, **options
     )
-    login = {"db": watched.db, "username": watched.username, "password": watched.password}
-    redis: Redis = sentinels.master_for(watched.primary, **login)  # type: ignore[no-untyped-call]
+    redis: Redis = sentinels.master_for(address.primary)  # type: ignore[no-untyped-call]
     return redis
 
 

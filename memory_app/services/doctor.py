@@ -195,7 +195,7 @@ def _redis(settings: Settings) -> list[Check]:
 
 def _hot(settings: Settings) -> Hot:
     return connect_hot(
-        settings.redis.url.get_secret_value(),
+        settings.redis_address,
         prefix=settings.redis.prefix,
         timeout_seconds=3,
         stream_turns=settings.hot.stream_turns,
@@ -243,7 +243,7 @@ def _clock(of: str, offset: float) -> Check:
 def _workers(settings: Settings) -> Iterator[Check]:
     try:
         found = roster.consumers(
-            settings.redis.url.get_secret_value(),
+            settings.broker_address,
             prefix=settings.redis.prefix,
             timeout_seconds=ROSTER_SECONDS,
         )

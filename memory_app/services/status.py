@@ -58,8 +58,7 @@ def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tu
 
 
 def _workers(settings: Settings) -> Mapping[str, tuple[str, ...]] | None:
-    redis = settings.redis
     try:
-        return roster.consumers(redis.url.get_secret_value(), prefix=redis.prefix)
+        return roster.consumers(settings.broker_address, prefix=settings.redis.prefix)
     except Transient:
         return None

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from memory_app import queue, roster
 from memory_app.errors import Transient
-from memory_app.settings import Redis as RedisSettings
 from memory_app.settings import Settings
 from memory_app.stack import commands, ports
 from memory_app.stack.child import Part
@@ -59,7 +58,7 @@ class Plan:
 def make_parts(plan: Plan) -> tuple[Part, ...]:
     """All parts, in the order of stopping."""
     environment = _environment(plan)
-    redis = plan.settings.redis
+    settings = plan.settings
     began = time.time()
     return (
         Part(
@@ -80,7 +79,7 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
             WORKER,
             commands.worker((queue.INGEST,), name="memory", concurrency=plan.concurrency),
             environment,
-            lambda: _are_consumed(queue.INGEST, redis),
+            lambda: _are_consumed(queue.INGEST, settings),
             WORKER_STOP,
         ),
         Part(
@@ -89,14 +88,14 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
                 (queue.MODEL,), name="memory-model", concurrency=plan.settings.worker.model_threads
             ),
             environment,
-            lambda: _are_consumed(queue.MODEL, redis),
+            lambda: _are_consumed(queue.MODEL, settings),
             MODEL_WORKER_STOP,
         ),
         Part(
             MAINTENANCE_WORKER,
             commands.worker((queue.MAINTENANCE,), name="memory-maintenance", concurrency=1),
             _owner_environment(plan, environment),
-            lambda: _are_consumed(queue.MAINTENANCE, redis),
+            lambda: _are_consumed(queue.MAINTENANCE, settings),
             WORKER_STOP,
         ),
     )
@@ -105,9 +104,11 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
 def _environment(plan: Plan) -> dict[str, str]:
     """The application's own door to the servers; the owner's is handed on only to who needs it."""
     kept = {name: value for name, value in plan.environment.items() if name != "MEMORY_DATABASE__OWNER_URL"}
+    redis_url = plan.settings.redis.url
     return kept | {
         "MEMORY_DATABASE__URL": plan.settings.database.url.get_secret_value(),
-        "MEMORY_REDIS__URL": plan.settings.redis.url.get_secret_value(),
+        "MEMORY_REDIS__URL": redis_url.get_secret_value(),
+        "MEMORY_BROKER__URL": (plan.settings.broker.url or redis_url).get_secret_value(),
         "MEMORY_DATA_FOLDER": str(plan.settings.data_folder),
         "PYTHONUNBUFFERED": "1",
     }
@@ -161,11 +162,11 @@ def _written_since(schedule: Path, began: float) -> bool:
     return any(at >= began - 1 for at in written)
 
 
-def _are_consumed(wanted: str, redis: RedisSettings) -> bool:
+def _are_consumed(wanted: str, settings: Settings) -> bool:
     """Whether a worker answers that takes from this queue."""
     try:
         found = roster.consumers(
-            redis.url.get_secret_value(), prefix=redis.prefix, timeout_seconds=0.5, expected=WORKERS
+            settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=WORKERS
         )
     except Transient:
         return False

@@ -15,6 +15,7 @@ from redis import Redis
 
 from memory_app.hot import Hot, connect
 from memory_app.hot.keys import KEYS
+from memory_app.redis_url import read
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,7 @@ def raw(redis_url: str) -> Iterator[Redis]:
 
 @pytest.fixture
 def hot(redis_url: str, raw: Redis) -> Iterator[Hot]:
-    hot = connect(redis_url, prefix=f"test-{uuid4().hex}:", timeout_seconds=5)
+    hot = connect(read(redis_url), prefix=f"test-{uuid4().hex}:", timeout_seconds=5)
     yield hot
     hot.close()
     left = list(raw.scan_iter(f"{hot.prefix}*"))

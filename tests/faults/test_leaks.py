@@ -114,7 +114,7 @@ def is_relayed(stage: Stage) -> bool:
 def send_over_the_broker(stage: Stage, api_key: str) -> None:
     settings = stage.runtime.settings
     producer = Celery("producer", set_as_current=False)
-    producer.conf.update(broker_settings(stage.redis_url, settings.redis.prefix))
+    producer.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
     fields = {
         "api_key": api_key,
         "agent": "ada",

@@ -49,9 +49,8 @@ def working(settings: Settings, environment: dict[str, str], log: Path) -> Itera
 
 
 def ask_roster(settings: Settings) -> bool:
-    redis = settings.redis
     found = roster.consumers(
-        redis.url.get_secret_value(), prefix=redis.prefix, timeout_seconds=0.5, expected=1
+        settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=1
     )
     return bool(found)
 

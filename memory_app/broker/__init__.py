@@ -1,0 +1,1 @@
+"""How messages are carried: the broker's library with what it lacks."""
