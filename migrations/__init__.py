@@ -1,1 +1,31 @@
-"""Schema migrations. Until release 1.0 there is one initial version, edited in place."""
+"""How a database comes to the schema that the code expects: revisions, which stack, and one script that repeats.
+
+`memory migrate` does in one transaction, one migrator at a time: ``base.sql``, the revisions that are missing,
+``access.sql``. A revision makes or changes tables, columns, constraints and indexes, and runs once. Roles, rights,
+policies, functions and triggers stand in ``access.sql`` alone, which runs every time and must be safe to repeat.
+
+To change a table
+
+1. Change ``memory_app/store/tables.py``.
+2. Add ``versions/000N_what_it_does.py`` with ``revision = "000N"``, ``down_revision`` the newest one before it, and an
+   ``upgrade`` that does the same to a database that is there. Never edit a revision that has landed. When somebody else
+   landed the same number meanwhile, take the next one.
+3. Run ``python -m pytest tests/integration/test_schema.py``: it compares models and migrated database.
+
+A new table needs no more: rights of the application and row-level security follow from the models. What the finder may
+see of it is granted in ``access.sql``.
+
+To change a function, a right or a policy, edit ``access.sql``. Only a function whose result or arguments change needs a
+revision as well, which drops the old form: ``op.execute("DROP FUNCTION IF EXISTS due_runs(integer)")``. If the release
+before still calls that form, keep it in ``access.sql`` beside the new one and drop it a release later.
+
+Expand, then contract
+
+API and workers of the release before go on while and after a database is migrated, so a revision may only add: a column
+that is nullable or has a constant default, a table, an index, a constraint that holds for what the old code writes too.
+What is no longer used is dropped one release later. A constraint on a big table is added ``NOT VALID`` and validated by
+a second statement.
+
+A revision does not change rows: under forced row-level security an owner who is no superuser sees none of them. Let
+the code that reads treat the old form, or a job rewrite it.
+"""

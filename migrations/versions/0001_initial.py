@@ -1,4 +1,4 @@
-"""The whole schema: tables rendered from the models, then roles, row-level security and the narrow functions."""
+"""The tables of the first release."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-FOLDER = Path(__file__).parent
+TABLES = Path(__file__).with_name("0001_tables.sql")
 
 
 def upgrade() -> None:
-    op.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    for name in ("0001_tables.sql", "0001_access.sql"):
-        connection = op.get_bind()
-        connection.exec_driver_sql((FOLDER / name).read_text(encoding="utf-8").replace("%", "%%"))
+    op.get_bind().exec_driver_sql(TABLES.read_text(encoding="utf-8"))
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
--- Rendered from memory_app/store/tables.py by python -m migrations.render; edit that file.
+-- The tables of the first release, in an order that satisfies the foreign keys. Later ones: in revisions of their own.
 
 CREATE TABLE tenants (
 	id BIGINT GENERATED ALWAYS AS IDENTITY,

@@ -268,7 +268,7 @@ def test_the_functions_across_tenants_are_these_and_answer_only_ids_and_counts(o
     owners = {f["name"]: f["owner"] for f in functions}
     assert owners.pop("keyword_hits") == "memory_search"
     assert set(owners.values()) == {"memory_finder"}
-    assert {f["path"] for f in functions} == {'{"search_path=pg_catalog, public"}'}
+    assert {f["path"] for f in functions} == {'{"search_path=public, pg_temp"}'}
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
     assert scalars == {"tenant_named": "bigint", "note_key_use": "void", "has_live_key": "boolean"}

@@ -123,6 +123,13 @@ def test_migrating_again_changes_nothing(database: Servers, tenant: int, owner: 
         assert keys.find_tenant(connection, "acme") == tenant
 
 
+def test_migrating_again_waits_for_nobody_who_reads_or_writes(database: Servers, owner: Engine) -> None:
+    with owner.begin() as busy:
+        for table in metadata.tables:
+            busy.execute(text(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE"))
+        assert migrate.upgrade(database.owner_url, database.app_url) == migrate.newest()
+
+
 def test_several_migrators_at_once_wait_for_each_other(empty: Servers) -> None:
     with ProcessPoolExecutor(MIGRATORS, mp_context=get_context("spawn")) as pool:
         reached = pool.map(migrate.upgrade, [empty.owner_url] * MIGRATORS, [empty.app_url] * MIGRATORS)

@@ -1,8 +1,16 @@
--- Who may do what. Three roles, no superuser needed afterwards:
+-- Who may do what: roles, rights, row-level security, and the functions that see more than one tenant.
+--
+-- Applied by every `memory migrate`, after the revisions and in their transaction. So each statement must be right on a
+-- fresh database, on one that has it all, and on one restored from a dump into a cluster without our roles. Policies and
+-- triggers that are there are left alone: to make them again would lock their tables against those who work.
+--
+-- Names need no schema: the search path is "public", the schema of pgvector, "pg_temp"; functions keep it (FROM CURRENT).
+-- The setting memory.tables lists our tables, so that a new one is never without row-level security.
+--
+-- Three roles, which belong to the cluster; no superuser is needed afterwards:
 --   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
 --   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.
--- Roles belong to the cluster, so both may exist already.
 
 DO $$
 BEGIN
@@ -22,38 +30,37 @@ $$;
 
 GRANT memory_finder, memory_search TO CURRENT_USER;
 GRANT USAGE ON SCHEMA public TO memory_app;
+-- Who is to own a function must be able to create one; taken back at the end.
 GRANT USAGE, CREATE ON SCHEMA public TO memory_finder, memory_search;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO memory_app;
-REVOKE INSERT, UPDATE, DELETE ON tenants FROM memory_app;
-REVOKE INSERT, UPDATE, DELETE ON api_keys FROM memory_app;
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO memory_app;
 
--- The tenant of the transaction, or NULL, which matches no row. Evaluated once per statement (sub-select).
+-- What the application may do, table by table, and row-level security wherever there is a tenant.
 DO $$
 DECLARE
     name text;
+    sequence text;
 BEGIN
-    FOR name IN
-        SELECT table_name FROM information_schema.columns
-        WHERE table_schema = 'public' AND column_name = 'tenant_id'
-    LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (tenant_id = (SELECT nullif(current_setting(''memory.tenant'', true), '''')::bigint))',
-            name
-        );
+    FOREACH name IN ARRAY string_to_array(current_setting('memory.tables'), ',') LOOP
+        EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, memory_app, memory_finder, memory_search', name);
+        IF name IN ('tenants', 'api_keys', 'alembic_version') THEN
+            EXECUTE format('GRANT SELECT ON %I TO memory_app', name);
+        ELSE
+            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app', name);
+        END IF;
+        FOR sequence IN
+            SELECT s.oid::regclass::text FROM pg_depend d
+            JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+            WHERE d.classid = 'pg_class'::regclass AND d.refobjid = name::regclass AND d.deptype = 'i'
+        LOOP
+            EXECUTE format('GRANT USAGE ON SEQUENCE %s TO memory_app', sequence);
+        END LOOP;
+        IF name <> 'alembic_version'
+            AND NOT (SELECT relrowsecurity AND relforcerowsecurity FROM pg_class WHERE oid = name::regclass) THEN
+            EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+            EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        END IF;
     END LOOP;
 END
 $$;
-
-ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
-ALTER TABLE tenants FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON tenants USING (id = (SELECT nullif(current_setting('memory.tenant', true), '')::bigint));
-
--- The operator (whoever migrates) creates tenants and keys.
-CREATE POLICY operator ON tenants TO CURRENT_USER USING (true) WITH CHECK (true);
-CREATE POLICY operator ON api_keys TO CURRENT_USER USING (true) WITH CHECK (true);
 
 -- The finder sees what it needs to say "look there", and moves leases and counters only.
 GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, extracted_at, failed_at, lease_until, starts, accepted_at)
@@ -71,26 +78,63 @@ GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
-CREATE POLICY finder ON agents TO memory_finder USING (true);
 GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
-CREATE POLICY finder ON turns TO memory_finder USING (true) WITH CHECK (true);
-CREATE POLICY finder ON sessions TO memory_finder USING (true) WITH CHECK (true);
-CREATE POLICY finder ON runs TO memory_finder USING (true) WITH CHECK (true);
-CREATE POLICY finder ON api_keys TO memory_finder USING (true) WITH CHECK (true);
-CREATE POLICY finder ON tenants TO memory_finder USING (true);
-CREATE POLICY search ON turns TO memory_search USING (true);
-CREATE POLICY search ON memories TO memory_search USING (true);
-CREATE POLICY finder ON scopes TO memory_finder USING (true);
-CREATE POLICY finder ON terms TO memory_finder USING (true);
-CREATE POLICY finder ON scope_models TO memory_finder USING (true);
-CREATE POLICY finder ON schedules TO memory_finder USING (true);
+
+-- Policies. A condition is written just as Postgres shows it: one that is there in these words stays.
+-- The tenant is that of the transaction, or NULL, which matches no row; a sub-select, so evaluated once per statement.
+-- The operator (who owns the tables) creates tenants and keys.
+DO $$
+DECLARE
+    tenant CONSTANT text :=
+        '( SELECT (NULLIF(current_setting(''memory.tenant''::text, true), ''''::text))::bigint AS "nullif")';
+    operator CONSTANT text := (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'tenants'::regclass);
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT name AS relation, 'tenant' AS name, 'public' AS role, '(tenant_id = ' || tenant || ')' AS condition,
+               NULL AS new_condition
+        FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
+        WHERE name NOT IN ('tenants', 'alembic_version')
+        UNION ALL
+        SELECT * FROM (VALUES
+            ('tenants', 'tenant', 'public', '(id = ' || tenant || ')', NULL),
+            ('tenants', 'operator', operator, 'true', 'true'),
+            ('api_keys', 'operator', operator, 'true', 'true'),
+            ('turns', 'finder', 'memory_finder', 'true', 'true'),
+            ('sessions', 'finder', 'memory_finder', 'true', 'true'),
+            ('runs', 'finder', 'memory_finder', 'true', 'true'),
+            ('api_keys', 'finder', 'memory_finder', 'true', 'true'),
+            ('tenants', 'finder', 'memory_finder', 'true', NULL),
+            ('agents', 'finder', 'memory_finder', 'true', NULL),
+            ('scopes', 'finder', 'memory_finder', 'true', NULL),
+            ('terms', 'finder', 'memory_finder', 'true', NULL),
+            ('scope_models', 'finder', 'memory_finder', 'true', NULL),
+            ('schedules', 'finder', 'memory_finder', 'true', NULL),
+            ('turns', 'search', 'memory_search', 'true', NULL),
+            ('memories', 'search', 'memory_search', 'true', NULL)
+        ) listed
+    LOOP
+        CONTINUE WHEN EXISTS (
+            SELECT FROM pg_policy p
+            WHERE p.polrelid = entry.relation::regclass AND p.polname = entry.name
+              AND p.polcmd = '*' AND p.polpermissive
+              AND p.polroles = ARRAY[CASE entry.role WHEN 'public' THEN 0 ELSE entry.role::regrole::oid END]
+              AND pg_get_expr(p.polqual, p.polrelid) = entry.condition
+              AND pg_get_expr(p.polwithcheck, p.polrelid) IS NOT DISTINCT FROM entry.new_condition);
+        EXECUTE format('DROP POLICY IF EXISTS %I ON %I', entry.name, entry.relation);
+        EXECUTE format('CREATE POLICY %I ON %I TO %s USING (%s)',
+                       entry.name, entry.relation, entry.role, entry.condition)
+            || coalesce(' WITH CHECK (' || entry.new_condition || ')', '');
+    END LOOP;
+END
+$$;
 
 -- What can change about a memory. No text, so that what is kept of it holds nothing that a person said.
-CREATE FUNCTION memory_state(m memories) RETURNS jsonb LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION memory_state(m memories) RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_object(
         'session_id', m.session_id, 'successor', m.successor, 'retired_at', m.retired_at,
         'retired_reason', m.retired_reason, 'valid_from', m.valid_from, 'valid_until', m.valid_until,
@@ -100,7 +144,7 @@ CREATE FUNCTION memory_state(m memories) RETURNS jsonb LANGUAGE sql STABLE AS $$
 $$;
 
 -- While a job that can be undone works, it names itself (memory.run) and every row it touches is kept.
-CREATE FUNCTION keep_image() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION keep_image() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     touched jsonb;
     before jsonb;
@@ -127,21 +171,27 @@ $$;
 DO $$
 DECLARE
     name text;
+    condition CONSTANT text := 'current_setting(''memory.run''::text, true) <> ''''::text';
 BEGIN
     FOREACH name IN ARRAY ARRAY['memories', 'links', 'mentions', 'evidence'] LOOP
+        CONTINUE WHEN EXISTS (
+            SELECT FROM pg_trigger t
+            WHERE t.tgrelid = name::regclass AND t.tgname = 'keep_image' AND t.tgenabled = 'O'
+              AND pg_get_triggerdef(t.oid, true) = format(
+                  'CREATE TRIGGER keep_image AFTER INSERT OR DELETE OR UPDATE ON %I FOR EACH ROW '
+                  'WHEN (%s) EXECUTE FUNCTION keep_image()', name, condition));
+        EXECUTE format('DROP TRIGGER IF EXISTS keep_image ON %I', name);
         EXECUTE format(
             'CREATE TRIGGER keep_image AFTER INSERT OR UPDATE OR DELETE ON %I FOR EACH ROW
-             WHEN (current_setting(''memory.run'', true) <> '''') EXECUTE FUNCTION keep_image()', name);
+             WHEN (%s) EXECUTE FUNCTION keep_image()', name, condition);
     END LOOP;
 END
 $$;
 
-SET ROLE memory_finder;
-
 -- Whose key is this? No row for an unknown, revoked or expired one.
-CREATE FUNCTION authenticate(key_digest bytea)
+CREATE OR REPLACE FUNCTION authenticate(key_digest bytea)
 RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[])
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT k.id, k.tenant_id, t.name, k.rights
     FROM public.api_keys k JOIN public.tenants t ON t.id = k.tenant_id
     WHERE k.digest = key_digest
@@ -150,30 +200,30 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Whether anybody holds a key that opens the door now.
-CREATE FUNCTION has_live_key() RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+CREATE OR REPLACE FUNCTION has_live_key() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT EXISTS (SELECT FROM public.api_keys
                    WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))
 $$;
 
 -- The id behind a tenant's name, for producers that run in the operator's own process and hold no key.
-CREATE FUNCTION tenant_named(wanted text) RETURNS bigint
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+CREATE OR REPLACE FUNCTION tenant_named(wanted text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT t.id FROM public.tenants t WHERE t.name = wanted
 $$;
 
 -- Note that a key was used; at most once a minute, so that reading does not become writing.
-CREATE FUNCTION note_key_use(used_key_id bigint) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+CREATE OR REPLACE FUNCTION note_key_use(used_key_id bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     UPDATE public.api_keys SET last_used_at = now()
     WHERE id = used_key_id AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 $$;
 
 -- Lend up to `batch` unindexed turns of any session for `lease`. A start is counted before the work, because nothing
 -- runs after SIGKILL: a turn that was started and never explained is lent alone, so that it can only kill itself.
-CREATE FUNCTION claim_turns(batch integer, lease interval)
+CREATE OR REPLACE FUNCTION claim_turns(batch integer, lease interval)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, id uuid, starts smallint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -204,9 +254,9 @@ $$;
 -- Lend one session for extraction if it is due and free. The fence grows with every claim; a commit whose fence is
 -- older finds no row to move and takes nothing with it. A session whose last start was never explained is not lent to a
 -- process that does other work at the same time (`shared`): it may kill that process, and all of that work with it.
-CREATE FUNCTION claim_session(wanted bigint, lease interval, shared boolean)
+CREATE OR REPLACE FUNCTION claim_session(wanted bigint, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, fence bigint, starts integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     UPDATE public.sessions s
     SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease
     WHERE s.id = wanted AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
@@ -216,9 +266,9 @@ $$;
 
 -- Ids of sessions that are due and free, taken in turn across tenants so that a busy one cannot starve the others; with
 -- what decides who may do the work.
-CREATE FUNCTION due_sessions(most integer)
+CREATE OR REPLACE FUNCTION due_sessions(most integer)
 RETURNS TABLE (session_id bigint, asks_model boolean, is_suspect boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT due.id, coalesce(a.policy ->> 'extraction' = 'llm', false), due.starts > 0 FROM (
         SELECT s.id, s.scope_id, s.starts, s.due_at,
                row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
@@ -232,9 +282,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Lend one queued run if it is due and free; fence and `shared` as for sessions.
-CREATE FUNCTION claim_run(wanted uuid, lease interval, shared boolean)
+CREATE OR REPLACE FUNCTION claim_run(wanted uuid, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, name text, fence bigint, starts integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     UPDATE public.runs r
     SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now()
     WHERE r.id = wanted AND r.state IN ('queued', 'running') AND r.due_at <= now()
@@ -243,8 +293,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Ids and names of runs that are due and free, in turn across tenants.
-CREATE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text, is_suspect boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+CREATE OR REPLACE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text, is_suspect boolean)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT due.id, due.name, due.starts > 0 FROM (
         SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (PARTITION BY r.tenant_id ORDER BY r.due_at) AS place
         FROM public.runs r
@@ -255,9 +305,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Periodic jobs of scopes that are due at an instant, in turn across tenants.
-CREATE FUNCTION due_scopes(at timestamptz, most integer)
+CREATE OR REPLACE FUNCTION due_scopes(at timestamptz, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, job text, due_at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT due.tenant_id, due.scope_id, due.job, due.due_at FROM (
         SELECT s.tenant_id, s.scope_id, s.job, s.due_at,
                row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
@@ -267,9 +317,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Sessions of agents with a language model that fell silent, or were ended, with turns that no synthesis has read.
-CREATE FUNCTION idle_sessions(idle interval, most integer)
+CREATE OR REPLACE FUNCTION idle_sessions(idle interval, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, last_seq integer)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1
     FROM public.sessions s
     JOIN public.scopes c ON c.id = s.scope_id
@@ -282,10 +332,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- How far behind the pipe is, over all tenants and without naming any.
-CREATE FUNCTION pipeline_state()
+CREATE OR REPLACE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
                due_sessions bigint, oldest_due_seconds double precision, failed bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT t.*, s.*, f.* FROM
         (SELECT count(*), count(*) FILTER (WHERE lease_until IS NULL OR lease_until <= now()),
                 coalesce(extract(epoch FROM now() - min(accepted_at)), 0)::double precision
@@ -296,8 +346,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
-CREATE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+CREATE OR REPLACE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
     WHERE t.term = 0 AND t.row_count >= least_rows AND NOT EXISTS (
         SELECT FROM public.scope_models m WHERE m.scope_id = s.id AND m.model = big_scopes.model AND m.is_indexed)
@@ -305,22 +355,20 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 $$;
 
 -- Scopes that hold vectors of other models than the current one: ids and the model only.
-CREATE FUNCTION stale_scopes(current_model text, most integer)
+CREATE OR REPLACE FUNCTION stale_scopes(current_model text, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, model text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT m.tenant_id, m.scope_id, m.model FROM public.scope_models m
     WHERE m.model <> current_model ORDER BY m.scope_id, m.model LIMIT most
 $$;
-
-SET ROLE memory_search;
 
 -- Rows of one big scope that hold all terms of any one of the anchors, best keyword score first. A function of its own
 -- because an index on an operator that is not leakproof is not used under row-level security; it applies tenant and
 -- scope itself. The scope stands in the statement as a number, so that its own partial index fits. The inner limit
 -- bounds what a question of common words may cost.
-CREATE FUNCTION keyword_hits(source text, wanted_scope bigint, anchors text[], query public.sparsevec, most integer)
+CREATE OR REPLACE FUNCTION keyword_hits(source text, wanted_scope bigint, anchors text[], query sparsevec, most integer)
 RETURNS TABLE (id uuid)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF cardinality(anchors) = 0 THEN
         RETURN;
@@ -328,17 +376,47 @@ BEGIN
     RETURN QUERY EXECUTE format(
         'SELECT h.id FROM (SELECT r.id, r.keywords FROM public.%I r
                            WHERE r.scope_id = %s AND (%s) AND r.tenant_id = $3 LIMIT 3000) h
-         ORDER BY h.keywords OPERATOR(public.<#>) $1 LIMIT $2',
+         ORDER BY h.keywords <#> $1 LIMIT $2',
         CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope,
         (SELECT string_agg(format('r.terms @> %L::integer[]', a), ' OR ') FROM unnest(anchors) a))
     USING query, most, nullif(current_setting('memory.tenant', true), '')::bigint;
 END
 $$;
 
-RESET ROLE;
+-- Whose the functions are decides what they see: they run with the rights of their owner. Only the application calls
+-- them. Every form of a name is meant: while two releases work side by side there may be one for each.
+DO $$
+DECLARE
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT p.oid::regprocedure AS signature, listed.owner, p.proowner <> listed.owner::regrole AS is_foreign
+        FROM (VALUES
+            ('authenticate', 'memory_finder'),
+            ('has_live_key', 'memory_finder'),
+            ('tenant_named', 'memory_finder'),
+            ('note_key_use', 'memory_finder'),
+            ('claim_turns', 'memory_finder'),
+            ('claim_session', 'memory_finder'),
+            ('claim_run', 'memory_finder'),
+            ('due_sessions', 'memory_finder'),
+            ('due_runs', 'memory_finder'),
+            ('due_scopes', 'memory_finder'),
+            ('idle_sessions', 'memory_finder'),
+            ('pipeline_state', 'memory_finder'),
+            ('big_scopes', 'memory_finder'),
+            ('stale_scopes', 'memory_finder'),
+            ('keyword_hits', 'memory_search')
+        ) AS listed(name, owner)
+        JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = 'public'::regnamespace
+    LOOP
+        IF entry.is_foreign THEN
+            EXECUTE format('ALTER FUNCTION %s OWNER TO %I', entry.signature, entry.owner);
+        END IF;
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', entry.signature);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_app', entry.signature);
+    END LOOP;
+END
+$$;
 
-REVOKE ALL ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, idle_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate, has_live_key, tenant_named, note_key_use, claim_turns, claim_session, claim_run,
-    due_sessions, idle_sessions, due_runs, due_scopes, pipeline_state, keyword_hits, big_scopes, stale_scopes TO memory_app;
 REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;
