@@ -115,9 +115,6 @@ def build(settings: Settings) -> Runtime:
             pool_timeout_seconds=database.pool_timeout_seconds,
             connect_timeout_seconds=database.connect_timeout_seconds,
             statement_timeout_ms=database.statement_timeout_ms,
-            lock_timeout_ms=database.lock_timeout_ms,
-            idle_transaction_timeout_ms=database.idle_transaction_timeout_ms,
-            search_candidates=settings.recall.candidates,
         ),
         owner=None
         if database.owner_url is None

@@ -7,8 +7,10 @@ from pathlib import Path
 from alembic import context
 from sqlalchemy import Connection, text
 
-from memory_app.store.migrate import ADVISORY_LOCK
 from memory_app.store.tables import metadata
+
+ADVISORY_LOCK = 0x6D656D6F7279
+"""Key of the advisory lock that migrators queue on ("memory" in ASCII)."""
 
 FOLDER = Path(__file__).parent
 

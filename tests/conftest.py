@@ -16,11 +16,11 @@ from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build
+from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.services import schema
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import keys
-from memory_app.store.migrate import upgrade
 
 TEMPLATE = "template_migrated"
 
@@ -42,7 +42,7 @@ def servers() -> Iterator[Servers]:
 def template(servers: Servers) -> Servers:
     """A migrated database that nobody uses, to be copied."""
     made = embedded.create_database(servers, TEMPLATE)
-    upgrade(made.owner_url, made.app_url)
+    schema.upgrade(embedded_settings(made))
     return made
 
 

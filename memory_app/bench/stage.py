@@ -11,9 +11,9 @@ from typing import Any
 
 from memory_app import MemoryApp, embedded
 from memory_app.runtime import embedded_settings
+from memory_app.services import schema
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
-from memory_app.store import migrate
 
 TENANT = "default"
 
@@ -25,7 +25,7 @@ def prepared(data: Path | None, *, say: Say, **sections: dict[str, object]) -> I
     """The product on migrated, durable servers; ``sections`` are settings on top of the environment's."""
     with temporary_folder(data) as folder, embedded.running(folder, on_progress=say) as servers:
         settings = embedded_settings(servers, **sections)
-        migrate.upgrade(servers.owner_url, servers.app_url)
+        schema.upgrade(settings)
         ensure_key(settings, folder / "api-key", tenant=TENANT)
         with MemoryApp.connect(settings, tenant=TENANT) as memory:
             yield memory

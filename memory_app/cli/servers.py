@@ -21,11 +21,10 @@ from memory_app.cli.connect import Data, find_settings
 from memory_app.cli.output import err, out, say
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
-from memory_app.services.access import owner_url
+from memory_app.services import schema
 from memory_app.settings import Settings
 from memory_app.stack import folder as stack_folder
 from memory_app.stack.child import end_orphans
-from memory_app.store import migrate as migrations
 
 TEND_SECONDS = 0.25
 STOP_SECONDS = 90.0
@@ -106,8 +105,7 @@ def stop(data: Data = None) -> None:
 @app.command()
 def migrate(data: Data = None) -> None:
     """Bring the database to the newest schema, as its owner."""
-    settings = find_settings(data)
-    revision = migrations.upgrade(owner_url(settings), settings.database.url.get_secret_value())
+    revision = schema.upgrade(find_settings(data))
     out.print(f"the schema is at revision {revision}", highlight=False)
 
 

@@ -21,10 +21,11 @@ from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
 from memory_app.runtime import embedder_of
-from memory_app.services import receipts, scope_index
+from memory_app.services import receipts, schema, scope_index
 from memory_app.services.receipts import Comparison
 from memory_app.settings import Settings
-from memory_app.store import db, health, inspection, migrate
+from memory_app.store import app_role, db, health, inspection, migrate
+from memory_app.store.app_role import Deviation
 from memory_app.store.inspection import Server
 
 POSTGRES_VERSION = 18
@@ -68,7 +69,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         else db.connect(database.owner_url.get_secret_value(), pool_size=1, connect_timeout_seconds=3)
     )
     try:
-        reachable, checks = _database(engine)
+        reachable, checks = _database(settings, engine)
         found = [*checks, *_redis(settings), *_workers(settings)]
         tenants = _tenants(owner) if reachable else None
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
@@ -90,12 +91,14 @@ def is_well(checks: Sequence[Check]) -> bool:
 # --- Postgres -----------------------------------------------------------------------------------------------
 
 
-def _database(engine: Engine) -> tuple[bool, list[Check]]:
+def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
     asked = time.time()
     try:
         with db.transaction(engine, None) as connection:
             server = inspection.server(connection)
             revision = inspection.revision(connection)
+            wanted = schema.session_defaults(settings)
+            deviations = () if server.vector_installed is None else app_role.deviations(connection, wanted)
     except MemoryAppError as error:
         to_do = "start Postgres, and check MEMORY_DATABASE__URL: address, role and password"
         return False, [Check("postgres", State.FAIL, error.message, to_do)]
@@ -106,6 +109,7 @@ def _database(engine: Engine) -> tuple[bool, list[Check]]:
         _schema(revision),
         _role(server),
         _isolation(server),
+        _session(deviations),
         _durability(server),
         _clock("postgres", offset),
     ]
@@ -161,6 +165,15 @@ def _isolation(server: Server) -> Check:
         to_do = "ENABLE and FORCE ROW LEVEL SECURITY on them, as the migrations do"
         return Check("isolation", State.FAIL, f"open: {', '.join(server.open_tables)}", to_do)
     return Check("isolation", State.OK, "row-level security holds on every table of tenants")
+
+
+def _session(deviations: Sequence[Deviation]) -> Check:
+    """Whether the connection that workers and the API get is as the settings say."""
+    if deviations:
+        found = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.wanted}" for d in deviations)
+        to_do = "run `memory migrate`, which makes them defaults of the role, then let a pooler reconnect"
+        return Check("session", State.FAIL, found, to_do)
+    return Check("session", State.OK, "time-outs and search settings of the role are in force")
 
 
 def _durability(server: Server) -> Check:

@@ -14,7 +14,7 @@ from memory_app import embedded
 from memory_app.embedded import place
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.runtime import embedded_settings
-from memory_app.services.access import owner_url
+from memory_app.services import schema
 from memory_app.settings import Settings
 from memory_app.stack import ports
 from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
@@ -22,7 +22,6 @@ from memory_app.stack.folder import Addresses, Folder, claimed, open_folder, sec
 from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
 from memory_app.stack.tenant import ensure_key
 from memory_app.stack.watch import Watch
-from memory_app.store import migrate
 
 READY_SECONDS = 90.0
 """Longest wait for all parts; a slow disk and a cold cache take a while at the first start."""
@@ -106,7 +105,7 @@ def _servers(options: Options, folder: Folder, say: Say) -> Iterator[Settings]:
 
 def _migrate(settings: Settings, say: Say) -> None:
     say("bringing the database to the newest schema")
-    migrate.upgrade(owner_url(settings), settings.database.url.get_secret_value())
+    schema.upgrade(settings)
 
 
 @contextlib.contextmanager

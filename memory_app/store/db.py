@@ -36,14 +36,11 @@ def connect(
     pool_timeout_seconds: float = 5,
     connect_timeout_seconds: int = 5,
     statement_timeout_ms: int = 20_000,
-    lock_timeout_ms: int = 5_000,
-    idle_transaction_timeout_ms: int = 30_000,
-    search_candidates: int = 200,
 ) -> Engine:
     """An engine; opens nothing yet. Make it after a fork, never before.
 
-    ``search_candidates`` is what a vector index looks at per query, at most 1,000.
-    With ``statement_timeout_ms`` 0 neither the server nor the client ends a wait: for work that takes minutes.
+    ``statement_timeout_ms`` is when the server ends a statement of this role (see `app_role`): an answer is waited for
+    a little longer. With 0 a wait has no end: for work of the owner that takes minutes.
     """
     engine = create_engine(
         url,
@@ -52,6 +49,7 @@ def connect(
         pool_timeout=pool_timeout_seconds,
         pool_use_lifo=True,
         pool_recycle=1800,
+        # No "options" here: a pooler refuses them. What a session needs are defaults of its role.
         connect_args={
             "connect_timeout": connect_timeout_seconds,
             "keepalives": 1,
@@ -59,14 +57,6 @@ def connect(
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "options": (
-                f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} "
-                f"-c idle_in_transaction_session_timeout={idle_transaction_timeout_ms} -c timezone=UTC "
-                # Compiling a statement takes longer than any of ours runs.
-                "-c jit=off "
-                # Without the iterative scan a filtered vector index gives too few rows.
-                f"-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search={min(max(search_candidates, 40), 1000)}"
-            ),
         },
     )
     event.listen(engine, "handle_error", _keep_values_out)

@@ -24,14 +24,14 @@ from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.breaker import Circuit
-from memory_app.services import finder
+from memory_app.runtime import embedded_settings
+from memory_app.services import finder, schema
 from memory_app.services.doctor import Check, State, diagnose
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
 from memory_app.stack.ports import choose
 from memory_app.store import keys
-from memory_app.store.migrate import upgrade
 from memory_app.testing import Mode, Rule
 
 SETTINGS = {
@@ -252,7 +252,7 @@ def test_services_that_start_in_the_wrong_order_wait_for_each_other(
             wait_until(lambda said=part.log: said.read_bytes().count(b"\n") > 3, "the part has begun")  # type: ignore[misc]
         # when the database comes, then its tables, and the first key
         embedded.create_database(servers, name)
-        upgrade(late.owner_url, late.app_url)
+        schema.upgrade(embedded_settings(late))
         owner = create_engine(late.owner_url, poolclass=NullPool)
         with owner.begin() as connection:
             keys.ensure_tenant(connection, "acme")

@@ -17,7 +17,7 @@ from harness.disk import filled, small_disk
 from harness.proxy import postgres_address, postgres_through, proxied
 from harness.stage import Stage, own_database, seen_through
 from harness.waiting import wait_until
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import OperationalError
 
 from memory_app import embedded
@@ -267,7 +267,9 @@ def lock_in_the_wrong_order(stage: Stage, over: Event) -> None:
 @pytest.mark.slow
 def test_F28_statements_cut_short(stage: Stage) -> None:
     stage.fleet.finder()
-    worker = stage.worker(MEMORY_DATABASE__STATEMENT_TIMEOUT_MS="3", MEMORY_DATABASE__LOCK_TIMEOUT_MS="2")
+    hasty = {"options": "-c statement_timeout=3 -c lock_timeout=2"}
+    url = make_url(database_url(stage)).update_query_dict(hasty).render_as_string(hide_password=False)
+    worker = stage.worker(MEMORY_DATABASE__URL=url)
     under_way = stage.clients()
     under_way.retries()
     worker.kill()

@@ -25,7 +25,7 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Redis, Settings
-from memory_app.store import agents, db
+from memory_app.store import agents, app_role, db
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 
@@ -237,8 +237,10 @@ def test_with_redis_away_the_window_is_whole_from_the_tables(
 
 
 @pytest.fixture
-def impatient(full: Runtime, settings: Settings) -> Iterator[Runtime]:
-    engine = db.connect(settings.database.url.get_secret_value(), lock_timeout_ms=20)
+def impatient(full: Runtime, settings: Settings, owner: Engine) -> Iterator[Runtime]:
+    with owner.begin() as connection:
+        app_role.write_defaults(connection, {"lock_timeout": "20"})
+    engine = db.connect(settings.database.url.get_secret_value())
     yield replace(full, engine=engine)
     engine.dispose()
 

@@ -17,7 +17,8 @@ import redis
 from memory_app import embedded
 from memory_app.embedded import Servers
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.store import migrate
+from memory_app.runtime import embedded_settings
+from memory_app.services import schema
 
 START_ELSEWHERE = """
 import sys
@@ -127,7 +128,7 @@ def log_in(servers: Servers, role: str, password: str | None) -> str:
 @pytest.mark.parametrize("role", ["postgres", "memory_app"])
 def test_postgres_refuses_whoever_lacks_the_password(folder: Path, role: str) -> None:
     servers = embedded.start(folder, durable=False)
-    migrate.upgrade(servers.owner_url, servers.app_url)
+    schema.upgrade(embedded_settings(servers))
 
     assert log_in(servers, role, (folder / f"{role}.password").read_text()) == role
     for wrong in (None, "", "wrong"):
@@ -153,7 +154,7 @@ def test_only_we_may_read_what_opens_the_servers(folder: Path) -> None:
 
 def test_passwords_are_neither_shown_nor_logged(folder: Path) -> None:
     servers = embedded.start(folder, durable=False)
-    migrate.upgrade(servers.owner_url, servers.app_url)
+    schema.upgrade(embedded_settings(servers))
 
     texts = [repr(servers), *(path.read_text() for path in folder.glob("*.log"))]
     for name in ("valkey", "postgres", "memory_app"):
@@ -180,7 +181,7 @@ def test_files_of_a_version_that_trusted_everybody_get_passwords(
 ) -> None:
     # given a server of an earlier version, which can be used as long as it runs
     servers = embedded.start(folder)
-    migrate.upgrade(servers.owner_url, servers.app_url)
+    schema.upgrade(embedded_settings(servers))
     write_something(servers)
     forget_passwords(servers)
     trusting = embedded.start(folder)
@@ -199,7 +200,7 @@ def test_files_of_a_version_that_trusted_everybody_get_passwords(
 
 def test_a_deleted_password_is_replaced_at_the_next_start(folder: Path) -> None:
     servers = embedded.start(folder)
-    migrate.upgrade(servers.owner_url, servers.app_url)
+    schema.upgrade(embedded_settings(servers))
     embedded.stop(folder)
     for role in ("postgres", "memory_app"):
         (folder / f"{role}.password").unlink()

@@ -21,8 +21,8 @@ from memory_app.domain.receipt import parse_receipt, receipt_line
 from memory_app.domain.records import NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build
-from memory_app.services import receipt_file, remember
+from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.services import receipt_file, remember, schema
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import Check, State, diagnose
 from memory_app.services.extract import extract_session
@@ -32,7 +32,7 @@ from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
 from memory_app.services.record import record
 from memory_app.settings import Database, Settings
-from memory_app.store import migrate, names, sessions
+from memory_app.store import names, sessions
 from memory_app.store.db import transaction
 from tests.backups import dump, restore
 
@@ -147,7 +147,7 @@ def restored(
         name = f"restored_{uuid4().hex[:12]}"
         made = embedded.create_database(servers, name)
         restore(tmp_path / "memory.dump", made.owner_url)
-        migrate.upgrade(made.owner_url, made.app_url)
+        schema.upgrade(embedded_settings(made))
         database = Database(url=SecretStr(made.app_url), owner_url=SecretStr(made.owner_url))
         own = settings.model_copy(update={"database": database})
         copy = Copy(own, build(own), create_engine(made.owner_url, poolclass=NullPool))

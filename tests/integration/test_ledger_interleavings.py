@@ -19,7 +19,7 @@ from memory_app.domain.records import NewTurn, Role
 from memory_app.domain.scope import Scope
 from memory_app.errors import StoreUnavailable
 from memory_app.settings import Settings
-from memory_app.store import db, names, sessions, turns
+from memory_app.store import app_role, db, names, sessions, turns
 from memory_app.store.db import transaction
 from memory_app.store.sessions import Debounce
 
@@ -105,8 +105,12 @@ ACTORS: tuple[Callable[[Trial], Actor], ...] = (drain, drain, accept, let_leases
 
 
 @pytest.mark.timeout(300)
-def test_every_order_of_two_drains_an_accept_and_an_expiry(settings: Settings, tenant: int) -> None:
-    impatient = db.connect(settings.database.url.get_secret_value(), lock_timeout_ms=1)
+def test_every_order_of_two_drains_an_accept_and_an_expiry(
+    settings: Settings, owner: Engine, tenant: int
+) -> None:
+    with owner.begin() as connection:
+        app_role.write_defaults(connection, {"lock_timeout": "1"})
+    impatient = db.connect(settings.database.url.get_secret_value())
     numbers = count(1)
     open_schedules: list[tuple[int, ...]] = [()]
     tried = dropped = 0

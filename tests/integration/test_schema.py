@@ -10,11 +10,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
 from memory_app.embedded import Servers
+from memory_app.runtime import embedded_settings
+from memory_app.services import schema
+from memory_app.settings import Database, Settings
 from memory_app.store import keys, migrate
 from memory_app.store.tables import metadata
 
@@ -117,7 +121,7 @@ def test_a_database_knows_its_revision(database: Servers, empty: Servers) -> Non
 
 def test_migrating_again_changes_nothing(database: Servers, tenant: int, owner: Engine) -> None:
     before = [rows(database.owner_url, part) for part in (COLUMNS, CONSTRAINTS, INDEXES)]
-    assert migrate.upgrade(database.owner_url, database.app_url) == migrate.newest()
+    assert schema.upgrade(embedded_settings(database)) == migrate.newest()
     assert [rows(database.owner_url, part) for part in (COLUMNS, CONSTRAINTS, INDEXES)] == before
     with owner.connect() as connection:
         assert keys.find_tenant(connection, "acme") == tenant
@@ -127,12 +131,12 @@ def test_migrating_again_waits_for_nobody_who_reads_or_writes(database: Servers,
     with owner.begin() as busy:
         for table in metadata.tables:
             busy.execute(text(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE"))
-        assert migrate.upgrade(database.owner_url, database.app_url) == migrate.newest()
+        assert schema.upgrade(embedded_settings(database)) == migrate.newest()
 
 
 def test_several_migrators_at_once_wait_for_each_other(empty: Servers) -> None:
     with ProcessPoolExecutor(MIGRATORS, mp_context=get_context("spawn")) as pool:
-        reached = pool.map(migrate.upgrade, [empty.owner_url] * MIGRATORS, [empty.app_url] * MIGRATORS)
+        reached = pool.map(schema.upgrade, [embedded_settings(empty)] * MIGRATORS)
         assert list(reached) == [migrate.newest()] * MIGRATORS
     assert rows(empty.owner_url, "SELECT version_num FROM alembic_version") == [(migrate.newest(),)]
 
@@ -171,7 +175,12 @@ def _hand_over(connection: Connection, database: str, role: str) -> None:
 
 
 def test_an_owner_who_is_no_superuser_can_migrate_and_make_keys(plain_owner: PlainOwner) -> None:
-    migrate.upgrade(plain_owner.url, plain_owner.app_url)
+    schema.upgrade(
+        Settings(
+            _env_file=None,
+            database=Database(url=SecretStr(plain_owner.app_url), owner_url=SecretStr(plain_owner.url)),
+        )
+    )
     with create_engine(plain_owner.url, poolclass=NullPool).begin() as connection:
         tenant_id = keys.ensure_tenant(connection, "acme")
         _, key = keys.create(connection, "acme")

@@ -18,9 +18,9 @@ from harness.load import Call, Load, Send
 from harness.oracle import Verdict
 from harness.waiting import wait_until
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build
+from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.services import schema
 from memory_app.store import keys
-from memory_app.store.migrate import upgrade
 
 QUIET_SECONDS = 90
 """The published bound: this long after a fault has ended, everything accepted before has taken effect."""
@@ -143,7 +143,7 @@ def seen_through(
 @contextmanager
 def own_database(stage: Stage, servers: Servers) -> Iterator[Stage]:
     """The same stage on another Postgres, which is migrated first."""
-    upgrade(servers.owner_url, servers.app_url)
+    schema.upgrade(embedded_settings(servers))
     owner = create_engine(servers.owner_url, poolclass=NullPool)
     with owner.begin() as connection:
         tenant = keys.ensure_tenant(connection, "acme")

@@ -1,0 +1,26 @@
+"""The schema of the database and what its roles are given, as the settings say."""
+
+from __future__ import annotations
+
+from memory_app.services.access import owner_url
+from memory_app.settings import Settings
+from memory_app.store import app_role, migrate
+
+
+def upgrade(settings: Settings) -> str:
+    """Bring the database to the newest schema, as its owner, and give the application's role its password and its
+    defaults; the new revision. Raises `Misconfigured` without an owner's address, `StoreUnavailable`."""
+    return migrate.upgrade(
+        owner_url(settings), settings.database.url.get_secret_value(), session_defaults(settings)
+    )
+
+
+def session_defaults(settings: Settings) -> dict[str, str]:
+    """How sessions of the application's role behave: server setting → value."""
+    database = settings.database
+    return app_role.session_defaults(
+        statement_timeout_ms=database.statement_timeout_ms,
+        lock_timeout_ms=database.lock_timeout_ms,
+        idle_transaction_timeout_ms=database.idle_transaction_timeout_ms,
+        search_candidates=settings.recall.candidates,
+    )
