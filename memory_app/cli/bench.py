@@ -1,4 +1,4 @@
-"""``bench retrieval``, ``latency``, ``throughput``."""
+"""``bench retrieval``, ``latency``, ``throughput``, ``growth``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from memory_app.bench import beam, locomo, stage
+from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
 from memory_app.bench import waiting as waiting_bench
-from memory_app.bench.conversation import Conversation
+from memory_app.bench.conversation import Conversation, read_json
 from memory_app.cli.output import as_json, out, say, write_table
 from memory_app.domain.scoring import PRESETS
 from memory_app.errors import Misconfigured
 from memory_app.stack.folder import temporary_folder
 
-app = typer.Typer(help="Measure retrieval, latency and throughput.", no_args_is_help=True)
+app = typer.Typer(help="Measure retrieval, latency, throughput and growth.", no_args_is_help=True)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="File for all figures.")]
 DataFolder = Annotated[
@@ -117,6 +118,29 @@ def throughput(
     write_table("rates", ("what", "value"), rows)
 
 
+@app.command()
+def growth(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Only these groups: {', '.join(g.name for g in growth_bench.GROUPS)}."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Leave larger sizes out.")] = 100_000,
+    beside: Annotated[
+        Path | None, typer.Option(help="Figures of another version, as --json wrote them, to show beside.")
+    ] = None,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """Blocks, rows and statements of the calls that must not grow with backlogs, scopes and memories."""
+    known = [group.name for group in growth_bench.GROUPS]
+    if unknown := [name for name in only or () if name not in known]:
+        raise typer.BadParameter(f"{unknown[0]}: one of {', '.join(known)}", param_hint="--only")
+    former = [] if beside is None else read_json(beside)["figures"]
+    figures = growth_bench.measure(data, only=only or (), most=most, say=say)
+    _write(json_file, figures)
+    _show_growth(figures["figures"], former)
+
+
 def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:
     if places is None:
         return found
@@ -150,6 +174,19 @@ def _show_retrieval(figures: Mapping[str, Any]) -> None:
         for name, r in report["by_category"].items()
     ]
     write_table(f"{figures['preset']} by category", ("category", *columns[1:]), rows)
+
+
+def _show_growth(figures: Sequence[Mapping[str, Any]], former: Sequence[Mapping[str, Any]]) -> None:
+    """Each call at each size; where there are figures of another version, those first."""
+    counted = ("statements", "blocks", "rows", "note")
+    before = {(one["call"], one["size"], one["of"]): one for one in former}
+    columns = ("call", "size", "of", *(f"{name} before" for name in counted if former), *counted)
+    rows = []
+    for one in figures:
+        key = (one["call"], one["size"], one["of"])
+        old = [before.get(key, {}).get(name) for name in counted if former]
+        rows.append((*key, *old, *(one[name] for name in counted)))
+    write_table("growth", columns, rows)
 
 
 def _show_times(title: str, times: Mapping[str, Mapping[str, Any]]) -> None:

@@ -24,9 +24,6 @@ from memory_app.errors import InvalidInput, TooLarge
 NORMALISER_VERSION = 1
 """Part of every canonical key; raise it when `normalise` changes."""
 
-ANALYSER_VERSION = 1
-"""Raise it when `terms`, `term_id`, `indexed_text` or `embedded_text` change: rows must then be indexed again."""
-
 TERM_IDS = 1_000_000_000
 """Term ids run from 1 to this, the largest dimension a `sparsevec` takes."""
 

@@ -72,13 +72,6 @@ _LIST = text(
     ORDER BY e.mention_count DESC, e.last_seen DESC, e.id LIMIT :limit
     """
 )
-_BY_KEYS = text(
-    f"""
-    SELECT {_COLUMNS} FROM entities e
-    WHERE e.scope_id = ANY(:scopes) AND e.key = ANY(:keys) AND e.merged_into IS NULL
-    ORDER BY array_position(CAST(:keys AS text[]), e.key), e.id
-    """
-)
 _RESOLVE = text(
     f"""
     SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
@@ -185,12 +178,6 @@ def listed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> t
     return tuple(
         _entity(row) for row in connection.execute(_LIST, {"scopes": list(scope_ids), "limit": limit})
     )
-
-
-def by_keys(connection: Connection, scope_ids: Sequence[int], wanted: Sequence[str]) -> tuple[Entity, ...]:
-    """Entities by key, in the order of ``wanted``; unknown keys are absent."""
-    rows = connection.execute(_BY_KEYS, {"scopes": list(scope_ids), "keys": list(wanted)})
-    return tuple(_entity(row) for row in rows)
 
 
 def types_of(connection: Connection, scope_ids: Sequence[int], slugs: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,9 @@ from memory_app.testing.script import Json
 TURN_LINE = re.compile(r"^\[(t\d+)\] [^|\n]+\| (\w+) \| ([^:\n]+): (.*)$", re.MULTILINE)
 """A turn as prompts of this product show it: reference, time, role, speaker, text."""
 
+SAMPLE = re.compile(r"<sample>.*?</sample>", re.DOTALL)
+"""An example inside a prompt, whose turns nobody said."""
+
 FACT_LISTS = frozenset({"statements", "facts"})
 """Lists of a schema that get one entry for each turn of the user."""
 
@@ -29,7 +32,7 @@ def answer_of(body: Json) -> object:
     if not isinstance(properties, Mapping):
         return {}
     defs = schema.get("$defs", {})
-    told = list(_told(said))
+    told = list(_told(SAMPLE.sub("", said)))
     return {
         name: told if name in FACT_LISTS else _smallest(part, defs, told) for name, part in properties.items()
     }
@@ -37,7 +40,8 @@ def answer_of(body: Json) -> object:
 
 def with_references(answer: object, body: Json) -> object:
     """``answer`` with "@words" in its lists of evidence replaced; see `memory_app.testing.script.Rule`."""
-    lines = {text: reference for reference, _, _, text in TURN_LINE.findall("\n".join(_texts(body)))}
+    request = SAMPLE.sub("", "\n".join(_texts(body)))
+    lines = {text: reference for reference, _, _, text in TURN_LINE.findall(request)}
     return _placed(answer, lines)
 
 

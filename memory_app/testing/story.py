@@ -241,6 +241,5 @@ RULES = (
             **{name: [*FIRST_MEANING[name], *SECOND_MEANING[name]] for name in FIRST_MEANING},  # type: ignore[misc]
         },
     ),
-    _rule("extract_turns", f" | user | {USER}: ", {"statements": [*FIRST_FACTS, *SECOND_FACTS]}),
 )
 """The latest session first, since a request about it may show earlier turns."""

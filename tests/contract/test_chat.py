@@ -39,7 +39,6 @@ from memory_app.models.chat import (
     Price,
     Usage,
     dollars,
-    schema_shape,
     wait_for_cap,
 )
 from memory_app.models.provider import Gate, Rates, Timeouts, Wire, connect
@@ -183,16 +182,6 @@ def test_parameters_a_model_does_not_take_are_left_out(stub: StubProvider, chat:
     assert "max_tokens" not in last
     assert last["max_completion_tokens"] == 4_000
     assert chat.dialect.form is Form.SCHEMA
-
-
-def test_a_plain_schema_can_be_asked_for(stub: StubProvider, chat: Chat) -> None:
-    shape = schema_shape(
-        "cities", {"type": "object", "properties": {"cities": {"type": "array"}}, "required": ["cities"]}
-    )
-    assert chat.ask(ASKED, shape).value == GOOD
-    stub.follow(Rule(answer={"towns": []}))
-    with pytest.raises(BadModelOutput):
-        chat.ask(ASKED, shape)
 
 
 # --- answers in another form ---

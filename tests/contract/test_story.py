@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
@@ -11,13 +11,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from memory_app.domain.records import Extraction, Memory, Role, Statement, Turn
-from memory_app.domain.statement import checked_statement
 from memory_app.models.chat import Chat
 from memory_app.models.llm import (
     Asking,
     SessionSynthesis,
     Talk,
-    llm_extract,
     synthesize_session,
     synthesize_turns,
 )
@@ -87,15 +85,6 @@ def test_turns_give_the_same_memories_in_any_batches(asking: Asking, size: int) 
         ("expression", "Keep answers short in the evening; Mira is tired then."),
         ("expression", "Longer answers are welcome in the evening again."),
     }
-
-
-def test_facts_alone_can_be_asked_for(asking: Asking) -> None:
-    found = in_batches(asking, story.SECOND, 20, llm_extract)
-    assert [statement.kind for statement in found] == ["fact"] * 3
-    archive = next(statement for statement in found if statement.object == "maritime archive")
-    assert archive.valid_from == datetime(2026, 3, 9, tzinfo=ZONE)
-    for statement in found:
-        checked_statement(statement)
 
 
 def test_a_session_strengthens_and_then_changes_its_anchor(asking: Asking) -> None:

@@ -2,7 +2,7 @@
 
 from memory_app.models.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
 from memory_app.models.chat.dialect import Dialect, Form, Message
-from memory_app.models.chat.shape import Shape, schema_shape, shape_of
+from memory_app.models.chat.shape import Shape, shape_of
 from memory_app.models.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "dollars",
     "price_of",
     "question_hash",
-    "schema_shape",
     "shape_of",
     "wait_for_cap",
 ]

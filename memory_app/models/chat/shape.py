@@ -63,25 +63,6 @@ def shape_of(model: type[Model]) -> Shape[Model]:
     return Shape(_snake(model.__name__), strict_schema(schema), validate, tuple(adapters), fits)
 
 
-def schema_shape(name: str, schema: Schema) -> Shape[dict[str, Any]]:
-    """The shape of a plain JSON schema of an object: its required keys and their types are checked, no more."""
-    properties = schema.get("properties", {})
-
-    def validate(value: object) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Unfit("an object is needed")
-        for key in schema.get("required", ()):
-            if key not in value:
-                raise Unfit(f"{key}: missing")
-        for key, inner in value.items():
-            if not _is_of_type(inner, properties.get(key, {}).get("type")):
-                raise Unfit(f"{key}: of another type")
-        return value
-
-    lists = tuple(key for key, part in properties.items() if part.get("type") == "array")
-    return Shape(name, schema, validate, lists, lambda key, items: False)
-
-
 def strict_schema(schema: Schema) -> dict[str, Any]:
     """The schema as servers with constrained output want it: every key required, no others, no defaults."""
     made = cast(dict[str, Any], _strict(deepcopy(dict(schema))))
@@ -109,20 +90,6 @@ def _reason(error: ValidationError) -> str:
     faults = error.errors(include_input=False, include_url=False, include_context=False)
     named = [f"{'.'.join(str(part) for part in fault['loc'])[:80]}: {fault['type']}" for fault in faults[:3]]
     return "; ".join(named) + (f" and {len(faults) - 3} more" if len(faults) > 3 else "")
-
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "number": (int, float),
-    "integer": int,
-    "boolean": bool,
-}
-
-
-def _is_of_type(value: object, named: object) -> bool:
-    return not isinstance(named, str) or named not in _TYPES or isinstance(value, _TYPES[named])
 
 
 def _snake(name: str) -> str:

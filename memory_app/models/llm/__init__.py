@@ -7,7 +7,7 @@ from memory_app.models.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
 from memory_app.models.llm.made import Asking, Made
 from memory_app.models.llm.rewrite import Rewritten, merge_texts
 from memory_app.models.llm.session import Changed, SessionSynthesis, synthesize_session
-from memory_app.models.llm.turns import Extracted, Talk, llm_extract, synthesize_turns
+from memory_app.models.llm.turns import Extracted, Talk, synthesize_turns
 
 __all__ = [
     "Asking",
@@ -19,7 +19,6 @@ __all__ = [
     "Rewritten",
     "SessionSynthesis",
     "Talk",
-    "llm_extract",
     "merge_texts",
     "synthesize_deep",
     "synthesize_session",

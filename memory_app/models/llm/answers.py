@@ -114,12 +114,6 @@ class FactAnswer(Told):
     entities: Annotated[list[NamedEntity], BeforeValidator(_list)] = Field(default_factory=list)
 
 
-class ExtractTurns(Part):
-    statements: list[FactAnswer] = Field(
-        validation_alias=AliasChoices("statements", "facts", "memories", "items")
-    )
-
-
 class InsightAnswer(Told):
     importance: RawImportance
     valence: Valence = "neutral"

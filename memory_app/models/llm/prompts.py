@@ -17,7 +17,7 @@ _SAMPLE = re.compile(r"<sample>\n(.*?)</sample>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``name`` is kept with what was made by it, as "extract_turns-1.1": its version and those it includes."""
+    """``name`` is kept with what was made by it, as "synthesize_turn-2.1": its version and those it includes."""
 
     name: str
     text: str

@@ -11,7 +11,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.domain.records import Extraction, Mention, Role, Turn
-from memory_app.models.llm.answers import ExtractTurns, SynthesizeTurn
+from memory_app.models.llm.answers import SynthesizeTurn
 from memory_app.models.llm.draft import (
     Scene,
     Sifted,
@@ -57,22 +57,11 @@ class Talk:
     injected: tuple[str, ...] = ()
 
 
-def llm_extract(asking: Asking, talk: Talk) -> Extracted:
-    """Facts and entities of the turns. One question, or none when no turn is worth one.
-
-    Raises what `Chat.complete` does.
-    """
-    prompt = load_prompt("extract_turns")
-    if not is_worth_asking(talk.turns):
-        return _nothing(talk)
-    scene = scene_of(talk, prompt)
-    answer = ask(asking, prompt, [scene.shown.text], ExtractTurns)
-    sifted = sift([draft_fact(fact, scene) for fact in answer.value.statements], scene.ground)
-    return Extracted(_extraction(talk, sifted), made_of(prompt, answer, sifted.dropped))
-
-
 def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
-    """As `llm_extract`, with anchors, artifacts, identity and expression; one question for all of it."""
+    """Facts, entities, anchors, artifacts, identity and expression of the turns.
+
+    Asks the model once, or not at all when no turn holds anything worth asking about. Raises what `Chat.complete` does.
+    """
     prompt = load_prompt("synthesize_turn")
     if not is_worth_asking(talk.turns):
         return _nothing(talk)

@@ -1,0 +1,409 @@
+"""Growth: what the product's own calls cost as backlogs, scopes and people's memories grow.
+
+Blocks, rows and statements are counted, not seconds: counts are the same on every machine, so that a call which begins
+to walk through what it should look up is seen at once. Each measurement has a database of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
+from memory_app.bench.prose import statements
+from memory_app.bench.stage import TENANT, Say
+from memory_app.domain.policy import Policy, parse_policy
+from memory_app.domain.records import Mention
+from memory_app.errors import MemoryAppError
+from memory_app.runtime import embedded_settings
+from memory_app.services import (
+    capacity,
+    extract,
+    finder,
+    health,
+    index,
+    jobs,
+    schema,
+    scope_index,
+    sleep,
+    synthesis,
+)
+from memory_app.services.agents import AgentChange, change_agent
+from memory_app.services.job_table import JOBS
+from memory_app.services.remember import prepare
+from memory_app.stack.folder import temporary_folder
+from memory_app.stack.tenant import ensure_key
+from memory_app.store import (
+    clock,
+    memories,
+    meter,
+    names,
+    reembedding,
+    runs,
+    schedules,
+    sessions,
+    turns,
+)
+from memory_app.store import scope_index as scope_index_store
+from memory_app.store import terms as term_store
+from memory_app.store.crowd import AGENT, Crowd, undisturbed
+from memory_app.store.db import transaction
+from memory_app.store.memory_rows import NewMemory
+from memory_app.store.meter import Cost, Meter
+
+BACKLOG_SCOPES = 10
+"""Users whose turns wait."""
+
+LINKS_EACH = 5
+SAID = (
+    "I really like gardening.",
+    "I really like chess.",
+    "My dog is called Rex.",
+    "My sister Ada lives in Graz.",
+    "I work at Bruno and Sons.",
+    "I play the accordion.",
+    "I am allergic to peanuts.",
+    "I collect old radios.",
+)
+"""The session that is extracted: each turn says something of its own."""
+
+SCOPE = Scope(AGENT, "me")
+LEASE = timedelta(seconds=45)
+
+BIG = 100
+"""Rows from which a scope gets indexes of its own where these are measured: the least that may be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What one call cost at one size. ``note`` says what else was counted, or why there is no figure."""
+
+    call: str
+    size: int
+    of: str
+    statements: int | None = None
+    blocks: int | None = None
+    rows: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A migrated database with one tenant, and what is needed to fill it and to measure in it."""
+
+    memory: MemoryApp
+    crowd: Crowd
+    meter: Meter
+
+    def cost(self, call: str, size: int, of: str, act: Callable[[], object], *, note: str = "") -> Figure:
+        """The figure of one call; what it gave up with where it did not come to an end."""
+        cost = Cost()
+        try:
+            with self.meter.measured() as cost:
+                act()
+        except MemoryAppError as error:
+            return Figure(call, size, of, note=f"not done: {error.message}")
+        return Figure(call, size, of, cost.statements, cost.blocks, cost.rows, note)
+
+    def scope_id(self, scope: Scope) -> int:
+        with transaction(self.memory.runtime.engine, self.memory.tenant_id) as connection:
+            return names.ensure_scope(connection, self.memory.tenant_id, scope).id
+
+
+Measure = Callable[[Ground, int], Iterator[Figure]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Measurements that share their rows, and the sizes they are made at."""
+
+    name: str
+    sizes: tuple[int, ...]
+    measure: Measure
+    sections: Mapping[str, dict[str, object]]
+
+
+def measure(data: Path | None, *, only: Sequence[str], most: int, say: Say) -> dict[str, Any]:
+    """Every figure of the groups named in ``only`` (all, where it is empty), at sizes up to ``most``."""
+    figures: list[Figure] = []
+    with (
+        temporary_folder(data) as folder,
+        embedded.running(folder, durable=False, on_progress=say) as servers,
+    ):
+        number = count(1)
+        for group in GROUPS:
+            for size in group.sizes:
+                if size <= most and (not only or group.name in only):
+                    say(f"{group.name}: {size}")
+                    with _ground(
+                        servers, f"growth_{uuid4().hex[:8]}_{next(number)}", folder, group
+                    ) as ground:
+                        figures += group.measure(ground, size)
+    return {"figures": [asdict(figure) for figure in figures]}
+
+
+@contextlib.contextmanager
+def _ground(servers: embedded.Servers, name: str, folder: Path, group: Group) -> Iterator[Ground]:
+    made = embedded.create_database(servers, name)
+    try:
+        settings = embedded_settings(made, **group.sections)
+        schema.upgrade(settings)
+        ensure_key(settings, folder / f"{name}.key", tenant=TENANT)
+        with MemoryApp.connect(settings, tenant=TENANT) as memory:
+            owner, embedder = memory.runtime.owner, memory.runtime.embedder
+            assert owner is not None
+            crowd = Crowd(owner, memory.tenant_id, model=embedder.model, dimensions=embedder.dimensions)
+            with undisturbed(owner):
+                yield Ground(memory, crowd, Meter(memory.runtime.engine, owner))
+    finally:
+        embedded.drop_database(servers, name)
+
+
+# --- a backlog ----------------------------------------------------------------------------------------------
+
+
+def _backlog(ground: Ground, size: int) -> Iterator[Figure]:
+    """What is done every few seconds while turns wait to be indexed."""
+    of = "waiting turns"
+    runtime, each = ground.memory.runtime, size // BACKLOG_SCOPES
+    ground.crowd.scopes(BACKLOG_SCOPES)
+    ground.crowd.sessions(turns=each, extracted=False)
+    ground.crowd.turns(each, indexed=False)
+    ground.crowd.settle()
+    yield ground.cost("finder: look", size, of, lambda: finder.look(runtime))
+    yield ground.cost("health: state of the pipe", size, of, lambda: health.read_pipeline(runtime))
+    yield ground.cost("claim of 64 turns", size, of, lambda: _claim(ground))
+    ground.crowd.lend_turns()
+    ground.crowd.settle()
+    yield ground.cost("claim where all are lent", size, of, lambda: _claim(ground))
+
+
+def _claim(ground: Ground) -> None:
+    with transaction(ground.memory.runtime.engine, None) as connection:
+        turns.claim(connection, batch=64, lease=LEASE)
+
+
+# --- many scopes --------------------------------------------------------------------------------------------
+
+
+def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
+    """What maintenance asks over everybody's scopes."""
+    of = "scopes"
+    runtime = ground.memory.runtime
+    ground.crowd.scopes(size)
+    ground.crowd.sessions(turns=3, extracted=True, age=timedelta(hours=2))
+    ground.crowd.count_terms()
+    ground.crowd.schedules()
+    ground.crowd.settle()
+    model = runtime.embedder.model
+    yield ground.cost("big_scopes", size, of, lambda: scope_index.index_big_scopes(runtime))
+    yield ground.cost("stale_scopes", size, of, lambda: _stale(ground, model))
+    yield ground.cost("idle_sessions", size, of, lambda: synthesis.enqueue_idle(runtime))
+    yield ground.cost("due_scopes (all are due)", size, of, lambda: _due_jobs(ground))
+    ground.crowd.due_sessions()
+    ground.crowd.due_runs()
+    ground.crowd.settle()
+    yield ground.cost("finder: look, all sessions and runs due", size, of, lambda: finder.look(runtime))
+
+
+def _stale(ground: Ground, model: str) -> None:
+    with transaction(ground.memory.runtime.engine, None) as connection:
+        reembedding.stale_scopes(connection, model=model, most=50)
+
+
+def _due_jobs(ground: Ground) -> None:
+    runtime = ground.memory.runtime
+    with transaction(runtime.engine, None) as connection:
+        schedules.due(connection, most=runtime.settings.schedule.batch)
+
+
+# --- one person's memories ----------------------------------------------------------------------------------
+
+
+def _memories(ground: Ground, size: int) -> Iterator[Figure]:
+    """A scope near its ceilings."""
+    of = "memories in the scope"
+    memory, runtime = ground.memory, ground.memory.runtime
+    scope_id = ground.scope_id(SCOPE)
+    _let_it_hold(memory, memories=size + size // 50 + 50, links=size * LINKS_EACH + size // 8 + 100)
+    ground.crowd.memories(scope_id, size, links_each=LINKS_EACH)
+    if size >= runtime.settings.recall.scan_rows:
+        scope_index.index_big_scopes(runtime)
+    session_id = _talk(memory, ground.scope_id(SCOPE))
+    ground.crowd.settle()
+    memory.remember(SCOPE, "The first call of a process plans what the others do.")
+    done: list[extract.ExtractReport] = []
+    extracting = ground.cost(
+        f"extraction of {len(SAID)} turns",
+        size,
+        of,
+        lambda: done.append(extract.extract_session(runtime, session_id)),
+    )
+    yield replace(extracting, note=f"{done[0].memories} memories") if done else extracting
+    yield ground.cost("remember", size, of, lambda: memory.remember(SCOPE, "The blue kettle is broken."))
+    yield ground.cost("remember: a look at the ceiling", size, of, lambda: _look_at_ceiling(ground, scope_id))
+
+
+def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
+    change = AgentChange(frozenset({"policy"}), policy={"max_memories": memories, "max_links": links})
+    change_agent(memory.runtime, memory.tenant_id, Scope(AGENT), change)
+
+
+def _talk(memory: MemoryApp, scope_id: int) -> int:
+    """A session whose turns are indexed and wait to be extracted; each of them says one thing."""
+    memory.record_all(Scope(AGENT, "me", "chat"), [NewTurn(Role.USER, text) for text in SAID])
+    index.index_turns(memory.runtime)
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        session = sessions.find(connection, scope_id, "chat")
+    assert session is not None
+    return session.id
+
+
+def _look_at_ceiling(ground: Ground, scope_id: int) -> None:
+    memory = ground.memory
+    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
+        row = names.read_scope(connection, scope_id)
+        assert row is not None
+        capacity.keep_ceiling(
+            connection, memory.runtime, memory.tenant_id, scope_id, parse_policy(row.policy), written=()
+        )
+
+
+def _links(ground: Ground, size: int) -> Iterator[Figure]:
+    """Statements that are all alike."""
+    memory = ground.memory
+
+    def say_all() -> None:
+        for place in range(size):
+            memory.remember(SCOPE, f"I love X{place} cake.")
+
+    figure = ground.cost("remember: all alike", size, "statements", say_all)
+    yield replace(figure, note=f"{ground.crowd.count('links')} links")
+
+
+# --- transfer, sleep ----------------------------------------------------------------------------------------
+
+
+def _import(ground: Ground, size: int) -> Iterator[Figure]:
+    """A snapshot with so many entities, a tenth of them merged into another."""
+    memory = ground.memory
+    source = Scope(AGENT, "source")
+    memory.remember(source, "Mira lives in Lisbon.", mentions=(Mention("person", "Mira"),))
+    snapshot = memory.export(source)
+    (entity,) = snapshot["entities"]
+    others = [
+        entity
+        | {
+            "key": f"thing:thing-{place}",
+            "type": "thing",
+            "label": f"Thing {place}",
+            "merged_into": f"thing:thing-{place - 1}" if place % 10 == 9 else None,
+        }
+        for place in range(size)
+    ]
+    (node,) = snapshot["nodes"]
+    fresh = str(uuid4())
+    snapshot |= {
+        "nodes": [node | {"id": fresh}],
+        "entities": others,
+        "mentions": [{"memory_id": fresh, "entity": others[0]["key"]}],
+        "links": [],
+    }
+    snapshot["counts"] |= {"nodes": 1, "entities": size, "mentions": 1, "links": 0}
+    yield ground.cost("import", size, "entities", lambda: memory.load(Scope(AGENT, "target"), snapshot))
+
+
+def _sleep(ground: Ground, size: int) -> Iterator[Figure]:
+    """A cycle over a scope in which every fourth memory is said twice."""
+    memory, runtime = ground.memory, ground.memory.runtime
+    scope_id = ground.scope_id(SCOPE)
+    _store(memory, scope_id, list(_repeats(size)))
+    ground.crowd.settle()
+    run = sleep.ask(runtime, memory.tenant_id, SCOPE, {"force": True})
+    figure = ground.cost("sleep", size, "memories", lambda: jobs.perform(runtime, run.id, JOBS))
+    with transaction(runtime.engine, memory.tenant_id) as connection:
+        done = runs.read(connection, run.id)
+    clusters = len((done.report or {}).get("clusters", ())) if done else 0
+    yield replace(figure, note=f"{clusters} clusters")
+
+
+def _repeats(size: int) -> Iterator[str]:
+    said = statements(size, seed=5)
+    made = 0
+    while made < size:
+        text = next(said)
+        yield text
+        made += 1
+        if made < size and made % 4 == 1:
+            yield f"As I said, {text[0].lower()}{text[1:]}"
+            made += 1
+
+
+def _store(memory: MemoryApp, scope_id: int, said: Sequence[str]) -> None:
+    """Statements as they are, as if nobody had looked for repeats."""
+    runtime, tenant_id = memory.runtime, memory.tenant_id
+    waiting = iter(said)
+    while batch := list(islice(waiting, 500)):
+        prepared = prepare(runtime, [Statement("fact", text) for text in batch], policy=Policy())
+        with transaction(runtime.engine, tenant_id) as connection:
+            now = clock.now(connection)
+            for one in prepared:
+                row = NewMemory(
+                    kind="fact",
+                    text=one.statement.text,
+                    canonical_key=one.key,
+                    valid_from=now,
+                    last_seen=now - timedelta(days=30),
+                    importance=one.importance,
+                    confidence=0.8,
+                    origin=one.statement.origin,
+                    embedding=one.vector,
+                    embedding_model=runtime.embedder.model,
+                    keywords=one.keywords,
+                )
+                memories.insert(connection, tenant_id, scope_id, row)
+            term_store.add(connection, tenant_id, [(scope_id, one.keywords) for one in prepared])
+
+
+# --- search indexes of big scopes ---------------------------------------------------------------------------
+
+
+def _big_scopes(ground: Ground, size: int) -> Iterator[Figure]:
+    """Scopes that are big enough for search indexes, and what a small one pays for them."""
+    memory, runtime = ground.memory, ground.memory.runtime
+    for place in range(size):
+        ground.crowd.memories(ground.scope_id(Scope(AGENT, f"big {place}")), BIG, links_each=0)
+    memory.remember(SCOPE, "I like the sea.")
+    while scope_index.index_big_scopes(runtime):
+        pass
+    ground.crowd.settle()
+    locks = 0
+
+    def ask() -> None:
+        nonlocal locks
+        with transaction(runtime.engine, memory.tenant_id) as connection:
+            turns.unindexed(connection, [1], limit=1)
+            memories.current_ids(connection, 1, [])
+            locks = meter.relation_locks(connection)
+
+    figure = ground.cost("a look at turns and memories", size, "big scopes", ask)
+    with transaction(runtime.engine, memory.tenant_id) as connection:
+        indexed = len(scope_index_store.indexed(connection, most=10_000))
+    yield replace(figure, note=f"{indexed} scopes indexed, {locks} relations locked")
+
+
+GROUPS = (
+    Group("backlog", (1_000, 10_000, 100_000), _backlog, {}),
+    Group("scopes", (10, 1_000, 10_000), _scopes, {}),
+    Group("memories", (1_000, 10_000, 100_000), _memories, {}),
+    Group("links", (200,), _links, {}),
+    Group("import", (500, 2_000, 10_000), _import, {}),
+    Group("sleep", (1_000, 10_000), _sleep, {}),
+    Group("big scopes", (1, 20, 60), _big_scopes, {"recall": {"scan_rows": BIG}}),
+)
