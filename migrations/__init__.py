@@ -10,14 +10,16 @@ To change a table
 2. Add ``versions/000N_what_it_does.py`` with ``revision = "000N"``, ``down_revision`` the newest one before it, and an
    ``upgrade`` that does the same to a database that is there. Never edit a revision that has landed. When somebody else
    landed the same number meanwhile, take the next one.
-3. Run ``python -m pytest tests/integration/test_schema.py``: it compares models and migrated database.
+3. Run ``python -m tests.manifest``, which writes what doctor expects to ``schema.txt``, and read its diff.
+4. Run ``pytest tests/integration/test_schema.py tests/integration/test_catalog.py``: they compare models, migrated
+   database and ``schema.txt``.
 
 A new table needs no more: rights of the application and row-level security follow from the models. What the finder may
 see of it is granted in ``access.sql``.
 
-To change a function, a right or a policy, edit ``access.sql``. Only a function whose result or arguments change needs a
-revision as well, which drops the old form: ``op.execute("DROP FUNCTION IF EXISTS due_runs(integer)")``. If the release
-before still calls that form, keep it in ``access.sql`` beside the new one and drop it a release later.
+To change a function, a right or a policy, edit ``access.sql`` and do 3 and 4. Only a function whose result or arguments
+change needs a revision as well, which drops the old form: ``op.execute("DROP FUNCTION IF EXISTS due_runs(integer)")``.
+If the release before still calls that form, keep it in ``access.sql`` beside the new one and drop it a release later.
 
 Expand, then contract
 

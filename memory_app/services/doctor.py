@@ -24,11 +24,12 @@ from memory_app.runtime import embedder_of
 from memory_app.services import receipts, schema, scope_index
 from memory_app.services.receipts import Comparison
 from memory_app.settings import Settings
-from memory_app.store import app_role, db, health, inspection, migrate
+from memory_app.store import app_role, catalog, db, health, inspection, migrate
 from memory_app.store.app_role import Deviation
+from memory_app.store.catalog import Difference
 from memory_app.store.inspection import Server
 
-POSTGRES_VERSION = 18
+POSTGRES_VERSION = 16
 VECTOR_VERSION = (0, 8)
 REDIS_VERSION = (7, 0)
 
@@ -41,6 +42,9 @@ DUE_FAIL_SECONDS = 300.0
 """Finders and Beat look every few seconds: work that waits for longer means that they or the workers are gone."""
 
 ROSTER_SECONDS = 2.0
+
+DIFFERENCES_SHOWN = 10
+"""Objects of the schema that are named when they are not as expected; the others are counted."""
 
 
 class State(StrEnum):
@@ -99,6 +103,7 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
             revision = inspection.revision(connection)
             wanted = schema.session_defaults(settings)
             deviations = () if server.vector_installed is None else app_role.deviations(connection, wanted)
+            differences = catalog.differences_of(connection) if revision == migrate.newest() else ()
     except MemoryAppError as error:
         to_do = "start Postgres, and check MEMORY_DATABASE__URL: address, role and password"
         return False, [Check("postgres", State.FAIL, error.message, to_do)]
@@ -106,7 +111,7 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
     return revision is not None, [
         _postgres(server),
         _vector(server),
-        _schema(revision),
+        _schema(revision, differences),
         _role(server),
         _isolation(server),
         _session(deviations),
@@ -137,7 +142,7 @@ def _vector(server: Server) -> Check:
     return Check("pgvector", State.OK, f"version {server.vector_installed}")
 
 
-def _schema(revision: str | None) -> Check:
+def _schema(revision: str | None, differences: Sequence[Difference]) -> Check:
     newest = migrate.newest()
     if revision is None:
         return Check("schema", State.FAIL, "there is none", "run `memory migrate`")
@@ -145,7 +150,17 @@ def _schema(revision: str | None) -> Check:
         return Check(
             "schema", State.FAIL, f"revision {revision}; this code needs {newest}", "run `memory migrate`"
         )
-    return Check("schema", State.OK, f"revision {revision}")
+    if differences:
+        shown = differences[:DIFFERENCES_SHOWN]
+        more = len(differences) - len(shown)
+        found = ", ".join(f"{each.name} is {each.state}" for each in shown)
+        return Check(
+            "schema",
+            State.FAIL,
+            f"revision {revision}, but {found}{f', and {more} more' if more else ''}",
+            "; ".join(dict.fromkeys(each.remedy for each in shown)),
+        )
+    return Check("schema", State.OK, f"revision {revision}, with every object as expected")
 
 
 def _role(server: Server) -> Check:
