@@ -2,10 +2,34 @@
 
 Five verbs: **record** a turn, **remember** a statement, **recall**, **sleep**, **forget**. An accepted turn is never
 lost, never doubled, and takes effect in order per session; every memory says why it is there.
+
+The names below are loaded at their first use: commands and light checks import the package without all that stands
+behind `MemoryApp`.
 """
 
-from memory_app.app import MemoryApp
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memory_app.app import MemoryApp
+    from memory_app.domain.records import NewTurn, Role, Statement
+    from memory_app.domain.scope import Scope
 
 __all__ = ["MemoryApp", "NewTurn", "Role", "Scope", "Statement"]
+
+_HOME = {
+    "MemoryApp": "memory_app.app",
+    "NewTurn": "memory_app.domain.records",
+    "Role": "memory_app.domain.records",
+    "Scope": "memory_app.domain.scope",
+    "Statement": "memory_app.domain.records",
+}
+"""The module in which each name is defined."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

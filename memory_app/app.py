@@ -14,7 +14,8 @@ from memory_app.domain.records import NewTurn, Role, Statement, Ticket
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
-from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.runtime import Runtime, build
+from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
 from memory_app.services import ending, jobs, telling, tickets, transfer, undo

@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine
 
-from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -205,16 +204,3 @@ def _chats(settings: ChatSettings, hot: Hot) -> Chats | None:
         )
 
     return Chats(chat(settings.model), chat(settings.large_model or settings.model), wire)
-
-
-def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:
-    """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
-    database = {"url": servers.app_url, "owner_url": servers.owner_url}
-    given: dict[str, dict[str, object]] = {
-        "database": {**database},
-        "redis": {"url": servers.redis_url},
-        "broker": {"url": None},
-    }
-    for name, values in sections.items():
-        given[name] = {**given.get(name, {}), **values}
-    return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]

@@ -372,6 +372,11 @@ class Settings(BaseSettings):
         None,
         description="File to which every receipt of an erasure is appended; keep it apart from the database.",
     )
+    life_folder: Path | None = Field(
+        None,
+        description="Where processes leave the signs of life that `memory health` reads; None: memory-life-UID in the "
+        "folder for temporary files.",
+    )
     schedule_file: Path | None = Field(None, description="Periodic jobs, as in celerybeat-schedule.example.")
     database: Database = Database()
     redis: Redis = Redis()

@@ -16,7 +16,8 @@ from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.runtime import Runtime, build
+from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection

@@ -20,7 +20,14 @@ settings = Settings()
 
 app = Celery(
     "memory",
-    include=["workers.ingest", "workers.model", "workers.maintenance", "workers.job", "workers.signals"],
+    include=[
+        "workers.ingest",
+        "workers.model",
+        "workers.maintenance",
+        "workers.job",
+        "workers.signals",
+        "workers.life",
+    ],
 )
 app.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
 app.conf.update(
@@ -45,5 +52,6 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_enable_remote_control=True,
     beat_schedule=beat_schedule(settings.schedule_file),
-    beat_max_loop_interval=30,
+    beat_scheduler="workers.beat:LivingScheduler",
+    beat_max_loop_interval=5,
 )

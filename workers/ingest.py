@@ -26,7 +26,7 @@ def index_turns() -> None:
 @app.task(name=queue.FIND_DUE, base=MemoryTask)  # type: ignore[untyped-decorator]
 def find_due() -> None:
     """Send a hint for every piece of due work that nobody holds. Here, so that no long run stands before it."""
-    finder.find_due_for_beat(runtime())
+    finder.find_due(runtime())
 
 
 @app.task(name=queue.NOTE_RECALLS, base=MemoryTask)  # type: ignore[untyped-decorator]

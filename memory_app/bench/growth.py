@@ -21,7 +21,7 @@ from memory_app.bench.stage import TENANT, Say
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.records import Mention
 from memory_app.errors import MemoryAppError
-from memory_app.runtime import embedded_settings
+from memory_app.servers import embedded_settings
 from memory_app.services import (
     capacity,
     extract,

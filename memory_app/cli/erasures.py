@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.connect import Data, find_settings
+from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, say, write_json, write_table
 from memory_app.errors import Permanent
 from memory_app.runtime import build

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.connect import Data, find_settings
+from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.services.access import owner_connection
 from memory_app.store import keys

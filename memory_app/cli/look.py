@@ -7,7 +7,8 @@ from uuid import UUID
 
 import typer
 
-from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.connect import Tenant, connect
+from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.domain.records import Memory
 from memory_app.domain.scope import Scope

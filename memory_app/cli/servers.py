@@ -1,4 +1,4 @@
-"""``up``, ``demo``, ``stop``, ``migrate``: the product as a whole on one machine."""
+"""``up``, ``demo``, ``stop``: the product as a whole on one machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from rich.markup import escape
 from memory_app import embedded, stack
 from memory_app.cli import demo as demo_show
 from memory_app.cli import story as demo_story
-from memory_app.cli.connect import Data, find_settings
+from memory_app.cli.find import Data
 from memory_app.cli.output import err, out, say
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
-from memory_app.services import schema
 from memory_app.settings import Settings
 from memory_app.stack import folder as stack_folder
 from memory_app.stack.child import end_orphans
@@ -100,13 +99,6 @@ def stop(data: Data = None) -> None:
     end_orphans(folder)
     embedded.stop(where)
     out.print(f"nothing runs in {where} any more", highlight=False)
-
-
-@app.command()
-def migrate(data: Data = None) -> None:
-    """Bring the database to the newest schema, as its owner."""
-    revision = schema.upgrade(find_settings(data))
-    out.print(f"the schema is at revision {revision}", highlight=False)
 
 
 def _show(folder: stack.Folder, addresses: stack.Addresses) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.connect import Data, Tenant, connect
+from memory_app.cli.connect import Tenant, connect
+from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json
 from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput

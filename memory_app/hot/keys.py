@@ -48,7 +48,13 @@ KEYS = (
     BREAKER := Key(
         "breaker", "hash", timedelta(minutes=10), False, "failures of a provider, and until when it rests"
     ),
-    BEAT := Key("beat", "string", timedelta(minutes=1), False, "Beat's wish to look for due work was met"),
+    LIFE := Key(
+        "life",
+        "hash",
+        timedelta(days=1),
+        False,
+        "when each process of a kind said last that it goes on, and tasks",
+    ),
 )
 
 

@@ -28,6 +28,7 @@ from memory_app.http import (
 )
 from memory_app.http.auth import Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses, Bodies
+from memory_app.http.life import lifespan
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.runtime import Runtime
 from memory_app.store.keys import Caller
@@ -46,7 +47,13 @@ BEARER = {"type": "http", "scheme": "bearer", "description": "A key made with `m
 
 def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     """The application around live parts. ``anonymous`` is who asks without a key; only for a loopback address."""
-    app = Api(title="memory", version="1", description=DESCRIPTION, redirect_slashes=False)
+    app = Api(
+        title="memory",
+        version="1",
+        description=DESCRIPTION,
+        redirect_slashes=False,
+        lifespan=lifespan(runtime),
+    )
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
     for part in (

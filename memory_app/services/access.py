@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Connection
 
 from memory_app.errors import MemoryAppError, Misconfigured, Unauthorized
-from memory_app.runtime import Runtime
 from memory_app.settings import Settings
 from memory_app.store import db, keys
 from memory_app.store.db import transaction
 from memory_app.store.keys import Caller
+
+if TYPE_CHECKING:  # Commands about keys need no embedder and no broker.
+    from memory_app.runtime import Runtime
 
 log = structlog.get_logger(__name__)
 

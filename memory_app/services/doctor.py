@@ -15,13 +15,15 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from memory_app import queue, roster
+from memory_app import queue
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
+from memory_app.hot.life import Sign
 from memory_app.runtime import embedder_of
-from memory_app.services import receipts, schema, scope_index
+from memory_app.services import life, receipts, schema, scope_index
+from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
 from memory_app.settings import Settings
 from memory_app.store import app_role, catalog, db, health, inspection, migrate
@@ -40,8 +42,6 @@ CLOCK_FAIL_SECONDS = 30.0
 DUE_WARN_SECONDS = 60.0
 DUE_FAIL_SECONDS = 300.0
 """Finders and Beat look every few seconds: work that waits for longer means that they or the workers are gone."""
-
-ROSTER_SECONDS = 2.0
 
 DIFFERENCES_SHOWN = 10
 """Objects of the schema that are named when they are not as expected; the others are counted."""
@@ -74,7 +74,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
     )
     try:
         reachable, checks = _database(settings, engine)
-        found = [*checks, *_redis(settings), *_workers(settings)]
+        found = [*checks, *_redis(settings), *_processes(settings)]
         tenants = _tenants(owner) if reachable else None
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if reachable:
@@ -268,23 +268,54 @@ def _clock(of: str, offset: float) -> Check:
     return Check(name, state, found, "let every machine follow the same time server (NTP)")
 
 
-def _workers(settings: Settings) -> Iterator[Check]:
+def _processes(settings: Settings) -> Iterator[Check]:
+    """Each kind of part by the signs of life of its processes; a kind that need not be there is named where it is."""
+    hot = _hot(settings)
     try:
-        found = roster.consumers(
-            settings.broker_address,
-            prefix=settings.redis.prefix,
-            timeout_seconds=ROSTER_SECONDS,
-        )
+        heard = life.listen(hot)
     except MemoryAppError as error:
         yield Check("workers", State.FAIL, error.message, "mend Redis first")
         return
+    finally:
+        hot.close()
     for name in queue.QUEUES:
-        takers = sum(name in queues for queues in found.values())
-        if takers:
-            yield Check(f"queue {name}", State.OK, f"{takers} {'worker' if takers == 1 else 'workers'}")
-        else:
-            to_do = f"start one: `memory worker --queue {name}`, or everything with `memory up`"
-            yield Check(f"queue {name}", State.FAIL, "no worker answers", to_do)
+        to_do = f"start one: `memory worker --queue {name}`, or everything with `memory up`"
+        yield _process(f"queue {name}", heard[life.worker_of(name)], to_do, missed=State.FAIL)
+    looks = heard[life.FINDER].living or heard[life.BEAT].living
+    missed = State.OK if looks else State.FAIL
+    for kind in (life.FINDER, life.BEAT):
+        to_do = f"start one: `memory {kind}`; the finder and Beat find the same work, and one is needed"
+        silent = State.WARN if looks else State.FAIL
+        yield _process(kind, heard[kind], to_do, missed=missed, silent=silent)
+    if not heard[life.API].is_absent:
+        yield _process("api", heard[life.API], "start it: `memory serve`", missed=State.OK)
+
+
+def _process(name: str, heard: Heard, to_do: str, *, missed: State, silent: State = State.FAIL) -> Check:
+    if heard.is_absent:
+        return Check(name, missed, "none is heard", "" if missed is State.OK else to_do)
+    if heard.is_silent:
+        told = f"{_instances(heard.silent)} silent for {heard.silent[0].age_seconds:.0f} s"
+        return Check(name, silent, told, "see whether it hangs or was killed, and start it again")
+    told = _count(heard.living, "worker" if name.startswith("queue") else name)
+    if heard.silent:
+        return Check(
+            name,
+            State.WARN,
+            f"{told}; {_instances(heard.silent)} silent for {heard.silent[0].age_seconds:.0f} s",
+            "see whether it hangs; one that was killed is forgotten after ten minutes",
+        )
+    return Check(name, State.OK, told)
+
+
+def _count(signs: Sequence[Sign], noun: str) -> str:
+    tasks = sum(sign.tasks for sign in signs)
+    told = f"{len(signs)} {noun}" if len(signs) == 1 else f"{len(signs)} {noun}s"
+    return f"{told}, {tasks} tasks in hand" if tasks else told
+
+
+def _instances(signs: Sequence[Sign]) -> str:
+    return ", ".join(sign.instance for sign in signs)
 
 
 def _due(engine: Engine) -> Iterator[Check]:

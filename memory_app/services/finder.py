@@ -13,11 +13,13 @@ import structlog
 
 from memory_app import queue
 from memory_app.errors import MemoryAppError, Transient
-from memory_app.hot import beat, hints
+from memory_app.hot import hints
 from memory_app.hot.client import HotUnavailable
+from memory_app.hot.life import EVERY_SECONDS
 from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs, periodic, placing
 from memory_app.services.job_table import JOBS
+from memory_app.services.life import FINDER, Life
 from memory_app.store import health, runs, waiting
 from memory_app.store.db import transaction
 from memory_app.store.runs import DueRun
@@ -60,23 +62,17 @@ def find_due(runtime: Runtime) -> Due:
     return due
 
 
-def find_due_for_beat(runtime: Runtime) -> Due:
-    """The same as Beat asks for it, with a note that it did."""
-    try:
-        beat.note(runtime.hot)
-    except HotUnavailable as error:
-        log.warning("beat_not_noted", error=error.kind)
-    return find_due(runtime)
-
-
-def drain(runtime: Runtime) -> Due:
-    """Do everything that is due in this process, without any message."""
+def drain(runtime: Runtime, *, on_step: Callable[[], None] = lambda: None) -> Due:
+    """Do everything that is due in this process, without any message; ``on_step`` is called before each piece."""
     due = look(runtime)
     if due.turns:
+        on_step()
         index.index_turns(runtime)
     for session in due.sessions:
+        on_step()
         extract.extract_session(runtime, session.id)
     for run in due.runs:
+        on_step()
         jobs.perform(runtime, run.run_id, JOBS)
     return due
 
@@ -87,21 +83,34 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     While Redis has been away for longer than the setting, the work is done here.
     """
     settings = runtime.settings.finder
+    life = Life(runtime.hot, [FINDER], runtime.settings.life_folder)
     away_since: float | None = None
     while True:
+        life.note()
         try:
             periodic.enqueue_due(runtime)
             away_since = None if _answers(runtime) else away_since or time.monotonic()
             if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
-                drain(runtime)
+                drain(runtime, on_step=life.touch)
             else:
                 find_due(runtime)
         except Transient as error:
             log.warning("finder_waits", error=error.kind)
         except MemoryAppError as error:
             log.error("finder_failed", error=error.kind)
-        if should_stop(settings.every_seconds):
+        if _stops(life, should_stop, settings.every_seconds):
+            life.end()
             return
+
+
+def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> bool:
+    """Wait for ``seconds``, in pieces where that is longer than a sign of life may be late."""
+    while seconds > EVERY_SECONDS:
+        if should_stop(EVERY_SECONDS):
+            return True
+        life.note()
+        seconds -= EVERY_SECONDS
+    return should_stop(seconds)
 
 
 def _answers(runtime: Runtime) -> bool:

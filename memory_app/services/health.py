@@ -1,14 +1,19 @@
-"""Health: whether the whole pipe works, from the database over the broker to the oldest work that is due."""
+"""Health: whether the whole pipe works: the database, the broker, each kind of part, and the work that is due.
+
+A kind of which no process was ever heard is no failure: whether it is missed shows the age of its work.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from memory_app.errors import MemoryAppError
-from memory_app.hot import beat
 from memory_app.runtime import Runtime
+from memory_app.services import life
+from memory_app.services.life import BEAT, FINDER, Heard
 from memory_app.store.db import transaction
 from memory_app.store.health import PipelineState, pipeline_state
 
@@ -49,7 +54,7 @@ class Health:
 def health(runtime: Runtime) -> Health:
     """Ask every part; never raises for one that is away."""
     pipeline, database = read_pipeline(runtime)
-    return Health((database, _broker(runtime), _work(pipeline), _beat(runtime)), pipeline)
+    return Health((database, _broker(runtime), _work(pipeline), *_processes(runtime)), pipeline)
 
 
 def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
@@ -71,12 +76,22 @@ def _broker(runtime: Runtime) -> Part:
     return Part("broker")
 
 
-def _beat(runtime: Runtime) -> Part:
-    """A finder finds the same work, and work that nobody finds is `stalled` before long."""
+def _processes(runtime: Runtime) -> tuple[Part, ...]:
+    """The workers of each queue, the finder and Beat. One that fell silent is a failure within half a minute."""
     try:
-        return Part("beat", None if beat.is_heard(runtime.hot) else "silent", is_needed=False)
+        heard = life.listen(runtime.hot)
     except MemoryAppError:
-        return Part("beat", "unknown", is_needed=False)
+        return tuple(Part(kind, "unknown", is_needed=False) for kind in (*life.WORKERS, FINDER, BEAT))
+    workers = [Part(kind, heard[kind].trouble, is_needed=heard[kind].is_silent) for kind in life.WORKERS]
+    return (*workers, _looker(FINDER, heard, other=BEAT), _looker(BEAT, heard, other=FINDER))
+
+
+def _looker(kind: str, heard: Mapping[str, Heard], *, other: str) -> Part:
+    """The finder and Beat look for the same work: either is enough."""
+    own, others = heard[kind], heard[other]
+    if own.is_absent and others.living:
+        return Part(kind)
+    return Part(kind, own.trouble, is_needed=own.is_silent and not others.living)
 
 
 def _work(pipeline: PipelineState | None) -> Part:

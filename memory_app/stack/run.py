@@ -13,7 +13,7 @@ from pathlib import Path
 from memory_app import embedded
 from memory_app.embedded import place
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.runtime import embedded_settings
+from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.settings import Settings
 from memory_app.stack import ports

@@ -72,11 +72,13 @@ class Fleet:
         return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
     def is_healthy(self) -> bool:
+        """Whether every part is heard and nothing is wrong."""
         try:
             with urllib.request.urlopen(
                 f"http://127.0.0.1:{self.api_port}/health/ready", timeout=10
             ) as answer:
-                return bool(answer.status == 200)
+                parts = json.load(answer)["parts"]
+                return all(part["reason"] is None for part in parts.values())
         except OSError:
             return False
 

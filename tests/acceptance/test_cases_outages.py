@@ -24,7 +24,7 @@ from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.breaker import Circuit
-from memory_app.runtime import embedded_settings
+from memory_app.servers import embedded_settings
 from memory_app.services import finder, schema
 from memory_app.services.doctor import Check, State, diagnose
 from memory_app.services.recall import RecallQuery, recall

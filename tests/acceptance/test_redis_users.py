@@ -74,9 +74,10 @@ FORBIDDEN: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("GET", "memory:scope:{1}:context"),
         ("LRANGE", "memory:scope:{1}:stream", "0", "-1"),
         ("SET", "memory:limit:x", "1"),
+        ("HGETALL", "memory:life:finder"),
+        ("EVALSHA", "0" * 40, "1", "memory:limit:x"),
         ("BRPOP", "memory:ingest", "1"),
         ("PUBLISH", "memory:/0.celery.pidbox", "shutdown"),
-        ("EVALSHA", "0" * 40, "0"),
     ),
     "finder": (("BRPOP", "memory:ingest", "1"), ("PUBLISH", "memory:/0.celery.pidbox", "x")),
     "flower": (

@@ -18,12 +18,12 @@ from memory_app.errors import BadModelOutput, CircuitOpen, ProviderUnavailable, 
 from memory_app.hot import (
     Hot,
     HotUnavailable,
-    beat,
     breaker,
     cache,
     connect,
     expression,
     hints,
+    life,
     limits,
     recalled,
     stream,
@@ -31,7 +31,7 @@ from memory_app.hot import (
 from memory_app.hot.cache import CachedContext
 from memory_app.hot.client import Outage
 from memory_app.hot.erase import erase
-from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIMIT, STREAM, STREAM_EPOCH
+from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
 
@@ -620,6 +620,57 @@ def test_showing_the_connection_shows_no_password() -> None:
     assert "secret" not in repr(connect(read("redis://:secret@host")))
 
 
+# --- signs of life ---
+
+
+def test_a_sign_tells_how_old_it_is_and_what_is_in_hand(hot: Hot) -> None:
+    life.note(hot, ["worker-ingest", "worker-model"], "host:1", tasks=3)
+
+    signs = life.read(hot, ["worker-ingest", "worker-model", "beat"])
+
+    (sign,) = signs["worker-ingest"]
+    assert (sign.instance, sign.tasks, sign.is_silent) == ("host:1", 3, False)
+    assert [len(signs[kind]) for kind in ("worker-model", "beat")] == [1, 0]
+
+
+def test_a_process_that_says_nothing_for_half_a_minute_is_silent(hot: Hot, raw: Redis) -> None:
+    life.note(hot, ["finder"], "host:1")
+    life.note(hot, ["finder"], "host:2")
+    grow_old(hot, raw, "host:1", seconds=31)
+
+    (living, silent) = life.read(hot, ["finder"])["finder"]
+
+    assert (living.instance, living.is_silent) == ("host:2", False)
+    assert (silent.instance, silent.is_silent) == ("host:1", True)
+    assert 31 <= silent.age_seconds < 60
+
+
+def test_a_process_that_ends_in_order_takes_its_sign_away(hot: Hot) -> None:
+    life.note(hot, ["finder"], "host:1")
+    life.note(hot, ["finder"], "host:2")
+
+    life.leave(hot, ["finder"], "host:1")
+
+    assert [sign.instance for sign in life.read(hot, ["finder"])["finder"]] == ["host:2"]
+
+
+def test_a_killed_process_is_forgotten_where_another_lives(hot: Hot, raw: Redis) -> None:
+    life.note(hot, ["finder"], "host:1")
+    grow_old(hot, raw, "host:1", seconds=601)
+    assert len(life.read(hot, ["finder"])["finder"]) == 1, "the last of its kind is not forgotten"
+
+    life.note(hot, ["finder"], "host:2")
+
+    assert [sign.instance for sign in life.read(hot, ["finder"])["finder"]] == ["host:2"]
+
+
+def grow_old(hot: Hot, raw: Redis, instance: str, *, seconds: int) -> None:
+    """Let the sign of a finder be as old as this."""
+    key = hot.named_key(LIFE, "finder")
+    now, _ = raw.time()
+    raw.hset(key, instance, f"{(now - seconds) * 1000} 0")
+
+
 # --- all of it ---
 
 
@@ -632,7 +683,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
     recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
-    beat.note(hot)
+    life.note(hot, ["finder"], "host:1")
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:

@@ -17,11 +17,13 @@ from pydantic import SecretStr
 from redis import Redis
 from sqlalchemy import Engine, text
 
-from memory_app import MemoryApp, Scope, roster
+from memory_app import MemoryApp, Scope
+from memory_app.hot.client import Hot, connect
 from memory_app.queue import QUEUES
 from memory_app.services import index
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.doctor import Check, State, diagnose, is_well
+from memory_app.services.life import FINDER, WORKERS, Life, listen
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.stack import commands
@@ -31,7 +33,7 @@ PATIENCE_SECONDS = 40.0
 
 @contextlib.contextmanager
 def working(settings: Settings, environment: dict[str, str], log: Path) -> Iterator[None]:
-    """A worker of every queue."""
+    """A worker of every queue, and a finder."""
     command = commands.worker(QUEUES, name="doctor", concurrency=1)
     with log.open("wb") as output:
         worker = subprocess.Popen(
@@ -39,20 +41,25 @@ def working(settings: Settings, environment: dict[str, str], log: Path) -> Itera
         )
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not ask_roster(settings):
-            assert worker.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-        yield
+        with contextlib.closing(hot_of(settings)) as hot:
+            finder = Life(hot, [FINDER], log.parent)
+            finder.note()
+            while not all(listen(hot)[kind].living for kind in WORKERS):
+                assert worker.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+            yield
+            finder.end()
+        worker.terminate()
+        worker.wait(PATIENCE_SECONDS)
     finally:
-        os.killpg(worker.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
 
-def ask_roster(settings: Settings) -> bool:
-    found = roster.consumers(
-        settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=1
-    )
-    return bool(found)
+def hot_of(settings: Settings) -> Hot:
+    return connect(settings.redis_address, prefix=settings.redis.prefix, timeout_seconds=5)
 
 
 def check_named(checks: tuple[Check, ...], name: str) -> Check:
@@ -76,7 +83,7 @@ def test_a_good_set_up_passes_and_a_stopped_worker_is_missed(
 
     after = diagnose(settings)
 
-    assert set(worst(after)) == {f"queue {name}" for name in QUEUES}
+    assert set(worst(after)) == {*(f"queue {name}" for name in QUEUES), "finder", "beat"}
     assert "memory worker --queue model" in worst(after)["queue model"]
 
 

@@ -17,7 +17,7 @@ import redis
 from memory_app import embedded
 from memory_app.embedded import Servers
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.runtime import embedded_settings
+from memory_app.servers import embedded_settings
 from memory_app.services import schema
 
 START_ELSEWHERE = """

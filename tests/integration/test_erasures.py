@@ -21,7 +21,8 @@ from memory_app.domain.receipt import parse_receipt, receipt_line
 from memory_app.domain.records import NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.runtime import Runtime, build
+from memory_app.servers import embedded_settings
 from memory_app.services import receipt_file, remember, schema
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import Check, State, diagnose

@@ -13,6 +13,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.hot import life
+from memory_app.hot.keys import LIFE
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, tickets
@@ -494,16 +496,53 @@ def test_health_tells_each_part(client: TestClient, runtime: Runtime) -> None:
 
     assert get(client, "/health/live") == {"ok": True}
     ready = get(client, "/health/ready")
-    well = {"ok": True, "reason": None}
+    well, absent = {"ok": True, "reason": None}, {"ok": True, "reason": "none has been heard"}
     assert ready["parts"] == {
         "database": well,
         "broker": well,
         "work": well,
-        "beat": {"ok": True, "reason": "silent"},
+        **dict.fromkeys(("worker-ingest", "worker-model", "worker-maintenance", "finder", "beat"), absent),
     }
-    finder.find_due_for_beat(runtime)
-    assert get(client, "/health/ready")["parts"]["beat"] == well
     assert ready["pipeline"]["unindexed"] == 1
+    life.note(runtime.hot, ["worker-ingest", "beat"], "host:1")
+    parts = get(client, "/health/ready")["parts"]
+    assert parts["worker-ingest"] == parts["beat"] == well
+    assert parts["finder"] == well, "Beat does the same"
+
+
+def test_a_kind_of_part_that_fell_silent_is_named(client: TestClient, runtime: Runtime) -> None:
+    life.note(runtime.hot, ["beat"], "host:1")
+    fall_silent(runtime, "finder")
+    finder_part = get(client, "/health/ready")["parts"]["finder"]
+    assert (finder_part["ok"], finder_part["reason"][:10]) == (True, "silent for")
+
+    fall_silent(runtime, "worker-model")
+
+    answer = client.get("/health/ready")
+    assert answer.status_code == 503
+    part = answer.json()["parts"]["worker-model"]
+    assert (part["ok"], part["reason"][:10]) == (False, "silent for")
+
+    life.note(runtime.hot, ["worker-model"], "host:2")
+    assert client.get("/health/ready").status_code == 200
+
+
+def test_without_finder_and_beat_nobody_looks_for_due_work(client: TestClient, runtime: Runtime) -> None:
+    fall_silent(runtime, "finder")
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 503
+    assert answer.json()["parts"]["finder"]["ok"] is False
+
+
+def fall_silent(runtime: Runtime, kind: str) -> None:
+    """A process of this kind said something 40 s ago, and nothing since."""
+    with runtime.hot.calling() as redis:
+        now, _ = redis.time()
+        key = runtime.hot.named_key(LIFE, kind)
+        redis.hset(key, "host:9", f"{(now - 40) * 1000} 0")
+        redis.expire(key, 60)
 
 
 def test_work_that_nobody_does_is_told(client: TestClient, owner: Engine) -> None:
@@ -606,7 +645,7 @@ def test_without_redis_turns_are_taken_and_the_window_is_given(without: Callable
         "database": True,
         "broker": False,
         "work": True,
-        "beat": True,
+        **dict.fromkeys(("worker-ingest", "worker-model", "worker-maintenance", "finder", "beat"), True),
     }
 
 

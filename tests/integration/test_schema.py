@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
 from memory_app.embedded import Servers
-from memory_app.runtime import embedded_settings
+from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.settings import Database, Settings
 from memory_app.store import keys, migrate

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
+from memory_app.cli.lazy import load
 from memory_app.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +30,9 @@ def test_there_is_a_service_for_each_part() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_command_and_option_exists(name: str) -> None:
-    cli = pytest.importorskip("memory_app.cli")
     command, *arguments = OURS[name]["command"]
 
-    known = typer.main.get_command(cli.app).commands[command]  # type: ignore[attr-defined]
+    known = load(command)
 
     options = {option for parameter in known.params for option in parameter.opts}
     assert {argument for argument in arguments if argument.startswith("--")} <= options

@@ -18,6 +18,7 @@ BELOW: dict[str, frozenset[str]] = {
     "domain": LEDGE,
     "embedded": LEDGE,
     "failpoint": LEDGE,
+    "life": LEDGE,
     "log": frozenset({"log_redaction"}),
     "log_redaction": LEDGE,
     "broker": LEDGE | {"redis_url"},
@@ -27,9 +28,9 @@ BELOW: dict[str, frozenset[str]] = {
     "store": LEDGE | {"domain", "migrations"},
     "hot": LEDGE | {"domain", "redis_url"},
     "models": LEDGE | {"domain"},
-    "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings", "embedded"},
+    "runtime": LEDGE | {"domain", "store", "hot", "models", "queue", "settings"},
     "services": LEDGE
-    | {"domain", "store", "hot", "models", "runtime", "queue", "roster", "settings", "failpoint"},
+    | {"domain", "store", "hot", "life", "models", "runtime", "queue", "roster", "settings", "failpoint"},
     "migrations": frozenset({"store"}),
 }
 """What each part may import besides itself. Parts that are not named stand above: all but ``workers``."""
@@ -39,6 +40,7 @@ MAY_READ_SETTINGS = (
     "memory_app/cli/",
     "memory_app/http/serve",
     "memory_app/runtime.py",
+    "memory_app/servers.py",
     "memory_app/stack/",
     "workers/",
 )
@@ -63,7 +65,7 @@ ONE_IMPORTER = {
 HANDLES = frozenset({"Connection", "Engine"})
 """What other parts may name of sqlalchemy: what they hand from call to call, never statements."""
 
-DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/services/record.py", "memory_app/cli/__init__.py"})
+DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/services/record.py", "memory_app/cli/failure.py"})
 """A repeated key, and a database that refuses, are told by the driver's own errors. May shrink, never grow."""
 
 

@@ -18,7 +18,8 @@ from harness.load import Call, Load, Send
 from harness.oracle import Verdict
 from harness.waiting import wait_until
 from memory_app.embedded import Servers
-from memory_app.runtime import Runtime, build, embedded_settings
+from memory_app.runtime import Runtime, build
+from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.store import keys
 

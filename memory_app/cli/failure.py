@@ -1,0 +1,34 @@
+"""What the command line says when a command failed: one line for every error that we know."""
+
+from __future__ import annotations
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+
+from memory_app.cli.output import complain
+from memory_app.errors import MemoryAppError
+from memory_app.log import configure
+
+log = structlog.get_logger(__name__)
+
+
+def tell(error: Exception) -> None:
+    """Write one line for an error that we know; one that is a fault of the program is logged by its type and place."""
+    if isinstance(error, MemoryAppError):
+        complain(error.message)
+    elif isinstance(error, ValidationError):
+        complain(_wrong_setting(error))
+    elif isinstance(error, DBAPIError):
+        complain(
+            f"the database refused ({type(error.orig).__name__}); `memory doctor` says what is wrong with it"
+        )
+    else:
+        configure(level="WARNING", form="console")
+        log.critical("command_broke", exc_info=error)
+
+
+def _wrong_setting(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = "MEMORY_" + "__".join(str(part) for part in first["loc"]).upper()
+    return f"setting {name}: {first['msg']}"

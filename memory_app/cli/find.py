@@ -1,0 +1,33 @@
+"""Which servers a command talks to: those that the settings name, else the embedded ones of the data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memory_app import embedded
+from memory_app.errors import Misconfigured
+from memory_app.servers import embedded_settings
+from memory_app.settings import Settings
+
+DATA_HELP = "Folder of the embedded servers; used when MEMORY_DATABASE__URL is not set."
+
+Data = Annotated[
+    Path | None, typer.Option("--data", help=f"{DATA_HELP} Default: .memory", show_default=False)
+]
+
+
+def find_settings(data: Path | None) -> Settings:
+    """Settings that reach running servers. An explicit ``--data`` wins; raises `Misconfigured` when nothing runs."""
+    settings = Settings()
+    if data is None and "url" in settings.database.model_fields_set:
+        return settings
+    folder = data or settings.data_folder
+    servers = embedded.find(folder)
+    if servers is None:
+        raise Misconfigured(
+            f"no servers run in {folder}: start them with `memory up`, or set MEMORY_DATABASE__URL"
+        )
+    return embedded_settings(servers)

@@ -1,0 +1,41 @@
+"""The API's sign of life: from its event loop, through the threads that serve the calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from memory_app.hot.life import EVERY_SECONDS
+from memory_app.runtime import Runtime
+from memory_app.services.life import API, Life
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+def lifespan(runtime: Runtime) -> Lifespan:
+    """What stands around the application from its start to its end."""
+
+    @contextlib.asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        life = Life(runtime.hot, [API], runtime.settings.life_folder)
+        task = asyncio.create_task(_go_on(life))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            life.end()
+
+    return live
+
+
+async def _go_on(life: Life) -> None:
+    while True:
+        await run_in_threadpool(life.note)
+        await asyncio.sleep(EVERY_SECONDS)

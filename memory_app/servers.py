@@ -1,0 +1,19 @@
+"""Settings that reach the embedded servers of a data folder."""
+
+from __future__ import annotations
+
+from memory_app.embedded import Servers
+from memory_app.settings import Settings
+
+
+def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:
+    """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
+    database = {"url": servers.app_url, "owner_url": servers.owner_url}
+    given: dict[str, dict[str, object]] = {
+        "database": {**database},
+        "redis": {"url": servers.redis_url},
+        "broker": {"url": None},
+    }
+    for name, values in sections.items():
+        given[name] = {**given.get(name, {}), **values}
+    return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""Signs of life as files: of the living alone, and not to be forged by other users."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from memory_app import life
+from memory_app.cli.health import app
+from memory_app.errors import Misconfigured
+from memory_app.life import SILENT_AFTER_SECONDS, LifeFile
+
+ROOT = Path(__file__).parents[2]
+LEAVE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from memory_app.life import LifeFile
+LifeFile("finder", Path(sys.argv[1]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def health(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*arguments, "--folder", str(folder)])
+    return done.exit_code, done.output
+
+
+def grow_old(file: LifeFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the sign be older than a living loop's."""
+    later = life.time.monotonic() + SILENT_AFTER_SECONDS + 1
+    monkeypatch.setattr(life.time, "monotonic", lambda: later)
+
+
+def test_a_part_that_goes_on_is_well(tmp_path: Path) -> None:
+    LifeFile("finder", tmp_path)
+
+    assert health(tmp_path, "finder")[0] == 0
+    assert health(tmp_path, "beat") == (
+        1,
+        "memory: no beat of this user runs here, or it has not started yet\n",
+    )
+
+
+def test_a_part_that_stands_still_is_named_with_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = LifeFile("worker-ingest", tmp_path)
+    grow_old(file, monkeypatch)
+
+    status, output = health(tmp_path, "worker")
+
+    assert status == 1
+    assert f"worker-ingest (process {os.getpid()}) has not gone on for 61 s" in output
+    assert health(tmp_path, "worker", "--queue", "model")[0] == 1
+    file.touch()
+    assert health(tmp_path, "worker", "--queue", "ingest")[0] == 0
+
+
+def test_one_that_hangs_is_not_hidden_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow_old(LifeFile("worker-ingest", tmp_path), monkeypatch)
+    LifeFile("worker-model", tmp_path)
+
+    assert health(tmp_path, "worker")[0] == 1
+
+
+def test_what_a_killed_process_left_is_no_sign_and_is_swept(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-c", LEAVE_AND_DIE, str(tmp_path)], env={"PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert [path.stem for path in tmp_path.iterdir()] == ["finder"]
+    assert life.read(tmp_path) == ()
+
+    LifeFile("beat", tmp_path)
+
+    assert [path.stem for path in tmp_path.iterdir()] == ["beat"]
+
+
+def test_a_part_that_ends_leaves_nothing(tmp_path: Path) -> None:
+    LifeFile("finder", tmp_path).remove()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+
+    with pytest.raises(Misconfigured, match="MEMORY_LIFE_FOLDER"):
+        LifeFile("finder", tmp_path)
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(Misconfigured):
+        LifeFile("finder", link)
+
+
+def test_an_unknown_queue_is_a_wrong_usage(tmp_path: Path) -> None:
+    assert health(tmp_path, "worker", "--queue", "nonsense")[0] == 2

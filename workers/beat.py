@@ -1,0 +1,49 @@
+"""Beat's scheduler with a sign of life, from the loop that sends what is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.beat import PersistentScheduler
+
+from memory_app.hot.client import connect
+from memory_app.hot.life import EVERY_SECONDS
+from memory_app.services.life import BEAT, Life, Waiting
+from memory_app.settings import Settings
+
+
+class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
+    """Celery's own, except that it says every few seconds that it goes on."""
+
+    _life: Life | None = None
+
+    def setup_schedule(self) -> None:
+        """Called once, and only in the process that schedules."""
+        super().setup_schedule()
+        settings = Settings()
+        redis = settings.redis
+        hot = connect(settings.redis_address, prefix=redis.prefix, timeout_seconds=redis.timeout_seconds)
+        self._life = Life(hot, [BEAT], settings.life_folder)
+
+    def tick(self, *given: Any, **named: Any) -> float:
+        """One round; the next one comes soon enough for the next sign."""
+        if self._life is not None:
+            self._life.note()
+        seconds: float = super().tick(*given, **named)
+        return min(seconds, EVERY_SECONDS)
+
+    def _ensure_connected(self) -> Any:
+        """The broker's connection. Celery waits here for as long as the broker is away."""
+        if self._life is None:
+            return super()._ensure_connected()
+        waiting = Waiting(self._life.touch)
+        try:
+            return super()._ensure_connected()
+        finally:
+            waiting.end()
+
+    def close(self) -> None:
+        super().close()
+        if self._life is not None:
+            self._life.end()
+            self._life = None
