@@ -107,25 +107,30 @@ def build(settings: Settings) -> Runtime:
     )
     return Runtime(
         settings=settings,
-        engine=db.connect(
-            database.url.get_secret_value(),
-            pool_size=database.pool_size,
-            pool_overflow=database.pool_overflow,
-            pool_timeout_seconds=database.pool_timeout_seconds,
-            connect_timeout_seconds=database.connect_timeout_seconds,
-            statement_timeout_ms=database.statement_timeout_ms,
-        ),
+        engine=app_engine(settings),
         owner=None
         if database.owner_url is None
-        else db.connect(
-            database.owner_url.get_secret_value(), pool_size=1, pool_overflow=1, statement_timeout_ms=0
-        ),
+        else db.connect_owner(database.owner_url.get_secret_value(), statement_timeout_ms=0),
         hot=hot,
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
         chat=_chats(settings.chat, hot),
         sender=Sender(settings.broker_address, prefix=settings.redis.prefix),
         backlog=Backlog(settings.record.backlog_limit),
+    )
+
+
+def app_engine(settings: Settings) -> Engine:
+    """The database as the application's role; opens nothing yet."""
+    database = settings.database
+    return db.connect(
+        database.url.get_secret_value(),
+        pool_size=database.pool_size,
+        pool_overflow=database.pool_overflow,
+        pool_timeout_seconds=database.pool_timeout_seconds,
+        connect_timeout_seconds=database.connect_timeout_seconds,
+        statement_timeout_ms=database.statement_timeout_ms,
+        prepared_statements=database.prepared_statements,
     )
 
 

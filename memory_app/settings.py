@@ -40,6 +40,10 @@ class Database(_Section):
     idle_transaction_timeout_ms: int = Field(
         30_000, ge=0, description="A transaction idle for longer is ended by the server."
     )
+    prepared_statements: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="Whether the server keeps statements prepared; auto: not behind a pooler such as PgBouncer.",
+    )
 
 
 class Redis(_Section):

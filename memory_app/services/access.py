@@ -54,7 +54,7 @@ def has_live_key(runtime: Runtime) -> bool:
 @contextmanager
 def owner_connection(settings: Settings) -> Iterator[Connection]:
     """A transaction as the database's owner, who alone makes tenants and keys. Raises as `owner_url`."""
-    engine = db.connect(owner_url(settings), pool_size=1, pool_overflow=0)
+    engine = db.connect_owner(owner_url(settings))
     try:
         with transaction(engine, None) as connection:
             yield connection

@@ -21,7 +21,7 @@ from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
 from memory_app.hot.life import Sign
-from memory_app.runtime import embedder_of
+from memory_app.runtime import app_engine, embedder_of
 from memory_app.services import life, receipts, schema, scope_index
 from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
@@ -66,16 +66,13 @@ class Check:
 def diagnose(settings: Settings) -> tuple[Check, ...]:
     """All checks, in the order of the pipe. Never raises for a part that is away; takes a few seconds."""
     database = settings.database
-    engine = db.connect(database.url.get_secret_value(), pool_size=1, connect_timeout_seconds=3)
-    owner = (
-        None
-        if database.owner_url is None
-        else db.connect(database.owner_url.get_secret_value(), pool_size=1, connect_timeout_seconds=3)
-    )
+    engine = app_engine(settings)
+    owner = None if database.owner_url is None else db.connect_owner(database.owner_url.get_secret_value())
     try:
         reachable, checks = _database(settings, engine)
         found = [*checks, *_redis(settings), *_processes(settings)]
-        tenants = _tenants(owner) if reachable else None
+        tenants, owner_checks = _owner(owner) if reachable else (None, [])
+        found += owner_checks
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if reachable:
             found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
@@ -126,7 +123,8 @@ def _postgres(server: Server) -> Check:
         return Check(
             "postgres", State.FAIL, f"version {major}.{minor}", f"move to PostgreSQL {POSTGRES_VERSION}"
         )
-    return Check("postgres", State.OK, f"version {major}.{minor}")
+    way = ", through a pooler" if server.is_pooled else ""
+    return Check("postgres", State.OK, f"version {major}.{minor}{way}")
 
 
 def _vector(server: Server) -> Check:
@@ -340,15 +338,15 @@ _Tenants = tuple[tuple[int, str], ...]
 _Answer = TypeVar("_Answer")
 
 
-def _tenants(owner: Engine | None) -> _Tenants | None:
-    """All tenants, which only the owner sees; None without its connection."""
+def _owner(owner: Engine | None) -> tuple[_Tenants | None, list[Check]]:
+    """All tenants, which only the owner sees; None without its connection, which is checked where there is one."""
     if owner is None:
-        return None
+        return None, []
     try:
         with db.transaction(owner, None) as connection:
-            return inspection.tenants(connection)
-    except MemoryAppError:
-        return None
+            return inspection.tenants(connection), [Check("owner", State.OK, "connects directly")]
+    except MemoryAppError as error:
+        return None, [Check("owner", State.FAIL, error.message, "check MEMORY_DATABASE__OWNER_URL")]
 
 
 def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:

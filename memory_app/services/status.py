@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from memory_app import roster
 from memory_app.errors import Transient
+from memory_app.runtime import app_engine
 from memory_app.settings import Settings
 from memory_app.store import db, health, inspection, keys
 from memory_app.store.health import PipelineState
@@ -29,7 +30,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
 
     Raises `StoreUnavailable` when the database is away.
     """
-    engine = db.connect(settings.database.url.get_secret_value(), pool_size=1)
+    engine = app_engine(settings)
     try:
         with db.transaction(engine, None) as connection:
             pipeline = health.pipeline_state(connection)
@@ -49,7 +50,7 @@ def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tu
         return () if found is None else ((found, tenant),)
     if settings.database.owner_url is None:
         return ()
-    owner = db.connect(settings.database.owner_url.get_secret_value(), pool_size=1)
+    owner = db.connect_owner(settings.database.owner_url.get_secret_value())
     try:
         with db.transaction(owner, None) as connection:
             return inspection.tenants(connection)

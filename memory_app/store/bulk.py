@@ -48,7 +48,7 @@ def settle(owner_url: str, *tables: str) -> None:
 
     Only for ``tables`` that were filled: an empty one that was vacuumed is planned as one that stays empty.
     """
-    engine = db.connect(owner_url, pool_size=1, pool_overflow=0, statement_timeout_ms=0)
+    engine = db.connect_owner(owner_url, statement_timeout_ms=0)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text(f"VACUUM (ANALYZE) {', '.join(tables)}"))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from memory_app.errors import StoreUnavailable
+from memory_app.errors import Misconfigured, StoreUnavailable
 from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
+from memory_app.store.pooler import is_pooled, shares_processes
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
+
+POOLER_WAIT_SECONDS = 5
 
 _SCHEMA_STATES = frozenset({"42P01", "42883", "3F000"})
 """A table, function or schema is missing. Parts may be started before the database is migrated, and wait for it."""
@@ -36,12 +40,76 @@ def connect(
     pool_timeout_seconds: float = 5,
     connect_timeout_seconds: int = 5,
     statement_timeout_ms: int = 20_000,
+    prepared_statements: Literal["auto", "on", "off"] = "auto",
 ) -> Engine:
     """An engine; opens nothing yet. Make it after a fork, never before.
 
     ``statement_timeout_ms`` is when the server ends a statement of this role (see `app_role`): an answer is waited for
-    a little longer. With 0 a wait has no end: for work of the owner that takes minutes.
+    a little longer. With 0 a wait has no end. ``prepared_statements`` are kept by the server; ``auto`` does without
+    them behind a pooler, which may hand the next transaction to a server process that knows none.
     """
+    engine = _engine(
+        url,
+        pool_size=pool_size,
+        pool_overflow=pool_overflow,
+        pool_timeout_seconds=pool_timeout_seconds,
+        connect_timeout_seconds=connect_timeout_seconds,
+        statement_timeout_ms=statement_timeout_ms,
+    )
+    if prepared_statements != "on":
+
+        def prepare_nothing(driver: psycopg.Connection[Any], _: object) -> None:
+            if prepared_statements == "off" or is_pooled(driver):
+                driver.prepare_threshold = None
+
+        event.listen(engine, "connect", prepare_nothing)
+    return engine
+
+
+def connect_owner(
+    url: str, *, connect_timeout_seconds: int = 5, statement_timeout_ms: int = 20_000
+) -> Engine:
+    """An engine for the owner of the tables, with one connection; opens nothing yet.
+
+    Its first use raises `Misconfigured` behind a pooler that shares server processes. With ``statement_timeout_ms`` 0
+    a wait has no end: for work that takes minutes.
+    """
+    engine = _engine(
+        url,
+        pool_size=1,
+        pool_overflow=1,
+        pool_timeout_seconds=5,
+        connect_timeout_seconds=5,
+        statement_timeout_ms=statement_timeout_ms,
+    )
+    event.listen(engine, "connect", lambda driver, _: _refuse_pooler(driver, engine))
+    return engine
+
+
+def _refuse_pooler(driver: psycopg.Connection[Any], engine: Engine) -> None:
+    def open_another() -> psycopg.Connection[Any]:
+        """Waits for the pooler no longer than this: it may have no second connection for the owner."""
+        given, named = engine.dialect.create_connect_args(engine.url)
+        return bounded_connect(POOLER_WAIT_SECONDS)(*given, **named, connect_timeout=POOLER_WAIT_SECONDS)
+
+    if is_pooled(driver) and shares_processes(driver, open_another):
+        driver.close()
+        raise Misconfigured(
+            "MEMORY_DATABASE__OWNER_URL leads to a pooler that hands its connections on after each transaction; "
+            "migrations, keys and index builds need a direct connection to PostgreSQL, or a pooler in session mode",
+            field="database.owner_url",
+        )
+
+
+def _engine(
+    url: str,
+    *,
+    pool_size: int,
+    pool_overflow: int,
+    pool_timeout_seconds: float,
+    connect_timeout_seconds: int,
+    statement_timeout_ms: int,
+) -> Engine:
     engine = create_engine(
         url,
         pool_size=pool_size,

@@ -25,6 +25,8 @@ class Server:
     synchronous_commit: str
     fsync: str
     now: datetime
+    is_pooled: bool
+    """Whether a pooler stands between: it names another process at login than the one that works."""
 
 
 _SERVER = text(
@@ -40,7 +42,7 @@ _SERVER = text(
                  WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
                    AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY 1) AS open_tables,
            current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
-           clock_timestamp() AS now
+           clock_timestamp() AS now, pg_backend_pid() AS process
     FROM pg_roles r WHERE r.rolname = current_user
     """
 )
@@ -97,6 +99,8 @@ class Amounts:
 
 def server(connection: Connection) -> Server:
     row = connection.execute(_SERVER).one()
+    driver = connection.connection.driver_connection
+    assert driver is not None
     return Server(
         row.version,
         row.vector_installed,
@@ -109,6 +113,7 @@ def server(connection: Connection) -> Server:
         row.synchronous_commit,
         row.fsync,
         row.now,
+        row.process != driver.info.backend_pid,
     )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 import migrations
 from memory_app.store import app_role
-from memory_app.store.db import translated
+from memory_app.store.db import connect_owner, translated
 
 MIGRATIONS = Path(migrations.__file__).parent
 
@@ -22,17 +22,21 @@ MIGRATIONS = Path(migrations.__file__).parent
 def upgrade(owner_url: str, app_url: str, session_defaults: Mapping[str, str]) -> str:
     """Migrate, give the application's role the password that ``app_url`` carries and its defaults; the new revision.
 
-    All of it or nothing. Several at once queue on an advisory lock. Raises `StoreUnavailable` when the server is away.
+    All of it or nothing. Several at once queue on an advisory lock. Raises `StoreUnavailable`, and `Misconfigured`
+    behind a pooler that shares server processes.
     """
     config = _config()
-    engine = create_engine(owner_url, poolclass=NullPool)
-    with translated(), engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        password = make_url(app_url).password
-        if password:
-            app_role.write_password(connection, password)
-        app_role.write_defaults(connection, session_defaults)
+    engine = connect_owner(owner_url, statement_timeout_ms=0)
+    try:
+        with translated(), engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            password = make_url(app_url).password
+            if password:
+                app_role.write_password(connection, password)
+            app_role.write_defaults(connection, session_defaults)
+    finally:
+        engine.dispose()
     return newest()
 
 
