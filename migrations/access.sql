@@ -1,4 +1,4 @@
--- Who may do what: roles, rights, row-level security, and the functions that see more than one tenant.
+-- Who may do what: rights, row-level security, and the functions that see more than one tenant.
 --
 -- Applied by every `memory migrate`, after the revisions and in their transaction. So each statement must be right on a
 -- fresh database, on one that has it all, and on one restored from a dump into a cluster without our roles. Policies and
@@ -7,28 +7,11 @@
 -- Names need no schema: the search path is "public", the schema of pgvector, "pg_temp"; functions keep it (FROM CURRENT).
 -- The setting memory.tables lists our tables, so that a new one is never without row-level security.
 --
--- Three roles, which belong to the cluster; no superuser is needed afterwards:
+-- Three roles, which belong to the cluster and are made before (memory_app/store/prerequisites.py):
 --   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
 --   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.
 
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_app') THEN
-        CREATE ROLE memory_app LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_finder') THEN
-        CREATE ROLE memory_finder NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'memory_search') THEN
-        CREATE ROLE memory_search NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
-    END IF;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL;  -- another database of this cluster is being migrated at the same moment
-END
-$$;
-
-GRANT memory_finder, memory_search TO CURRENT_USER;
 GRANT USAGE ON SCHEMA public TO memory_app;
 -- Who is to own a function must be able to create one; taken back at the end.
 GRANT USAGE, CREATE ON SCHEMA public TO memory_finder, memory_search;

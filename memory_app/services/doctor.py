@@ -26,12 +26,11 @@ from memory_app.services import life, receipts, schema, scope_index
 from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
 from memory_app.settings import Settings
-from memory_app.store import app_role, catalog, db, health, inspection, migrate
+from memory_app.store import app_role, catalog, db, health, inspection, migrate, prerequisites
 from memory_app.store.app_role import Deviation
 from memory_app.store.catalog import Difference
 from memory_app.store.inspection import Server
 
-POSTGRES_VERSION = 16
 VECTOR_VERSION = (0, 8)
 REDIS_VERSION = (7, 0)
 
@@ -119,9 +118,12 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
 
 def _postgres(server: Server) -> Check:
     major, minor = divmod(server.version, 10_000)
-    if major < POSTGRES_VERSION:
+    if major < prerequisites.LEAST_VERSION:
         return Check(
-            "postgres", State.FAIL, f"version {major}.{minor}", f"move to PostgreSQL {POSTGRES_VERSION}"
+            "postgres",
+            State.FAIL,
+            f"version {major}.{minor}",
+            f"move to PostgreSQL {prerequisites.LEAST_VERSION}",
         )
     way = ", through a pooler" if server.is_pooled else ""
     return Check("postgres", State.OK, f"version {major}.{minor}{way}")

@@ -15,13 +15,14 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, text
 
+from memory_app.store import prerequisites
+
 ROLE = "memory_app"
 
 EF_SEARCH_LEAST, EF_SEARCH_MOST = 40, 1_000
 """pgvector's own default and its upper limit for ``hnsw.ef_search``."""
 
-_LOAD_VECTOR = text("SELECT CAST('[1]' AS vector)")
-"""Only a superuser may give a role settings of a library that is not loaded."""
+SEARCH_PATH = "search_path"
 
 _STORED = text(
     """SELECT unnest(s.setconfig) FROM pg_db_role_setting s
@@ -62,20 +63,22 @@ def session_defaults(
 
 
 def write_defaults(owner: Connection, defaults: Mapping[str, str]) -> None:
-    """Store those defaults that differ, for sessions that begin later. Needs the owner's connection."""
+    """Store those defaults that differ, and where pgvector is, for sessions that begin later. For the owner."""
     rows = owner.execute(_STORED, {"role": ROLE}).scalars()
     stored = dict(str(row).split("=", 1) for row in rows)
-    missing = {name: value for name, value in defaults.items() if stored.get(name) != value}
+    wanted = {**defaults, SEARCH_PATH: prerequisites.search_path(owner)}
+    missing = {name: value for name, value in wanted.items() if stored.get(name) != value}
     if not missing:
         return
-    owner.execute(_LOAD_VECTOR)
+    _load_vector(owner)
     database = str(owner.execute(text("SELECT current_database()")).scalar_one())
     for name, value in missing.items():
         statement = sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} TO {}").format(
             sql.Identifier(ROLE),
             sql.Identifier(database),
             sql.Identifier(*name.split(".")),
-            sql.Literal(value),
+            # A list of quoted names is not one text.
+            sql.SQL(value) if name == SEARCH_PATH else sql.Literal(value),
         )
         _driver(owner).execute(statement)
 
@@ -91,11 +94,17 @@ def write_password(owner: Connection, password: str) -> None:
 
 def deviations(connection: Connection, defaults: Mapping[str, str]) -> tuple[Deviation, ...]:
     """Settings that this very connection does not have as the defaults say."""
-    connection.execute(_LOAD_VECTOR)
-    rows = connection.execute(_EFFECTIVE, {"names": list(defaults)})
+    _load_vector(connection)
+    wanted_by_name = {**defaults, SEARCH_PATH: prerequisites.search_path(connection)}
+    rows = connection.execute(_EFFECTIVE, {"names": list(wanted_by_name)})
     effective = {str(row.name): str(row.setting) for row in rows}
-    pairs = ((name, wanted, effective.get(name)) for name, wanted in defaults.items())
+    pairs = ((name, wanted, effective.get(name)) for name, wanted in wanted_by_name.items())
     return tuple(Deviation(name, wanted, value) for name, wanted, value in pairs if value != wanted)
+
+
+def _load_vector(connection: Connection) -> None:
+    """Only a superuser may give a role settings of a library that is not loaded."""
+    prerequisites.run(connection, f"SELECT CAST('[1]' AS {prerequisites.vector_schema(connection)}.vector)")
 
 
 def _driver(owner: Connection) -> psycopg.Connection[Any]:

@@ -17,19 +17,15 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 import migrations
+from memory_app.store import prerequisites
 from memory_app.store.tables import metadata
 
 EXPECTED = Path(migrations.__file__).parent / "schema.txt"
 
 TABLES = (*sorted(metadata.tables), "alembic_version")
-ROLES = ("memory_app", "memory_finder", "memory_search")
+ROLES = tuple(prerequisites.ATTRIBUTES)
 
 MIGRATE = "run `memory migrate`"
-
-VECTOR_SCHEMA = text(
-    """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-    WHERE e.extname = 'vector'"""
-)
 
 _SET_SEARCH_PATH = text("SELECT set_config('search_path', :path, true)")
 
@@ -103,10 +99,9 @@ def _repair(name: str, definition: str, *, is_missing: bool) -> str:
 
 def objects(connection: Connection) -> dict[str, str]:
     """Definition by name of what is there. Sets the search path of the transaction."""
-    schema = str(connection.execute(VECTOR_SCHEMA).scalar_one_or_none() or "public")
-    path = ", ".join(dict.fromkeys(("public", schema, "pg_temp")))
-    connection.execute(_SET_SEARCH_PATH, {"path": path})
-    elsewhere = "" if schema == "public" else f", {schema}"
+    path = prerequisites.search_path(connection)
+    connection.execute(_SET_SEARCH_PATH, {"path": f"{path}, pg_temp"})
+    elsewhere = path.removeprefix(prerequisites.DEFAULT_SCHEMA)
     rows = connection.execute(
         _OBJECTS, {"tables": list(TABLES), "roles": list(ROLES), "elsewhere": elsewhere}
     )

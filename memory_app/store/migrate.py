@@ -1,7 +1,9 @@
-"""Bring a database to the newest schema, as its owner."""
+"""Bring a database to the newest schema, as its owner, while others work in it."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,32 +11,65 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 import migrations
-from memory_app.store import app_role
+from memory_app.errors import StoreUnavailable
+from memory_app.store import app_role, catalog, prerequisites
 from memory_app.store.db import connect_owner, translated
 
 MIGRATIONS = Path(migrations.__file__).parent
 
+ADVISORY_LOCK = 0x6D656D6F7279
+"""Key of the advisory lock that migrators of a database queue on ("memory" in ASCII)."""
 
-def upgrade(owner_url: str, app_url: str, session_defaults: Mapping[str, str]) -> str:
+LOCK_TIMEOUT_MS = 2_000
+"""While a statement waits for its table, everybody who comes later waits behind it: well below what the application
+bears (MEMORY_DATABASE__LOCK_TIMEOUT_MS). Then all is given up, and tried again a little later."""
+
+PATIENCE_SECONDS = 300.0
+PAUSE_SECONDS = (0.2, 1.5)
+"""Between two tries, at random: two migrators must not meet again and again."""
+
+_COLLISIONS = frozenset({"55P03", "40P01", "40001"})
+"""SQLSTATEs of meeting somebody else: lock time-out, deadlock, serialization."""
+
+_SET_LIMITS = text(
+    "SELECT set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', '10min', true)"
+)
+_LOCK = text("SELECT pg_advisory_xact_lock(:key)")
+_LET_SCRIPT_KNOW = text(
+    "SELECT set_config('search_path', :path, true), set_config('memory.tables', :tables, true)"
+)
+
+
+def upgrade(
+    owner_url: str,
+    app_url: str,
+    session_defaults: Mapping[str, str],
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> str:
     """Migrate, give the application's role the password that ``app_url`` carries and its defaults; the new revision.
 
-    All of it or nothing. Several at once queue on an advisory lock. Raises `StoreUnavailable`, and `Misconfigured`
-    behind a pooler that shares server processes.
+    All of it or nothing. Several at once wait for each other. Raises `StoreUnavailable` when the server is away or its
+    tables stayed locked; `Misconfigured` where the server or a right of the owner is not enough, and behind a pooler
+    that shares server processes.
     """
-    config = _config()
     engine = connect_owner(owner_url, statement_timeout_ms=0)
+    password = make_url(app_url).password
+    deadline = time.monotonic() + patience_seconds
     try:
-        with translated(), engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            password = make_url(app_url).password
-            if password:
-                app_role.write_password(connection, password)
-            app_role.write_defaults(connection, session_defaults)
+        with translated():
+            while not _is_upgraded(engine, str(password) if password else None, session_defaults):
+                if time.monotonic() > deadline:
+                    raise StoreUnavailable(
+                        f"the tables stayed in use for {patience_seconds:.0f} s and nothing was changed; run "
+                        "`memory migrate` again when no long transaction or other migration is under way"
+                    )
+                time.sleep(random.uniform(*PAUSE_SECONDS))
     finally:
         engine.dispose()
     return newest()
@@ -49,6 +84,55 @@ def current(owner_url: str) -> str | None:
     """The revision a database has, or None when it was never migrated."""
     with translated(), create_engine(owner_url, poolclass=NullPool).connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+def run_script(connection: Connection, name: str) -> None:
+    """Run a file of SQL statements from the folder of the migrations."""
+    prerequisites.run(connection, (MIGRATIONS / name).read_text(encoding="utf-8"))
+
+
+def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping[str, str]) -> bool:
+    """Try once; False, and nothing is changed, when somebody else was in the way."""
+    try:
+        with engine.begin() as connection:
+            _upgrade(connection, password, session_defaults)
+    except DBAPIError as error:
+        if _is_collision(error):
+            return False
+        raise
+    return True
+
+
+def _upgrade(connection: Connection, password: str | None, session_defaults: Mapping[str, str]) -> None:
+    connection.execute(_SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS)})
+    connection.execute(_LOCK, {"key": ADVISORY_LOCK})
+    prerequisites.ensure(connection)
+    # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
+    path = f"{prerequisites.search_path(connection)}, pg_temp"
+    connection.execute(_LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES)})
+    run_script(connection, "base.sql")
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+    run_script(connection, "access.sql")
+    if password:
+        app_role.write_password(connection, password)
+    app_role.write_defaults(connection, session_defaults)
+
+
+def _is_collision(error: DBAPIError) -> bool:
+    """Whether the same may work a moment later.
+
+    Roles belong to all databases of a cluster: another migrator may make or change the same one at the same moment, and
+    Postgres then refuses one of the two, with different words each time.
+    """
+    state = getattr(error.orig, "sqlstate", None)
+    if state == "XX000":
+        return "concurrently" in str(error.orig)
+    if state == "23505":
+        diagnosis = getattr(error.orig, "diag", None)
+        return str(getattr(diagnosis, "constraint_name", "")).startswith("pg_")
+    return state in _COLLISIONS or (state == "42710" and str(error.statement).startswith("CREATE ROLE"))
 
 
 def _config() -> Config:

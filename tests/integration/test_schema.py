@@ -90,8 +90,7 @@ def modelled(empty: Servers) -> Servers:
     engine = create_engine(empty.owner_url, poolclass=NullPool)
     with engine.begin() as connection:
         connection.execute(text("CREATE EXTENSION vector"))
-        base = (migrate.MIGRATIONS / "base.sql").read_text()
-        connection.exec_driver_sql(base.replace("%", "%%"))
+        migrate.run_script(connection, "base.sql")
         metadata.create_all(connection)
     return empty
 
