@@ -28,6 +28,8 @@ from own_servers import (
     valkey_server,
     wait_until,
 )
+from pooler import PgBouncer, pgbouncer
+from redis_servers import Authority, DebianRedis, make_authority, redis_server
 
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- run by tests/acceptance/test_own_servers.py -->\n```\n"
@@ -215,3 +217,51 @@ def test_the_readmes_block_works_on_servers_with_passwords(
 
         for secret in (postgres.password, "app-secret-5f2", redis.password, "flower-secret"):
             assert secret not in deployment.logs()
+
+
+@pytest.fixture
+def authority() -> Iterator[Authority]:
+    with open_folder("memory-ca-") as folder:
+        yield make_authority(folder / "ca")
+
+
+@pytest.fixture
+def tls_redis() -> Iterator[DebianRedis]:
+    with redis_server(tls=True) as server:
+        yield server
+
+
+@pytest.fixture
+def tls_postgres(postgres: PostgresServer, authority: Authority) -> Iterator[PgBouncer]:
+    """The wheel's PostgreSQL is built without TLS, so a PgBouncer in session mode speaks it."""
+    owner, app = postgres.url("tls"), postgres.url("tls", user="memory_app", password="app-secret-5f2")
+    with pgbouncer(owner, app, mode="session", pool_size=80, authority=authority) as pooler:
+        yield pooler
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_the_readmes_block_works_over_tls(
+    postgres: PostgresServer, tls_postgres: PgBouncer, tls_redis: DebianRedis, authority: Authority
+) -> None:
+    postgres.create_database("tls")
+    api_port, flower_port = free_port(), free_port()
+    verified = f"?sslmode=verify-full&sslrootcert={authority.file}"
+    assert tls_redis.authority is not None
+    settings = exports(
+        {
+            "OWNER_PASSWORD": postgres.password,
+            "APP_PASSWORD": "app-secret-5f2",
+            "redis://:REDIS_PASSWORD": f"rediss://:{tls_redis.password}",
+            "FLOWER_PASSWORD": "flower-secret",
+            "db:5432/memory": f"localhost:{tls_postgres.port}/tls{verified}",
+            "redis:6379": f"localhost:{tls_redis.port}",
+        }
+    )
+    own = {
+        "MEMORY_HTTP__PORT": str(api_port),
+        "FLOWER_PORT": str(flower_port),
+        "MEMORY_REDIS__CA_FILE": str(tls_redis.authority.file),
+    }
+    with deployed(settings | own) as deployment:
+        run_block(deployment, api_port=api_port, flower_port=flower_port)
