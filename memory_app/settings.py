@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_app import redis_url
@@ -72,6 +72,11 @@ class Broker(_Section):
 class Http(_Section):
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port of the API; 0 takes a free one.")
+    root_path: str = Field(
+        "",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Prefix below which a proxy serves the API, such as /memory; empty for none.",
+    )
     body_limit_bytes: int = Field(
         2_000_000, ge=1_000, description="A larger request body is refused with 413."
     )
@@ -84,6 +89,16 @@ class Http(_Section):
     allow_anonymous_tenant: str | None = Field(
         None, description="Tenant used when no key is sent; only accepted on a loopback address."
     )
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_no_address_of_ours(cls, prefix: str) -> str:
+        """Whether a proxy took the prefix off could not be told from the address."""
+        if prefix.split("/")[1:2] in (["v1"], ["docs"], ["health"], ["metrics"]):
+            raise ValueError(
+                f"{prefix} is an address of the API itself; take another prefix, such as /memory"
+            )
+        return prefix
 
 
 class Record(_Section):

@@ -19,6 +19,7 @@ from memory_app.http import (
     forget,
     health,
     memories,
+    pages,
     recall,
     runs,
     sleep,
@@ -52,6 +53,8 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         version="1",
         description=DESCRIPTION,
         redirect_slashes=False,
+        docs_url=None,  # FastAPI's own page fetches its scripts from the Internet; ours is in `pages`.
+        redoc_url=None,
         lifespan=lifespan(runtime),
     )
     app.state.runtime = runtime
@@ -70,6 +73,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         forget,
         agents,
         health,
+        pages,
     ):
         app.include_router(part.router)
     errors.install(app)
@@ -83,7 +87,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     )
     app.add_middleware(KeyCheck, callers=Callers(runtime), anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
-    app.add_middleware(Addresses)
+    app.add_middleware(Addresses, prefix=limits.root_path)
     return app
 
 

@@ -21,16 +21,19 @@ SLASH = "\x1f"
 class Addresses:
     """Reads the address strictly: ``%2F`` belongs to a name, and what is not UTF-8 is refused.
 
-    The server decodes leniently, so that two users whose names are invalid bytes would become one.
+    The server decodes leniently, so that two users whose names are invalid bytes would become one. ``prefix`` is what a
+    proxy puts before every address; some proxies take it off again, and some do not.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, prefix: str = "") -> None:
         self.app = app
+        self.prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                scope = {**scope, "path": readable_path(scope)}
+                path = _below(self.prefix, readable_path(scope))
+                scope = {**scope, "path": path, "root_path": self.prefix}
             except UnicodeDecodeError:
                 error = InvalidInput("path: a name in the address is not valid UTF-8", field="path")
                 await error_answer(error)(scope, receive, send)
@@ -45,6 +48,13 @@ def readable_path(scope: Scope) -> str:
         return str(scope["path"])
     segments = raw.split(b"?")[0].decode("utf-8").split("/")
     return "/".join(_segment(segment) for segment in segments)
+
+
+def _below(prefix: str, path: str) -> str:
+    """The path without the prefix, if it has it."""
+    if prefix and (path == prefix or path.startswith(prefix + "/")):
+        return path[len(prefix) :] or "/"
+    return path
 
 
 def _segment(raw: str) -> str:
