@@ -9,6 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 from redis import Redis
 from sqlalchemy import Engine, create_engine
@@ -22,6 +24,12 @@ from memory_app.services import schema
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import keys
+
+# How long an example takes says something about the machine, nothing about the code.
+hypothesis_settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("any-machine")
 
 TEMPLATE = "template_migrated"
 

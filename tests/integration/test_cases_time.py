@@ -115,7 +115,6 @@ CLAIMS = st.lists(
 @pytest.mark.slow
 @examples(
     max_examples=25,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -60,7 +60,6 @@ def try_made_up_requests(operation: APIOperation, mode: GenerationMode, headers:
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
         derandomize=True,

@@ -76,7 +76,6 @@ def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, database: Se
     quickly = settings(
         max_examples=100,
         stateful_step_count=40,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
         phases=[Phase.generate],  # Making a failure smaller takes minutes on a real database.

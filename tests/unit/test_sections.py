@@ -451,7 +451,7 @@ any_parts = st.builds(
 budgets = st.integers(0, 300) | st.integers(0, 6_000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(any_parts, budgets)
 def test_no_budget_is_ever_exceeded(parts, budget):
     window = render(parts, budget_tokens=budget, now=NOW)
@@ -459,7 +459,7 @@ def test_no_budget_is_ever_exceeded(parts, budget):
     assert sum(count_tokens(message["content"]) for message in as_messages(window)) <= budget
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(any_parts, budgets)
 def test_no_text_can_open_or_close_a_block(parts, budget):
     window = render(parts, budget_tokens=budget, now=NOW)
@@ -480,7 +480,7 @@ def is_whole_row(line: str) -> bool:
     return re.fullmatch(tag, line) is not None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(any_parts, budgets)
 def test_every_row_is_shown_or_said_to_be_dropped(parts, budget):
     window = render(parts, budget_tokens=budget, now=NOW)
@@ -493,7 +493,7 @@ def test_every_row_is_shown_or_said_to_be_dropped(parts, budget):
         assert shown + left_out == count
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(any_parts, budgets)
 def test_rendering_twice_gives_the_same(parts, budget):
     assert render(parts, budget_tokens=budget, now=NOW) == render(parts, budget_tokens=budget, now=NOW)
