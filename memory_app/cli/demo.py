@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from threading import Event
 
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -15,32 +14,32 @@ from memory_app.bench.figures import time_figures
 from memory_app.cli.output import err, out, wrapped, write_table
 from memory_app.demo.conversation import MEETINGS
 from memory_app.demo.play import STAGES, Played, Progress, play
+from memory_app.embedded.lifetime import Pause
 from memory_app.stack import Options, Say, running
 from memory_app.stack.api import Api, calling
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.parts import NEEDED
 
 
-def show(data: Path | None, *, say: Say, told: Event) -> None:
+def show(data: Path | None, *, say: Say, pause: Pause) -> None:
     """Run the demo in ``data``, or in a folder that is gone afterwards; its last line says how it went."""
     began = time.perf_counter()
     with temporary_folder(data) as folder:
         options = Options(folder, port=0, parts=NEEDED)
-        with running(options, say=say) as stack, calling(stack.addresses.api, stack.key) as api:
+        with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             started = time.perf_counter() - began
-            played = _played_with_bars(api, told)
+            played = _played_with_bars(api, pause)
     _write(played, started)
 
 
-def _played_with_bars(api: Api, told: Event) -> Played:
+def _played_with_bars(api: Api, pause: Pause) -> Played:
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn())
     total = sum(len(meeting.turns) for meeting in MEETINGS)
     with Bars(*columns, console=err) as bars:
         tasks = {stage: bars.add_task(stage, total=total) for stage in STAGES}
 
         def on_progress(progress: Progress) -> None:
-            if told.is_set():
-                raise KeyboardInterrupt
+            pause(0)
             for stage, task in tasks.items():
                 bars.update(task, completed=getattr(progress, stage))
 

@@ -18,6 +18,7 @@ from memory_app.log import configure
 from memory_app.services import finder as finder_service
 from memory_app.settings import Settings
 from memory_app.stack import commands
+from memory_app.stack.folder import open_schedule
 
 log = structlog.get_logger(__name__)
 
@@ -61,12 +62,16 @@ def worker(
 
 @app.command()
 def beat(
-    schedule: Annotated[Path, typer.Option(help="File in which Beat remembers its last runs.")] = Path(
-        "celerybeat-schedule"
-    ),
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            help="File in which Beat remembers its last runs. Default: one of its own in the data folder.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run Celery Beat; any number may run."""
-    _become(commands.beat(schedule))
+    _become(commands.beat(schedule or open_schedule(Settings().data_folder)))
 
 
 @app.command()

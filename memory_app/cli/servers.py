@@ -18,15 +18,20 @@ from memory_app import embedded, stack
 from memory_app.cli import demo as demo_show
 from memory_app.cli import story as demo_story
 from memory_app.cli.find import Data
-from memory_app.cli.output import err, out, say
+from memory_app.cli.output import out, say
+from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
 from memory_app.settings import Settings
 from memory_app.stack import folder as stack_folder
 from memory_app.stack.child import end_orphans
+from memory_app.stack.parts import NEEDED, PARTS
 
 TEND_SECONDS = 0.25
-STOP_SECONDS = 90.0
+STOP_SECONDS = 600.0
+"""More than all time limits of a stop in order."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer()
 
@@ -46,19 +51,22 @@ def up(
             "--embedded/--own-servers", help="Embedded Postgres and Valkey, or those that the settings name."
         ),
     ] = True,
+    with_flower: Annotated[bool, typer.Option("--flower/--no-flower", help="Run Flower, too.")] = True,
 ) -> None:
     """Run everything on this machine until Ctrl-C: servers, worker, Beat, finder, API and Flower."""
     where = data or Settings().data_folder
-    found = stack_folder.read_addresses(where)
-    if found is not None:
-        out.print(f"memory is already running in {where} (process {found.pid}).", highlight=False)
-        _show(stack_folder.Folder(where.expanduser().resolve()), found)
+    addresses = stack_folder.read_addresses(where)
+    if addresses is not None:
+        out.print(f"memory is already running in {where} (process {addresses.pid}).", highlight=False)
+        _show(stack_folder.Folder(where.expanduser().resolve()), addresses)
         return
     configure(level="INFO", form="console")
-    options = stack.Options(where, port=port, embedded=use_embedded)
-    with _until_told() as told, stack.running(options, say=_say_unless(told)) as running:
+    parts = PARTS if with_flower else NEEDED
+    options = stack.Options(where, port=port, embedded=use_embedded, parts=parts)
+    with _until_told() as pause, stack.running(options, say=say, pause=pause) as running:
         _show(running.folder, running.addresses)
-        while not told.wait(TEND_SECONDS):
+        while True:
+            pause(TEND_SECONDS)
             running.tend()
 
 
@@ -76,41 +84,37 @@ def demo(
     ] = False,
 ) -> None:
     """Play a conversation through real servers and workers, and show what is remembered."""
-    with _until_told() as told:
+    with _until_told() as pause:
         if story:
-            demo_story.show(data, say=_say_unless(told))
+            demo_story.show(data, say=say, pause=pause)
         else:
-            demo_show.show(data, say=_say_unless(told), told=told)
+            demo_show.show(data, say=say, pause=pause)
 
 
 @app.command()
 def stop(data: Data = None) -> None:
     """Stop what runs in the data folder: ``memory up`` if there is one, and the embedded servers."""
     where = data or Settings().data_folder
-    found = stack_folder.read_addresses(where)
-    if found is not None:
-        os.kill(found.pid, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        while stack_folder.read_addresses(where) is not None:
-            if time.monotonic() > deadline:
-                raise Misconfigured(f"process {found.pid} does not stop; see {where / 'logs'}")
-            time.sleep(TEND_SECONDS)
     folder = stack_folder.Folder(where.expanduser().resolve())
+    pid = stack_folder.holder(folder)
+    if pid is not None:
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while stack_folder.holder(folder) == pid:
+            if time.monotonic() > deadline:
+                raise Misconfigured(f"process {pid} does not stop; see {folder.logs}")
+            time.sleep(TEND_SECONDS)
     end_orphans(folder)
     embedded.stop(where)
     out.print(f"nothing runs in {where} any more", highlight=False)
 
 
 def _show(folder: stack.Folder, addresses: stack.Addresses) -> None:
-    key = folder.key.read_text()
-    rows = {
-        "API": addresses.api,
-        "API docs": f"{addresses.api}/docs",
-        "Flower": f"{addresses.flower}  login {addresses.flower_login}",
-        "data": str(folder.path),
-        "logs": str(folder.logs),
-        "API key": f"{key}  (kept in {folder.key})",
-    }
+    """Say where everything is. Secrets are named by their file, as terminals and their logs are read by others."""
+    rows = {"API": addresses.api, "API docs": f"{addresses.api}/docs", "API key": f"in {folder.key}"}
+    if addresses.flower is not None:
+        rows["Flower"] = f"{addresses.flower}  (its login is in {folder.flower_login})"
+    rows |= {"data": str(folder.path), "logs": str(folder.logs)}
     for name, value in rows.items():
         out.print(f"[bold]{name:<10}[/bold]{escape(value)}", highlight=False)
     out.print("\nRecord a turn, then ask for the context of the next reply:\n", highlight=False)
@@ -129,30 +133,27 @@ def example(api: str, key_file: Path) -> str:
     )
 
 
-def _say_unless(told: Event) -> stack.Say:
-    """Say each step, and stop starting as soon as one is told to stop."""
-
-    def step(text: str) -> None:
-        say(text)
-        if told.is_set() and text.startswith(("starting", "bringing")):
-            raise KeyboardInterrupt
-
-    return step
-
-
 @contextlib.contextmanager
-def _until_told() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set. A second one changes nothing: stopping in order has time limits."""
+def _until_told() -> Iterator[Pause]:
+    """A way to wait that ends as soon as we are told to stop: by Ctrl-C, SIGTERM, or a terminal that was closed.
+
+    A second signal changes nothing: stopping in order has time limits.
+    """
     told = Event()
 
-    def note(number: int, _: object) -> None:
-        told.set()
+    def pause(seconds: float) -> None:
+        if told.wait(seconds):
+            raise _ToldToStop
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in STOP_SIGNALS}
     try:
-        yield told
-    except KeyboardInterrupt:
-        err.print("stopped before everything had started", highlight=False)
+        yield pause
+    except _ToldToStop:
+        pass
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+class _ToldToStop(BaseException):
+    """Passes whoever goes on after an `Exception`."""

@@ -16,6 +16,7 @@ import typer
 from memory_app.cli import look
 from memory_app.cli.output import out
 from memory_app.demo.story import PLACE, play_story
+from memory_app.embedded.lifetime import Pause
 from memory_app.settings import Settings
 from memory_app.stack import Options, Say, running
 from memory_app.stack.api import Api, calling
@@ -31,11 +32,11 @@ WHOSE = ("--agent", AGENT, "--user", USER)
 KINDS = ("anchor", "artifact", "identity", "expression", "fact", "episode")
 
 
-def show(data: Path | None, *, say: Say) -> None:
+def show(data: Path | None, *, say: Say, pause: Pause) -> None:
     """Play the story in ``data``, or in a folder that is gone afterwards, and show what is remembered of it."""
     with temporary_folder(data) as folder, _model(say) as environment:
         options = Options(folder, port=0, parts=NEEDED, environment={**environment, **QUICK})
-        with running(options, say=say) as stack, calling(stack.addresses.api, stack.key) as api:
+        with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             play_story(api, say=say)
             for kind in KINDS:
                 _run(folder, "list", *WHOSE, "--kind", kind, "--history")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +28,19 @@ __all__ = [
     "create_database",
     "drop_database",
     "find",
+    "gone",
     "is_available",
     "remove",
+    "restart",
     "running",
     "start",
     "stop",
 ]
 
+SERVERS = {"PostgreSQL": postgres, "Valkey": valkey}
 START_LOCK = "start.lock"
+ANSWER_SECONDS = 60.0
+"""How long `find` waits for servers that run: they are starting, or the machine is busy."""
 COPY = "file_copy"
 """Of a database with 25 tables: 88 ms, 117 ms with ``wal_log``; 116 and 199 ms when not durable."""
 
@@ -56,6 +62,8 @@ class Servers:
 
 def is_available() -> str | None:
     """None when the embedded servers can be started here; else the reason, with what to do."""
+    if not lifetime.IS_SUPPORTED:
+        return "the embedded servers run on Linux and macOS; here, name servers of your own in the settings"
     missing = [name for name in (postgres.WHEEL, valkey.WHEEL) if place.wheel(name) is None]
     if missing:
         return f"the embedded servers are not installed ({', '.join(missing)}): {place.INSTALL}"
@@ -71,23 +79,48 @@ def start(
     version: str | None = None,
     durable: bool = True,
     on_progress: Callable[[str], None] | None = None,
+    pause: lifetime.Pause = time.sleep,
 ) -> Servers:
     """The servers of ``folder``, started if they do not run; they run until `stop`, whoever started them.
 
     Makes ``database`` if there is none. ``version`` of PostgreSQL is ``"16"`` or ``"18"``; without one, that of the
     files in ``folder``, at first 18. ``durable=False`` is for tests: a power cut loses data. It takes effect when a
-    server is started, not when one is found. Raises `Misconfigured`.
+    server is started, not when one is found. What ``pause`` raises ends the waiting for them; they may run then.
+    Raises `Misconfigured`.
     """
     say = on_progress or _say_nothing
-    return _start(folder, database=database, version=version, durable=durable, say=say)[0]
+    return _start(folder, database=database, version=version, durable=durable, say=say, pause=pause)[0]
 
 
 def find(folder: Path, *, database: str = "memory") -> Servers | None:
-    """The servers of ``folder`` if both answer and ``database`` exists; starts nothing."""
+    """The servers of ``folder``; None when one of them does not run or has no ``database``. Starts nothing.
+
+    Raises `Misconfigured` when they run and do not answer, not even after a while.
+    """
     folder = folder.expanduser().resolve()
-    if postgres.answers(folder, database) and valkey.answers(folder):
-        return _describe(folder, database)
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while not gone(folder):
+        with contextlib.suppress(psycopg.OperationalError):
+            exists = postgres.has_database(folder, database)
+            if valkey.answers(folder):
+                return _describe(folder, database) if exists else None
+        if time.monotonic() > deadline:
+            raise Misconfigured(f"the servers of {folder} run, but do not answer; try again")
+        time.sleep(lifetime.POLL_SECONDS)
     return None
+
+
+def gone(folder: Path) -> tuple[str, ...]:
+    """Which of the servers have no process left. One that lives and is slow, or even frozen, is not among them."""
+    return tuple(name for name, server in SERVERS.items() if server.is_gone(folder))
+
+
+def restart(folder: Path, *, durable: bool = True, pause: lifetime.Pause = time.sleep) -> None:
+    """Start again those servers of ``folder`` that are gone, and leave the others alone. Raises `Misconfigured`."""
+    folder = folder.expanduser().resolve()
+    with lifetime.locked(folder / START_LOCK, pause=pause):
+        for name in gone(folder):
+            SERVERS[name].start(folder, durable=durable, say=_say_nothing, pause=pause)
 
 
 def stop(folder: Path) -> None:
@@ -96,8 +129,10 @@ def stop(folder: Path) -> None:
     if not (folder / START_LOCK).exists():
         return
     with lifetime.locked(folder / START_LOCK):
-        valkey.stop(folder)
-        postgres.stop(folder)
+        try:
+            valkey.stop(folder)
+        finally:
+            postgres.stop(folder)
 
 
 def remove(folder: Path) -> None:
@@ -125,7 +160,9 @@ def running(
 ) -> Iterator[Servers]:
     """`start`, and `stop` at the end unless the servers ran before."""
     say = on_progress or _say_nothing
-    servers, started = _start(folder, database=database, version=version, durable=durable, say=say)
+    servers, started = _start(
+        folder, database=database, version=version, durable=durable, say=say, pause=time.sleep
+    )
     try:
         yield servers
     finally:
@@ -157,16 +194,22 @@ def drop_database(servers: Servers, name: str) -> None:
 
 
 def _start(
-    folder: Path, *, database: str, version: str | None, durable: bool, say: Callable[[str], None]
+    folder: Path,
+    *,
+    database: str,
+    version: str | None,
+    durable: bool,
+    say: Callable[[str], None],
+    pause: lifetime.Pause,
 ) -> tuple[Servers, bool]:
     """The servers, and whether one of them was started."""
     reason = is_available()
     if reason:
         raise Misconfigured(reason)
     folder = place.prepare(folder.expanduser().resolve())
-    with lifetime.locked(folder / START_LOCK):
-        started = postgres.start(folder, version=version, durable=durable, say=say)
-        started = valkey.start(folder, durable=durable, say=say) or started
+    with lifetime.locked(folder / START_LOCK, pause=pause):
+        started = postgres.start(folder, version=version, durable=durable, say=say, pause=pause)
+        started = valkey.start(folder, durable=durable, say=say, pause=pause) or started
         servers = _describe(folder, database)
         if not postgres.has_database(folder, database):
             create_database(servers, database)

@@ -8,7 +8,6 @@ behind and a container gives to somebody else. Whoever gets the lock may start t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import time
@@ -18,19 +17,39 @@ from pathlib import Path
 from memory_app.embedded import place
 from memory_app.errors import Misconfigured
 
-START_SECONDS = 120.0
+try:
+    import fcntl
+except ImportError:  # Windows, where `memory_app.embedded.is_available` says that no server is started
+    fcntl = None  # type: ignore[assignment]
+
+IS_SUPPORTED = fcntl is not None
+"""Whether this system has what it takes to start servers."""
+
+START_SECONDS = 300.0
+"""A server that was killed first reads what it had written since its last checkpoint."""
+
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.02
 LAUNCHES = 3
 """More than one, as somebody else may take the port between the choice and the start."""
 
+CLAIMS = 4
+"""More than one, as `is_free` holds the lock for the moment of its look."""
 
-def bring_up(lock: Path, *, launch: Callable[[int], None], answers: Callable[[], bool]) -> bool:
+Pause = Callable[[float], object]
+"""Waits for so many seconds, between two looks. What it raises ends the waiting."""
+
+
+def bring_up(
+    lock: Path, *, launch: Callable[[int], None], answers: Callable[[], bool], pause: Pause = time.sleep
+) -> bool:
     """True when the server was launched, False when it ran already. The caller holds the start lock.
 
-    ``launch`` gets the descriptor that the server must inherit.
+    ``launch`` gets the descriptor that the server must inherit. One that lives is never launched again, however long
+    it takes to answer.
     """
     launches = 0
+    log = lock.with_suffix(".log")
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if answers():
@@ -38,34 +57,53 @@ def bring_up(lock: Path, *, launch: Callable[[int], None], answers: Callable[[],
         with claimed(lock) as descriptor:
             if descriptor is not None:
                 if launches == LAUNCHES:
-                    break
+                    raise Misconfigured(
+                        f"the server of {lock} did not start; the end of {log}:\n{place.tail(log)}"
+                    )
                 launch(descriptor)
                 launches += 1
-        time.sleep(POLL_SECONDS)
-    log = lock.with_suffix(".log")
-    raise Misconfigured(f"the server of {lock} did not start; the end of {log}:\n{place.tail(log)}")
+        pause(POLL_SECONDS)
+    raise Misconfigured(
+        f"the server of {lock} runs, but has not answered for {START_SECONDS:g} seconds; see {log}"
+    )
 
 
 def bring_down(lock: Path, pid_file: Path, *, signals: tuple[signal.Signals, signal.Signals]) -> None:
-    """Ask with the first signal, insist with the second. While the lock is held, the id is the server's."""
+    """Ask with the first signal, insist with the second.
+
+    While the lock is held, the id in ``pid_file`` is the server's; one that is just starting writes it a moment later.
+    """
     for number in signals:
-        if is_free(lock):
-            return
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError, IndexError):
-            os.kill(int(pid_file.read_text().split()[0]), number)
+        asked = None
         deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline and not is_free(lock):
+            server = _process_id(pid_file)
+            if server is not None and server != asked:
+                _signal(server, number)
+                asked = server
             time.sleep(POLL_SECONDS)
     if not is_free(lock):
         raise Misconfigured(f"the server of {lock} does not stop; see {lock.with_suffix('.log')}")
 
 
+def _process_id(pid_file: Path) -> int | None:
+    with contextlib.suppress(ValueError, IndexError):
+        return int((place.read(pid_file) or "").split()[0])
+    return None
+
+
+def _signal(server: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(server, number)
+        os.kill(server, signal.SIGCONT)  # one that is frozen could not even end
+
+
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, pause: Pause = time.sleep) -> Iterator[None]:
     """Wait for the lock and hold it; nothing that is started meanwhile inherits it."""
-    descriptor = _open(path)
+    while (descriptor := hold(path)) is None:
+        pause(POLL_SECONDS)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
@@ -74,25 +112,45 @@ def locked(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def claimed(path: Path) -> Iterator[int | None]:
     """The lock's descriptor, or None while a server holds it. Who inherits the descriptor keeps the lock."""
-    descriptor = _open(path)
+    descriptor = hold(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = False
-    except BlockingIOError:
-        held = True
-    try:
-        yield None if held else descriptor
+        yield descriptor
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def hold(path: Path) -> int | None:
+    """The descriptor of the lock, held until it is closed; None while somebody else holds it."""
+    descriptor = _open(path)
+    for _ in range(CLAIMS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        time.sleep(POLL_SECONDS / CLAIMS)
+    os.close(descriptor)
+    return None
 
 
 def is_free(lock: Path) -> bool:
     """Whether no server lives that was started with ``lock``."""
     if not lock.exists():
         return True
-    with claimed(lock) as descriptor:
-        return descriptor is not None
+    descriptor = _open(lock)
+    try:
+        # Shared, so that two who look at the same moment do not take each other for the server.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except PermissionError as error:
+        raise Misconfigured(
+            f"{path} may not be opened: run this as the user who started the servers"
+        ) from error

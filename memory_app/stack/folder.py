@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from memory_app import embedded
 from memory_app.embedded import lifetime, place
+from memory_app.errors import Misconfigured
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,7 @@ class Addresses:
 
     pid: int
     api: str
-    flower: str
-    flower_login: str
+    flower: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,13 @@ class Folder:
         return self.path / "api-key"
 
     @property
-    def flower_password(self) -> Path:
-        return self.path / "flower-password"
+    def flower_login(self) -> Path:
+        """Name and password of Flower, as ``name:password``."""
+        return self.path / "flower-login"
+
+    def port(self, part: str) -> Path:
+        """The port that a part took the last time."""
+        return self.path / f"{part}.port"
 
     @property
     def addresses(self) -> Path:
@@ -60,13 +66,35 @@ class Folder:
     def lock(self) -> Path:
         return self.path / "up.lock"
 
+    @property
+    def pid(self) -> Path:
+        """The process that holds the lock."""
+        return self.path / "up.pid"
+
 
 def open_folder(path: Path) -> Folder:
     """The folder with its parts made, private to us (root's Postgres may pass). Raises `Misconfigured`."""
     folder = Folder(place.prepare(path.expanduser().resolve()))
-    for inner in (folder.logs, folder.locks):
-        inner.mkdir(mode=0o700, exist_ok=True)
+    try:
+        for inner in (folder.logs, folder.locks):
+            inner.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Misconfigured(f"cannot write into the folder {folder.path}: {error.strerror}") from error
     return folder
+
+
+def open_schedule(path: Path) -> Path:
+    """A file for what a Beat of its own remembers, next to those of others; its lock is this process's until it ends.
+
+    The lock stays with a program that the process goes on as. Raises `Misconfigured`.
+    """
+    folder = open_folder(path).path / "beat"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    number = 1
+    while (descriptor := lifetime.hold(folder / f"{number}.lock")) is None:
+        number += 1
+    os.set_inheritable(descriptor, True)
+    return folder / f"{number}.schedule"
 
 
 @contextlib.contextmanager
@@ -92,10 +120,20 @@ def claimed(folder: Folder) -> Iterator[bool]:
             yield False
             return
         folder.addresses.unlink(missing_ok=True)  # of a holder that was killed
+        place.write(folder.pid, str(os.getpid()))
         try:
             yield True
         finally:
             folder.addresses.unlink(missing_ok=True)
+            folder.pid.unlink(missing_ok=True)
+
+
+def holder(folder: Folder) -> int | None:
+    """The process of the ``memory up`` that runs, starts or stops in the folder."""
+    if lifetime.is_free(folder.lock):
+        return None
+    pid = place.read(folder.pid)
+    return int(pid) if pid else None
 
 
 def write_addresses(folder: Folder, addresses: Addresses) -> None:

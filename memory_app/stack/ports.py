@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from pathlib import Path
 
+from memory_app.embedded import place
 from memory_app.errors import Misconfigured
 
 HOST = "127.0.0.1"
@@ -19,17 +21,26 @@ def is_open(port: int) -> bool:
     return False
 
 
-def choose(usual: int) -> int:
-    """``usual`` if nobody listens there, else any free port."""
-    if usual and is_open(usual):
-        return usual
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+def choose(usual: int, *, file: Path) -> int:
+    """The port of the last time, if it is still free: an address that was written down stays true.
+
+    At first ``usual`` if nobody listens there, else any free one. ``file`` keeps what was chosen in place of which.
+    """
+    last = (place.read(file) or "").split()
+    candidates = [int(last[1])] if len(last) == 2 and last[0] == str(usual) else []
+    port = next((each for each in (*candidates, usual) if each and is_open(each)), None) or _free()
+    place.write(file, f"{usual} {port}")
+    return port
 
 
 def demand(port: int) -> int:
     """``port`` itself; `Misconfigured` when somebody listens there."""
-    if port and not is_open(port):
+    if not is_open(port):
         raise Misconfigured(f"port {port} is taken; choose another with --port, or leave it out")
-    return choose(port)
+    return port
+
+
+def _free() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -6,12 +6,15 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import structlog
+
 from memory_app import embedded
 from memory_app.embedded import place
+from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.servers import embedded_settings
 from memory_app.services import schema
@@ -23,13 +26,19 @@ from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
 from memory_app.stack.tenant import ensure_key
 from memory_app.stack.watch import Watch
 
-READY_SECONDS = 90.0
-"""Longest wait for all parts; a slow disk and a cold cache take a while at the first start."""
+log = structlog.get_logger(__name__)
+
+READY_SECONDS = 300.0
+"""Longest wait for all parts. A part that cannot come dies long before; one that lives is slow, as its machine is."""
 
 RESTARTS_AT_START = 3
 """A part that dies so often before it was ever ready will not come; its log says why."""
 
+REST_SECONDS = 5.0
+"""Until something that could not be tended is looked at again."""
+
 TENANT = "default"
+FLOWER_PORT = 5555
 FLOWER_USER = "memory"
 
 Say = Callable[[str], None]
@@ -37,7 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run and where. ``port`` of the API must be free if it is given; the usual ones are only preferred.
+    """What to run and where. ``port`` of the API must be free if it is given, 0 is any; the usual ones are preferred.
 
     ``embedded`` False uses the servers that the settings name. ``durable`` False is for trials: a power cut loses data.
     """
@@ -51,7 +60,7 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stack:
     """A running stack. ``settings`` connect to it as the application; ``key`` opens the API."""
 
@@ -61,77 +70,106 @@ class Stack:
     key: str = field(repr=False)
     children: tuple[Child, ...]
     watch: Watch | None
+    _rests_until: dict[Child | Watch, float] = field(default_factory=dict, repr=False)
 
     def tend(self) -> None:
-        """Start again what died. To be called every moment or so."""
-        if self.watch is not None:
-            self.watch.tend()
-        for child in self.children:
-            child.tend()
+        """Start again what is gone. To be called every moment or so.
+
+        What goes wrong is logged and tried again later: a full disk or a lack of processes must not end what works.
+        """
+        for each in (*((self.watch,) if self.watch else ()), *self.children):
+            if time.monotonic() < self._rests_until.get(each, 0):
+                continue
+            try:
+                each.tend()
+            except Exception as error:
+                self._rests_until[each] = time.monotonic() + REST_SECONDS
+                log.error("not_tended", error=f"{type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager
-def running(options: Options, *, say: Say) -> Iterator[Stack]:
+def running(options: Options, *, say: Say, pause: Pause = time.sleep) -> Iterator[Stack]:
     """The stack, ready; everything is stopped at the end, the servers of the folder too.
 
-    ``say`` is told each step. Raises `Conflict` when the folder is in use, `Misconfigured` when a part does not come.
+    ``say`` is told each step. ``pause`` waits for so many seconds; what it raises ends the start, and everything is
+    stopped. Raises `Conflict` when the folder is in use, `Misconfigured` when a part does not come.
     """
     folder = open_folder(options.folder)
+    say = _tolerant(say)
     with claimed(folder) as mine:
         if not mine:
             raise Conflict(f"{folder.path} is in use by another `memory up`")
         end_orphans(folder)
-        with _servers(options, folder, say) as settings, _started(options, folder, settings, say) as stack:
+        with (
+            _servers(options, folder, say, pause) as settings,
+            _started(options, folder, settings, say, pause) as stack,
+        ):
             yield stack
 
 
 @contextlib.contextmanager
-def _servers(options: Options, folder: Folder, say: Say) -> Iterator[Settings]:
+def _servers(options: Options, folder: Folder, say: Say, pause: Pause) -> Iterator[Settings]:
     """Settings that reach migrated servers."""
     if not options.embedded:
         settings = Settings()
-        _migrate(settings, say)
+        _migrate(settings, say, pause)
         yield settings
         return
-    servers = embedded.start(folder.path, durable=options.durable, on_progress=say)
     try:
+        servers = embedded.start(folder.path, durable=options.durable, on_progress=say, pause=pause)
         settings = embedded_settings(servers)
-        _migrate(settings, say)
+        _migrate(settings, say, pause)
         yield settings
     finally:
         say("stopping the servers")
         embedded.stop(folder.path)
 
 
-def _migrate(settings: Settings, say: Say) -> None:
+def _migrate(settings: Settings, say: Say, pause: Pause) -> None:
+    pause(0)
     say("bringing the database to the newest schema")
     schema.upgrade(settings)
 
 
 @contextlib.contextmanager
-def _started(options: Options, folder: Folder, settings: Settings, say: Say) -> Iterator[Stack]:
-    stack = _stack(options, folder, settings, say)
+def _started(options: Options, folder: Folder, settings: Settings, say: Say, pause: Pause) -> Iterator[Stack]:
+    stack = _stack(options, folder, settings, say, pause)
     try:
         for child in stack.children:
+            pause(0)
             say(f"starting {child.part.name}")
             child.start()
-        _wait_until_ready(stack.children, say)
+        _wait_until_ready(stack.children, say, pause)
         write_addresses(folder, stack.addresses)
         yield stack
     finally:
-        for child in stack.children:
-            say(f"stopping {child.part.name}")
-            child.stop()
+        _stop(stack.children, say)
 
 
-def _stack(options: Options, folder: Folder, settings: Settings, say: Say) -> Stack:
-    api_port = ports.choose(settings.http.port) if options.port is None else ports.demand(options.port)
-    flower_port = ports.choose(5555) if FLOWER in options.parts else 0
-    if API in options.parts and options.port is None and api_port != settings.http.port:
-        say(f"port {settings.http.port} is taken; the API uses {api_port}")
-    if FLOWER in options.parts and flower_port != 5555:
-        say(f"port 5555 is taken; Flower uses {flower_port}")
-    login = f"{FLOWER_USER}:{secret(folder.flower_password, make=secrets.token_urlsafe(18))}"
+def _stop(children: Sequence[Child], say: Say) -> None:
+    """Stop all of them in order, also when one makes trouble; then raise what the trouble was."""
+    if not children:
+        return
+    try:
+        say(f"stopping {children[0].part.name}")
+        children[0].stop()
+    finally:
+        _stop(children[1:], say)
+
+
+def _tolerant(say: Say) -> Say:
+    """The same, but nothing fails because nobody reads any more what is said, such as a terminal that was closed."""
+
+    def step(text: str) -> None:
+        with contextlib.suppress(OSError, SystemExit):  # rich exits when a pipe was closed
+            say(text)
+
+    return step
+
+
+def _stack(options: Options, folder: Folder, settings: Settings, say: Say, pause: Pause) -> Stack:
+    api_port, flower_port = _ports(options, folder, settings, say)
+    login = secret(folder.flower_login, make=f"{FLOWER_USER}:{secrets.token_urlsafe(18)}")
     plan = Plan(
         settings=settings,
         api_port=api_port,
@@ -147,16 +185,32 @@ def _stack(options: Options, folder: Folder, settings: Settings, say: Say) -> St
         addresses=Addresses(
             pid=os.getpid(),
             api=f"http://{ports.HOST}:{api_port}",
-            flower=f"http://{ports.HOST}:{flower_port}",
-            flower_login=login,
+            flower=f"http://{ports.HOST}:{flower_port}" if FLOWER in options.parts else None,
         ),
         key=ensure_key(settings, folder.key, tenant=TENANT),
         children=tuple(Child(part, folder) for part in make_parts(plan) if part.name in options.parts),
-        watch=Watch(folder.path, durable=options.durable) if options.embedded else None,
+        watch=Watch(folder.path, durable=options.durable, pause=pause) if options.embedded else None,
     )
 
 
-def _wait_until_ready(children: Collection[Child], say: Say) -> None:
+def _ports(options: Options, folder: Folder, settings: Settings, say: Say) -> tuple[int, int]:
+    """Of the API and of Flower; a port that was asked for must be free, the usual ones are only preferred."""
+    usual = settings.http.port if options.port is None else options.port
+    if options.port:
+        api = ports.demand(options.port)
+    else:
+        api = ports.choose(usual, file=folder.port(API))
+    if API in options.parts and usual not in (0, api):
+        say(f"the API uses port {api}, in place of {usual}")
+    if FLOWER not in options.parts:
+        return api, 0
+    flower = ports.choose(FLOWER_PORT, file=folder.port(FLOWER))
+    if flower != FLOWER_PORT:
+        say(f"Flower uses port {flower}, in place of {FLOWER_PORT}")
+    return api, flower
+
+
+def _wait_until_ready(children: Collection[Child], say: Say, pause: Pause) -> None:
     waiting = list(children)
     deadline = time.monotonic() + READY_SECONDS
     while waiting:
@@ -168,4 +222,4 @@ def _wait_until_ready(children: Collection[Child], say: Say) -> None:
             elif child.restarts >= RESTARTS_AT_START or time.monotonic() > deadline:
                 said = place.tail(child.log).splitlines()[-1]
                 raise Misconfigured(f"{child.part.name} does not start; {child.log} ends with: {said}")
-        time.sleep(POLL_SECONDS if waiting else 0)
+        pause(POLL_SECONDS if waiting else 0)

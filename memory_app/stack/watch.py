@@ -1,4 +1,8 @@
-"""The embedded servers, looked at now and then: daemons that nobody else would start again."""
+"""The embedded servers, looked at now and then: daemons that nobody else would start again.
+
+What counts is whether a process is left, never whether it answers in time: on a busy machine a healthy server may be
+silent for a while, and ending it would cut off everybody.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,36 @@ from pathlib import Path
 import structlog
 
 from memory_app import embedded
-from memory_app.errors import MemoryAppError
+from memory_app.embedded.lifetime import Pause
 
 log = structlog.get_logger(__name__)
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+LOOKS = 3
+"""So often in a row must a server be gone: somebody may be starting it just now."""
 
 
 class Watch:
-    """Starts the servers of a folder again when one has died. Parts wait for them and go on."""
+    """Starts a server of a folder again when its process is gone. Parts wait for it and go on."""
 
-    def __init__(self, folder: Path, *, durable: bool) -> None:
+    def __init__(self, folder: Path, *, durable: bool, pause: Pause = time.sleep) -> None:
         self._folder = folder
         self._durable = durable
-        self._looked_at = time.monotonic()
+        self._pause = pause
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        self._looks_without = 0
 
     def tend(self) -> None:
-        """Look, if the last look is some seconds old. Starting takes as long as a recovery."""
-        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+        """Look, if the last look is a moment old. Starting takes as long as a recovery; raises `Misconfigured`."""
+        if time.monotonic() < self._look_at:
             return
+        gone = embedded.gone(self._folder)
+        self._looks_without = self._looks_without + 1 if gone else 0
         try:
-            if embedded.find(self._folder) is None:
-                log.warning("servers_died", folder=str(self._folder))
-                embedded.start(self._folder, durable=self._durable)
-        except MemoryAppError as error:
-            log.error("servers_not_started", error=error.message)
-        self._looked_at = time.monotonic()
+            if self._looks_without >= LOOKS:
+                self._looks_without = 0
+                log.warning("servers_died", servers=gone)
+                embedded.restart(self._folder, durable=self._durable, pause=self._pause)
+                log.warning("servers_restarted", servers=gone)
+        finally:
+            self._look_at = time.monotonic() + LOOK_SECONDS
