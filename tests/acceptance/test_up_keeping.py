@@ -23,6 +23,9 @@ FREEZE_SECONDS = 15.0
 
 BUSY_LOOPS = 8
 
+NOBODY = (0, 2**31 - 1)
+"""What stands in the file of a server that is not started yet."""
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Up]:
@@ -114,7 +117,7 @@ def test_only_the_server_that_is_gone_is_started_again(running: Up, api: Api, de
 
     os.kill(before[dead], signal.SIGKILL)
 
-    wait_until(lambda: server_pids(running.folder)[dead] not in (before[dead], 2**31 - 1), "it is started")
+    wait_until(lambda: server_pids(running.folder)[dead] not in (before[dead], *NOBODY), "it is started")
     assert extracted(api, f"I lost my {dead} key.")["stage"] == "extracted"
     assert {**server_pids(running.folder), dead: 0} == {**before, dead: 0}
     assert part_pids(running.folder) == parts

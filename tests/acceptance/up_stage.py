@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from memory_app import embedded
-from memory_app.embedded import lifetime
+from memory_app.embedded import lifetime, place
 from memory_app.errors import MemoryAppError
 from memory_app.stack.api import Api, user_path
 from memory_app.stack.child import end_orphans
@@ -119,11 +119,9 @@ def data_folder() -> Iterator[Path]:
 
 
 def server_pids(folder: Path) -> dict[str, int]:
-    """The process of each embedded server."""
-    return {
-        "postgres": int((folder / "postgres/postmaster.pid").read_text().split()[0]),
-        "valkey": int((folder / "valkey/valkey.pid").read_text()),
-    }
+    """The process of each embedded server; 0 for one that is being started."""
+    files = {"postgres": folder / "postgres/postmaster.pid", "valkey": folder / "valkey/valkey.pid"}
+    return {name: int(((place.read(file) or "0").split())[0]) for name, file in files.items()}
 
 
 def part_pids(folder: Path) -> dict[str, int]:
