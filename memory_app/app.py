@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
 from memory_app.services import ending, jobs, telling, tickets, transfer, undo
 from memory_app.services import entities as entities_service
+from memory_app.services import export as export_service
 from memory_app.services import facts as facts_service
 from memory_app.services import failed as failed_service
 from memory_app.services import feedback as feedback_service
@@ -208,6 +209,18 @@ class MemoryApp:
     def load(self, scope: Scope, snapshot: Any) -> Imported:
         """Fill an empty scope from a snapshot, or raise and import nothing."""
         return transfer.load(self.runtime, self.tenant_id, scope, snapshot)
+
+    def export_lines(
+        self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False
+    ) -> Generator[str, None, None]:
+        """Everything of a user, an agent or the tenant as lines of JSON; names that are absent widen it."""
+        return export_service.export_lines(
+            self.runtime, self.tenant_id, agent=agent, user=user, with_vectors=with_vectors
+        )
+
+    def import_lines(self, lines: Iterable[str], *, user: str | None = None) -> Imported:
+        """Fill the empty scopes of a user from an export of that user, perhaps under another name."""
+        return export_service.import_lines(self.runtime, self.tenant_id, lines, user=user)
 
     def close(self) -> None:
         self.runtime.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
+from memory_app.cli import main
 from memory_app.embedded import Servers
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
@@ -24,6 +26,7 @@ from memory_app.services import schema
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import keys
+from tests.commands import Done, Memory
 
 # How long an example takes says something about the machine, nothing about the code.
 hypothesis_settings.register_profile(
@@ -136,3 +139,28 @@ def api_key(owner: Engine, tenant: int) -> str:
     with owner.begin() as connection:
         _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
     return key
+
+
+@pytest.fixture
+def memory(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Memory]:
+    """Runs a command in this process. A traceback would leave as an exception and fail the test."""
+    for name, value in (environment | {"COLUMNS": "200"}).items():
+        monkeypatch.setenv(name, value)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr("sys.argv", ["memory", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Done(status, *capsys.readouterr())
+
+    yield run
+    root.handlers[:] = handlers
+    root.setLevel(level)

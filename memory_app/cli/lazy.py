@@ -83,9 +83,13 @@ COMMANDS = {
         "Let what says the same become one, name patterns, link likenesses. `memory undo RUN` takes it back.",
     ),
     "undo": Entry("sleep", "Take back everything a run did, or nothing."),
-    "export": Entry("transfer", "Write everything that is stored for an agent and a user to a file."),
+    "export": Entry(
+        "transfer",
+        "Write what is stored to a file. As jsonl: of a user, an agent with its users, or without both of the tenant.",
+    ),
     "import": Entry(
-        "transfer", "Fill an empty agent and user from a file; all of it, or nothing and why not."
+        "transfer",
+        "Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing.",
     ),
     "serve": Entry("parts", "Serve the HTTP API."),
     "worker": Entry(

@@ -1,60 +1,149 @@
-"""``export`` and ``import``: one agent and user as a JSON file, and back into an empty one."""
+"""``export`` and ``import``: a snapshot of one agent and user, or JSON Lines of a person, an agent or a tenant."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
-from memory_app.cli.output import AsJson, out, write_json
+from memory_app.cli.output import AsJson, out, say, write_json
+from memory_app.domain.export import END, HEADER, is_header, type_of
 from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput
 
 app = typer.Typer()
 
-Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
-User = Annotated[str, typer.Option("--user", help="The person remembered.")]
+USUAL_AGENT, USUAL_USER = "assistant", "me"
+PROGRESS_LINES = 10_000
+
+
+class Form(StrEnum):
+    """How an export is written."""
+
+    SNAPSHOT = "snapshot"
+    JSONL = "jsonl"
 
 
 @app.command("export")
 def export_scope(
     path: Annotated[Path, typer.Argument(help="File to write.")],
-    agent: Agent = "assistant",
-    user: User = "me",
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            "--agent", help=f"The AI that remembers. Snapshot: {USUAL_AGENT}; jsonl: all.", show_default=False
+        ),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", help=f"The person remembered. Snapshot: {USUAL_USER}; jsonl: all.", show_default=False
+        ),
+    ] = None,
     tenant: Tenant = "default",
+    form: Annotated[
+        Form,
+        typer.Option("--format", help="One document of one agent and user, or a line of JSON for each row."),
+    ] = Form.SNAPSHOT,
+    with_vectors: Annotated[
+        bool, typer.Option("--with-vectors", help="jsonl: with embeddings and search terms.")
+    ] = False,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything that is stored for an agent and a user to a file."""
+    """Write what is stored to a file. As jsonl: of a user, an agent with its users, or without both of the tenant."""
     with connect(data, tenant) as memory:
-        snapshot = memory.export(Scope(agent, user))
-    path.write_text(json.dumps(snapshot, ensure_ascii=False), encoding="utf-8")
-    _tell(snapshot["counts"], f"written to {path}", as_json=as_json)
+        if form is Form.SNAPSHOT:
+            if with_vectors:
+                raise typer.BadParameter("a snapshot always has its vectors; --with-vectors is for jsonl")
+            snapshot = memory.export(Scope(agent or USUAL_AGENT, user or USUAL_USER))
+            path.write_text(json.dumps(snapshot, ensure_ascii=False), encoding="utf-8")
+            counts = snapshot["counts"]
+        else:
+            with closing(memory.export_lines(agent=agent, user=user, with_vectors=with_vectors)) as lines:
+                counts = _write_lines(path, lines)
+    _tell(counts, f"written to {path}", as_json=as_json)
 
 
 @app.command("import")
 def import_scope(
     path: Annotated[Path, typer.Argument(help="File that `memory export` wrote.")],
-    agent: Agent = "assistant",
-    user: User = "me",
+    agent: Annotated[
+        str, typer.Option("--agent", help="Snapshot: the AI that remembers; jsonl names it itself.")
+    ] = USUAL_AGENT,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            help=f"The person remembered. Snapshot: {USUAL_USER}; jsonl: as it says.",
+            show_default=False,
+        ),
+    ] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fill an empty agent and user from a file; all of it, or nothing and why not."""
+    """Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing."""
+    with _opened(path) as file, connect(data, tenant) as memory:
+        is_lines = is_header(file.readline())
+        file.seek(0)
+        if is_lines:
+            done = memory.import_lines(file, user=user)
+        else:
+            done = memory.load(Scope(agent, user or USUAL_USER), _snapshot(file.read(), path))
+    _tell(dict(done.counts), f"read from {path}", as_json=as_json)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """The file to read. Raises `InvalidInput` for one that cannot be read or is no text."""
     try:
-        snapshot = json.loads(path.read_text(encoding="utf-8"))
+        file = path.open(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror})", field="path") from error
+    with file:
+        try:
+            yield file
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"{path}: is not UTF-8", field="path") from error
+
+
+def _snapshot(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
     except ValueError as error:
         raise InvalidInput(f"{path}: is not JSON", field="path") from error
-    with connect(data, tenant) as memory:
-        done = memory.load(Scope(agent, user), snapshot)
-    _tell(dict(done.counts), f"read from {path}", as_json=as_json)
+
+
+def _write_lines(path: Path, lines: Iterator[str]) -> dict[str, int]:
+    """Write the lines beside ``path`` and put them there at the end, so that a part never passes for the whole.
+
+    Counts of rows by type. Nobody but the owner may read the file.
+    """
+    counts: Counter[str] = Counter()
+    is_plain = not path.exists() or path.is_file()  # not a pipe or a terminal
+    target = path.with_name(f"{path.name}.part") if is_plain else path
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            for number, line in enumerate(lines):
+                file.write(line)
+                counts[type_of(line)] += 1
+                if number and number % PROGRESS_LINES == 0:
+                    say(f"{number} rows")
+        if is_plain:
+            target.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written ({error.strerror})", field="path") from error
+    return {name: count for name, count in counts.items() if name not in (HEADER, END)}
 
 
 def _tell(counts: dict[str, int], where: str, *, as_json: bool) -> None:

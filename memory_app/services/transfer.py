@@ -91,22 +91,45 @@ def load(runtime: Runtime, tenant_id: int, scope: Scope, given: Any) -> Imported
     that does not fit, `TooLarge` when it holds more than the scope may, `Conflict` when the scope is not empty or an
     id of the snapshot is stored in this tenant already. Then nothing is imported.
     """
+    return load_all(runtime, tenant_id, [(scope, given)])
+
+
+def load_all(
+    runtime: Runtime,
+    tenant_id: int,
+    snapshots_by_scope: Sequence[tuple[Scope, Any]],
+    *,
+    time_zones: Mapping[str, str] | None = None,
+) -> Imported:
+    """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
+    loads = [(scope, given, _checked(runtime, given)) for scope, given in snapshots_by_scope]
+    scope_ids: list[int] = []
+    with transaction(runtime.engine, tenant_id) as connection:
+        for scope, given, lists in loads:
+            row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+            names.lock_scope(connection, tenant_id, row.id)
+            _check_room(connection, runtime, row, lists)
+            snapshots.load(connection, tenant_id, row.id, lists)
+            if given["scope"]["is_seeded"]:
+                names.mark_seeded(connection, row.id)
+            scope_ids.append(row.id)
+        for user, zone in (time_zones or {}).items():
+            names.set_time_zone(connection, tenant_id, user, zone)
+        rhythms.wake(connection, runtime, scope_ids)
+    for scope_id in scope_ids:
+        drop_context(runtime, scope_id)
+    runtime.hint(queue.INDEX_TURNS)
+    return Imported({name: sum(len(lists[name]) for _, _, lists in loads) for name in LISTS})
+
+
+def _checked(runtime: Runtime, given: Any) -> dict[str, list[Any]]:
+    """The lists of a snapshot in an order in which each row comes after the one that it names."""
     embedder = runtime.embedder
     check_snapshot(given, model=embedder.model, dimensions=embedder.dimensions)
     lists = {name: given[name] for name in LISTS}
     lists["nodes"] = heads_first(lists["nodes"], "nodes", key="id", head="successor")
     heads_first(lists["entities"], "entities", key="key", head="merged_into")
-    with transaction(runtime.engine, tenant_id) as connection:
-        row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
-        names.lock_scope(connection, tenant_id, row.id)
-        _check_room(connection, runtime, row, lists)
-        snapshots.load(connection, tenant_id, row.id, lists)
-        if given["scope"]["is_seeded"]:
-            names.mark_seeded(connection, row.id)
-        rhythms.wake(connection, runtime, [row.id])
-    drop_context(runtime, row.id)
-    runtime.hint(queue.INDEX_TURNS)
-    return Imported({name: len(lists[name]) for name in LISTS})
+    return lists
 
 
 def _check_room(

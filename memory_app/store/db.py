@@ -16,6 +16,8 @@ from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
 from memory_app.store.pooler import is_pooled, shares_processes
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+_STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_MAY_IDLE = text("SET LOCAL idle_in_transaction_session_timeout = '5min'")
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
@@ -168,6 +170,19 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
             info.pop(_LAST, None)
         for act, values in last.items():
             act(connection, values)
+
+
+@contextmanager
+def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
+    """A transaction that only reads, and sees one state of the tenant however long it takes.
+
+    Whoever is read to may be slow: the server waits 5 minutes between two statements. Raises as `transaction`.
+    """
+    with transaction(engine, None) as connection:
+        connection.execute(_STEADY)
+        connection.execute(_MAY_IDLE)
+        connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
+        yield connection
 
 
 def before_commit(connection: Connection, act: Callable[[Connection, list[Any]], None], value: Any) -> None:

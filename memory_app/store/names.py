@@ -149,6 +149,12 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
     connection.execute(text("UPDATE scopes SET seeded_at = now() WHERE id = :scope"), {"scope": scope_id})
 
 
+def set_time_zone(connection: Connection, tenant_id: int, user: str, zone: str) -> None:
+    """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
+    statement = text("UPDATE users SET time_zone = :zone WHERE tenant_id = :tenant AND name = :user")
+    connection.execute(statement, {"tenant": tenant_id, "user": user, "zone": zone})
+
+
 def _scope_row(row: Row[Any]) -> ScopeRow:
     return ScopeRow(
         row.id,

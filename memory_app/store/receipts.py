@@ -129,6 +129,7 @@ def ids(connection: Connection, tenant_id: int) -> frozenset[UUID]:
 
 def names(connection: Connection, tenant_id: int, of: Subject) -> Iterator[str]:
     """What each user, session, turn or memory of the tenant is called in a digest, without holding all of them."""
-    streaming = connection.execution_options(stream_results=True, yield_per=BATCH)
-    for row in streaming.execute(text(_NAMES[of]), {"tenant": tenant_id}):
-        yield session_name(*row) if of is Subject.SESSION else str(row[0])
+    options = {"stream_results": True, "yield_per": BATCH}
+    with connection.execute(text(_NAMES[of]), {"tenant": tenant_id}, execution_options=options) as rows:
+        for row in rows:
+            yield session_name(*row) if of is Subject.SESSION else str(row[0])

@@ -18,7 +18,7 @@ from memory_app.store import terms as term_store
 
 _OWN = "- 'tenant_id' - 'scope_id'"
 _CHOSEN = "(CAST(:ids AS uuid[]) IS NULL OR {id} = ANY(:ids))"
-_EXPORTS = {
+LIST_QUERIES = {
     "nodes": f"""
         SELECT to_jsonb(m) {_OWN} - 'run_id' - 'session_id' || jsonb_build_object('session', s.name)
         FROM memories m LEFT JOIN sessions s ON s.scope_id = m.scope_id AND s.id = m.session_id
@@ -51,8 +51,11 @@ _EXPORTS = {
         ORDER BY e.memory_id, e.turn_id""",
 }
 
+"""One row of JSON for each row of the list; with ``ids`` only those memories and what lies between them."""
+
 _ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS v(given)"
 _WHOSE = "jsonb_build_object('tenant_id', CAST(:tenant AS bigint), 'scope_id', CAST(:scope AS bigint))"
+# A turn that was being indexed when it was exported has no lease here; with its start counted, nobody would claim it.
 _IMPORTS = {
     "sessions": f"""
         INSERT INTO sessions (tenant_id, scope_id, name, next_seq, extracted_seq, parked_reason, replay_seqs,
@@ -65,7 +68,8 @@ _IMPORTS = {
         INSERT INTO turns SELECT p.* FROM {_ROWS}
         JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
         CROSS JOIN LATERAL jsonb_populate_record(
-            CAST(NULL AS turns), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id)) p""",
+            CAST(NULL AS turns), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id, 'starts',
+                CASE WHEN v.given ->> 'indexed_at' IS NULL THEN to_jsonb(0) ELSE v.given -> 'starts' END)) p""",
     "nodes": f"""
         INSERT INTO memories SELECT p.* FROM {_ROWS}
         LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
@@ -139,7 +143,7 @@ def export(
     values = {"scope": scope_id, "ids": None if ids is None else list(ids)}
     return {
         name: list(connection.execute(text(statement), values).scalars())
-        for name, statement in _EXPORTS.items()
+        for name, statement in LIST_QUERIES.items()
     }
 
 

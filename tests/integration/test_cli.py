@@ -3,68 +3,22 @@
 from __future__ import annotations
 
 import json
-import logging
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp, Scope
-from memory_app.cli import main
 from memory_app.queue import FIND_DUE
 from memory_app.settings import Settings
 from memory_app.stack import ports
+from tests.commands import Memory
 from workers.schedule import DEFAULT, beat_schedule
 
 EXAMPLE_SCHEDULE = Path(__file__).parents[2] / "celerybeat-schedule.example"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How a command ended and what it said."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.status == 0, self.err
-        return json.loads(self.out)
-
-
-Memory = Callable[..., Done]
-
-
-@pytest.fixture
-def memory(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Memory]:
-    """Runs a command in this process. A traceback would leave as an exception and fail the test."""
-    for name, value in (environment | {"COLUMNS": "200"}).items():
-        monkeypatch.setenv(name, value)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-
-    def run(*arguments: str) -> Done:
-        monkeypatch.setattr("sys.argv", ["memory", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return Done(status, *capsys.readouterr())
-
-    yield run
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def test_a_key_is_made_with_its_tenant_shown_once_and_revoked(memory: Memory) -> None:

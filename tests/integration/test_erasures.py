@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
-from memory_app.cli import main
 from memory_app.domain.receipt import parse_receipt, receipt_line
 from memory_app.domain.records import NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
@@ -36,6 +34,7 @@ from memory_app.settings import Database, Settings
 from memory_app.store import names, sessions
 from memory_app.store.db import transaction
 from tests.backups import dump, restore
+from tests.commands import Memory
 
 ERASED = ("quokka", "zeppelin", "marzipan", "obsidian", "saxophone")
 """A word of each that is forgotten, which stands nowhere else."""
@@ -392,43 +391,6 @@ def test_an_export_keeps_what_only_the_file_knows(
 
 
 # --- the command line -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How a command ended and what it wrote."""
-
-    status: int
-    out: str
-    err: str
-
-
-Memory = Callable[..., Done]
-
-
-@pytest.fixture
-def memory(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Memory]:
-    """Runs a command in this process."""
-    for name, value in (environment | {"COLUMNS": "200"}).items():
-        monkeypatch.setenv(name, value)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-
-    def run(*arguments: str) -> Done:
-        monkeypatch.setattr("sys.argv", ["memory", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return Done(status, *capsys.readouterr())
-
-    yield run
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def test_the_commands_list_export_and_replay_receipts(

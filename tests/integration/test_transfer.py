@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
-from memory_app.services import finder, rhythms, sleep, transfer
+from memory_app.services import finder, index, rhythms, sleep, transfer
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
 from memory_app.services.jobs import perform
@@ -26,7 +27,8 @@ from memory_app.services.listing import latest_turns, stats
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import snapshots
+from memory_app.store import snapshots, turns
+from memory_app.store.db import transaction
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")
@@ -258,6 +260,7 @@ def test_a_table_says_what_every_row_of_an_export_holds(lived: dict[str, Any]) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_whatever_is_missing_or_of_a_wrong_sort_is_named_or_can_be_read_afterwards(
     runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
 ) -> None:
@@ -280,6 +283,16 @@ def test_whatever_is_missing_or_of_a_wrong_sort_is_named_or_can_be_read_afterwar
                     text(f"DELETE FROM {table} WHERE tenant_id = :tenant"), {"tenant": other_tenant}
                 )
     assert count(owner, tenant) == mine
+
+
+def test_a_turn_that_was_being_indexed_when_it_was_exported_is_indexed_after_the_import(
+    runtime: Runtime, tenant: int, other_tenant: int
+) -> None:
+    record(runtime, tenant, CHAT, [NewTurn(Role.USER, "I keep bees.")])
+    with transaction(runtime.engine, None) as connection:
+        assert turns.claim(connection, batch=1, lease=timedelta(seconds=45))
+    transfer.load(runtime, other_tenant, SCOPE, transfer.export(runtime, tenant, SCOPE))
+    assert index.index_turns(runtime).indexed == 1
 
 
 def test_a_row_after_the_one_it_leads_to_is_imported_whatever_their_order(

@@ -1,0 +1,95 @@
+"""Routes of exports as JSON Lines: a person, an agent, the tenant, sent while they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from threading import BoundedSemaphore
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from memory_app.errors import RateLimited
+from memory_app.http.auth import Call
+from memory_app.http.edge import SLASH
+from memory_app.http.fields import NAME_SCHEMA
+from memory_app.http.parts import Admin, OfAgent, Reader, UserName, errors
+from memory_app.http.strict import StrictRoute
+from memory_app.services.export import export_lines
+
+router = APIRouter(route_class=StrictRoute, tags=["transfer"])
+
+MEDIA_TYPE = "application/x-ndjson"
+CHUNK_CHARS = 64_000
+"""Lines are sent together: one by one, each would cost a change of threads."""
+
+MOST_AT_ONCE = 2
+"""Exports under way in one process. Each holds a database connection for as long as its reader takes."""
+
+_turns = BoundedSemaphore(MOST_AT_ONCE)
+
+WithVectors = Annotated[
+    bool, Query(description="With embeddings and search terms; they make it several times as large.")
+]
+OneAgent = Annotated[
+    str | None, Query(description="Only what this agent knows of the user.", json_schema_extra=NAME_SCHEMA)
+]
+
+
+def _described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    lines = {"schema": {"type": "string", "description": "A header, one object for each row, the counts."}}
+    return {200: {"content": {MEDIA_TYPE: lines}}} | errors(*statuses)
+
+
+@router.get("/v1/users/{user}/export", response_class=StreamingResponse, responses=_described(404, 429))
+def export_user(
+    call: Reader, user: UserName, agent: OneAgent = None, with_vectors: WithVectors = False
+) -> StreamingResponse:
+    """Everything that is stored about a person, as JSON Lines: turns, memories with evidence, entities, feedback,
+    checkpoints, runs. The last line has the counts; without it the file was cut. 429: others are being sent."""
+    return _answer(call, agent=agent, user=user.replace(SLASH, "/"), with_vectors=with_vectors)
+
+
+@router.get("/v1/agents/{agent}/export", response_class=StreamingResponse, responses=_described(404, 429))
+def export_agent(call: Admin, scope: OfAgent, with_vectors: WithVectors = False) -> StreamingResponse:
+    """Everything of an agent with all its users, in the same form. Needs the right `admin`."""
+    return _answer(call, agent=scope.agent, with_vectors=with_vectors)
+
+
+@router.get("/v1/export", response_class=StreamingResponse, responses=_described(429))
+def export_tenant(call: Admin, with_vectors: WithVectors = False) -> StreamingResponse:
+    """Everything of the tenant, in the same form; no API keys. Needs the right `admin`."""
+    return _answer(call, with_vectors=with_vectors)
+
+
+def _answer(call: Call, **options: Any) -> StreamingResponse:
+    chunks = _chunks(export_lines(call.runtime, call.tenant_id, **options))
+    # The first line is made here, so that what is not there is still answered by a status.
+    first = next(chunks)
+    return StreamingResponse(_all(first, chunks), media_type=MEDIA_TYPE)
+
+
+def _chunks(lines: Generator[str, None, None]) -> Iterator[str]:
+    """Lines put together; the first one alone. Raises `RateLimited` at once when enough others are being sent."""
+    if not _turns.acquire(blocking=False):
+        raise RateLimited("other exports are being sent; try again", retry_after=10)
+    try:
+        with closing(lines):
+            yield next(lines)
+            held: list[str] = []
+            size = 0
+            for line in lines:
+                held.append(line)
+                size += len(line)
+                if size >= CHUNK_CHARS:
+                    yield "".join(held)
+                    held, size = [], 0
+            yield "".join(held)
+    finally:
+        _turns.release()
+
+
+def _all(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
