@@ -1,6 +1,6 @@
 # One image for the API, the workers and everything else: the command says which.
 
-FROM python:3.13-slim AS build
+FROM python:3.13.14-slim-trixie AS build
 # A compiler, as wordllama has no wheel for some processors.
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
@@ -10,7 +10,7 @@ RUN /opt/memory/bin/pip install --no-cache-dir --require-hashes -r requirements-
 COPY . .
 RUN /opt/memory/bin/pip install --no-cache-dir --no-deps .
 
-FROM python:3.13-slim
+FROM python:3.13.14-slim-trixie
 COPY --from=build /opt/memory /opt/memory
 ENV PATH=/opt/memory/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin memory
