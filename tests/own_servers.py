@@ -28,8 +28,8 @@ HOST = "127.0.0.1"
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
-PROGRAMS = {"16": "pginstall/bin", "18": "pginstall18/bin"}
-"""Folder inside the wheel, by PostgreSQL's major version."""
+PROGRAMS = {"15": "/usr/lib/postgresql/15/bin", "16": "pginstall/bin", "18": "pginstall18/bin"}
+"""Folder of the programs by PostgreSQL's major version: inside the wheel, or Debian's, which lacks pgvector."""
 
 
 def free_port() -> int:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
@@ -96,7 +97,7 @@ def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping
     try:
         with engine.begin() as connection:
             _upgrade(connection, password, session_defaults)
-    except DBAPIError as error:
+    except (DBAPIError, psycopg.Error) as error:
         if _is_collision(error):
             return False
         raise
@@ -120,19 +121,22 @@ def _upgrade(connection: Connection, password: str | None, session_defaults: Map
     app_role.write_defaults(connection, session_defaults)
 
 
-def _is_collision(error: DBAPIError) -> bool:
+def _is_collision(error: DBAPIError | psycopg.Error) -> bool:
     """Whether the same may work a moment later.
 
     Roles belong to all databases of a cluster: another migrator may make or change the same one at the same moment, and
     Postgres then refuses one of the two, with different words each time.
     """
-    state = getattr(error.orig, "sqlstate", None)
-    if state == "XX000":
-        return "concurrently" in str(error.orig)
-    if state == "23505":
-        diagnosis = getattr(error.orig, "diag", None)
-        return str(getattr(diagnosis, "constraint_name", "")).startswith("pg_")
-    return state in _COLLISIONS or (state == "42710" and str(error.statement).startswith("CREATE ROLE"))
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if not isinstance(cause, psycopg.Error):
+        return False
+    if cause.sqlstate == "XX000":
+        return "concurrently" in str(cause)
+    if cause.sqlstate == "23505":
+        return str(cause.diag.constraint_name).startswith("pg_")
+    if cause.sqlstate == "42710":
+        return isinstance(error, DBAPIError) and str(error.statement).startswith("CREATE ROLE")
+    return cause.sqlstate in _COLLISIONS
 
 
 def _config() -> Config:

@@ -43,7 +43,8 @@ _ROLES = text(
            r.rolcanlogin AS may_log_in,
            pg_has_role(r.oid, 'USAGE') AND pg_has_role(r.oid, 'SET') AS is_member,
            pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION') AS is_admin
-    FROM unnest(CAST(:names AS text[])) w(name) LEFT JOIN pg_roles r ON r.rolname = w.name"""
+    FROM unnest(CAST(:names AS text[])) WITH ORDINALITY w(name, place) LEFT JOIN pg_roles r ON r.rolname = w.name
+    ORDER BY w.place"""
 )
 _WITHOUT_USAGE = text(
     """SELECT r.rolname FROM pg_roles r, pg_extension e
@@ -194,17 +195,19 @@ def _ensure_usage(connection: Connection, owner: Owner) -> None:
     missing = list(connection.execute(_WITHOUT_USAGE, names).scalars())
     if not missing:
         return
-    schema = connection.execute(_VECTOR_SCHEMA).scalar_one()
-    statement = f"GRANT USAGE ON SCHEMA {schema} TO {', '.join(missing)}"
+    schema = vector_schema(connection)
     try:
         with connection.begin_nested():
-            run(connection, statement)
+            run(connection, f"GRANT USAGE ON SCHEMA {schema} TO {', '.join(missing)}")
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
             raise
     # Who may use a schema but not pass that on gets a warning only.
     if list(connection.execute(_WITHOUT_USAGE, names).scalars()):
-        raise _administrator(f"our roles may not use schema {schema}, which holds pgvector", [statement])
+        raise _administrator(
+            f"role {owner.name} may not let others use schema {schema}, which holds pgvector",
+            [f"GRANT USAGE ON SCHEMA {schema} TO {owner.name} WITH GRANT OPTION"],
+        )
 
 
 def _ensure_path(connection: Connection, owner: Owner) -> None:
