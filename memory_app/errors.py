@@ -3,6 +3,7 @@
     MemoryAppError
     ├── InvalidInput            the caller must change the request (names the field)
     │   └── TooLarge            a limit was passed
+    ├── RequestTooSlow          the request did not arrive in time; the same may be sent again
     ├── Unauthorized            no key, or an unknown, revoked or expired one
     ├── Forbidden               the key is known but lacks the right
     ├── NotFound                no such thing for this tenant
@@ -47,6 +48,12 @@ class TooLarge(InvalidInput):
     """A size limit was passed; the message says the limit and its unit."""
 
     kind = "too_large"
+
+
+class RequestTooSlow(MemoryAppError):
+    """The headers or the body came so slowly that they were given up."""
+
+    kind = "request_too_slow"
 
 
 class Unauthorized(MemoryAppError):

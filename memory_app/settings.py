@@ -86,6 +86,43 @@ class Http(_Section):
         description="The same for a snapshot to import; one memory takes 3 to 4 kB. A process takes one that is "
         "above body_limit_bytes at a time, in about four times its size of memory.",
     )
+    spool_limit_bytes: int = Field(
+        4_000_000_000,
+        ge=0,
+        description="Most bytes of arriving and waiting large snapshots, in the folder for temporary files (TMPDIR).",
+    )
+    import_wait_seconds: float = Field(
+        60, ge=0, description="A large snapshot that has not had its turn after this gets 503."
+    )
+    connections: int = Field(
+        800,
+        ge=1,
+        description="Open connections of a process; at the limit one that keeps us waiting makes room, else 503.",
+    )
+    connections_per_address: int = Field(
+        0,
+        ge=0,
+        description="The same for one client address; 0: no limit, as callers behind a proxy share one.",
+    )
+    header_seconds: float = Field(
+        10, gt=0, description="Headers that are not whole after this get 408 and the connection is closed."
+    )
+    body_seconds: float = Field(
+        20,
+        gt=0,
+        description="A body must be whole within this or go on at body_rate_bytes, else 408; so for reading answers.",
+    )
+    body_rate_bytes: int = Field(
+        20_000,
+        ge=1,
+        description="Least bytes a second of a body or answer that takes longer than body_seconds.",
+    )
+    tenant_requests: int = Field(
+        256, ge=1, description="Requests of a tenant under way in a process above which new ones get 429."
+    )
+    wait_seconds: float = Field(
+        20, ge=0, description="A request that has not got a thread and a connection after this gets 503."
+    )
     allow_anonymous_tenant: str | None = Field(
         None, description="Tenant used when no key is sent; only accepted on a loopback address."
     )

@@ -1,7 +1,7 @@
 """The HTTP application: routes, the layers before them, and how errors are answered.
 
-Layers from the outside in: the address is read, the request is measured, the key is checked, the body is limited. Only
-then a route sees it, which translates and calls one service.
+Layers from the outside in: the address is read, the request is measured, the key is checked and the tenant's requests
+are counted. Then a route checks the right, reads the body, takes a place among the calls, and calls one service.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from memory_app.http import (
     transfer,
     turns,
 )
-from memory_app.http.auth import Callers, KeyCheck, is_protected
-from memory_app.http.edge import Addresses, Bodies
+from memory_app.http.arrival import Arrivals
+from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
+from memory_app.http.edge import Addresses
 from memory_app.http.life import lifespan
 from memory_app.http.observe import Observation, request_metrics
+from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
 from memory_app.store.keys import Caller
 
@@ -43,6 +45,12 @@ Send `Authorization: Bearer <key>`; the tenant comes from the key, agents, users
 (a slash in a name is written `%2F`). Times are RFC 3339 with a zone. Unknown fields and parameters are errors. Every
 error has the body `{"error": {"type", "message", "field", "retry_after"}}`.
 """
+
+THREADS = 40
+"""Of the pool in which routes run."""
+
+KEPT_CONNECTIONS = LOOK_UPS + health.LOOKS
+"""Of the pool of connections, for looking up keys and for health, which answer whatever calls there are."""
 
 BEARER = {"type": "http", "scheme": "bearer", "description": "A key made with `memory keys create`."}
 
@@ -60,6 +68,9 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
+    limits = runtime.settings.http
+    app.state.arrivals = Arrivals(limits)
+    app.state.places = Places(_calls(runtime), patience_seconds=limits.wait_seconds)
     for part in (
         turns,
         recall,
@@ -80,17 +91,22 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         app.include_router(part.router)
     errors.install(app)
     # The last one added stands outermost.
-    limits = runtime.settings.http
     app.add_middleware(
-        Bodies,
-        limit_bytes=limits.body_limit_bytes,
-        import_limit_bytes=limits.import_limit_bytes,
-        import_path=transfer.IMPORT,
+        KeyCheck,
+        callers=Callers(runtime),
+        in_flight=InFlight(limits.tenant_requests),
+        anonymous=anonymous,
     )
-    app.add_middleware(KeyCheck, callers=Callers(runtime), anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
     app.add_middleware(Addresses, prefix=limits.root_path)
     return app
+
+
+def _calls(runtime: Runtime) -> int:
+    """Calls at work at the same time: each has a thread and, mostly, a connection; some of both are kept free."""
+    database = runtime.settings.database
+    connections = database.pool_size + database.pool_overflow
+    return max(1, min(THREADS, connections - KEPT_CONNECTIONS))
 
 
 class Api(FastAPI):

@@ -1,29 +1,34 @@
 """Who asks. Every address under ``/v1`` needs a key; the tenant comes from the key and from nowhere else.
 
 The check stands before routing and before the body, so that no route can be forgotten and strangers cost little. A key
-is remembered for a few seconds by its digest, which is also how long a revoked one goes on working.
+is remembered for a few seconds by its digest, which is also how long a revoked one goes on working. The right that a
+route needs is checked before its body is read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from threading import Lock
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_app.errors import Forbidden, MemoryAppError, Unauthorized
 from memory_app.http.errors import error_answer
+from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
 from memory_app.services import access
 from memory_app.store import keys
 from memory_app.store.keys import Caller
+
+T = TypeVar("T")
 
 REMEMBERED_SECONDS = 5.0
 """How long a key is taken for good without asking again."""
@@ -32,6 +37,12 @@ NOTED_SECONDS = 60.0
 """How often the last use of a key is written down."""
 
 REMEMBERED_KEYS = 10_000
+
+LOOK_UPS = 2
+"""Keys that are looked up at the same time, each over a connection to the database that calls do not take."""
+
+UNREAD_BYTES = 64_000
+"""An answer above this size counts as under way until its caller has read it."""
 
 PROTECTED = "/v1"
 
@@ -77,12 +88,19 @@ class Callers:
 
 
 class KeyCheck:
-    """Lets only holders of a key through to ``/v1``. ``anonymous`` is who asks without one, on loopback only."""
+    """Lets only holders of a key through to ``/v1``, and of each tenant only so many requests at the same time.
 
-    def __init__(self, app: ASGIApp, *, callers: Callers, anonymous: Caller | None = None) -> None:
+    ``anonymous`` is who asks without a key, on loopback only.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, callers: Callers, in_flight: InFlight, anonymous: Caller | None = None
+    ) -> None:
         self.app = app
         self.callers = callers
+        self.in_flight = in_flight
         self.anonymous = anonymous
+        self.threads = CapacityLimiter(LOOK_UPS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_protected(scope["path"]):
@@ -91,13 +109,14 @@ class KeyCheck:
         headers = Headers(scope=scope)
         try:
             caller = await self._caller(headers)
+            with self.in_flight.counted(caller.tenant_id):
+                scope.setdefault("state", {})["caller"] = caller
+                await self.app(scope, receive, _until_read(send))
         except MemoryAppError as error:
             await error_answer(error)(scope, receive, send)
             return
-        scope.setdefault("state", {})["caller"] = caller
-        await self.app(scope, receive, send)
         if caller is not self.anonymous and self.callers.is_due_for_note(caller):
-            await run_in_threadpool(access.note_use, self.callers.runtime, caller)
+            await to_thread.run_sync(access.note_use, self.callers.runtime, caller, limiter=self.threads)
 
     async def _caller(self, headers: Headers) -> Caller:
         given = headers.getlist("authorization")
@@ -106,7 +125,22 @@ class KeyCheck:
             return self.anonymous
         key = bearer_key(given)
         known = self.callers.remembered(key)
-        return known if known is not None else await run_in_threadpool(self.callers.look_up, key)
+        if known is not None:
+            return known
+        return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
+
+
+def _until_read(send: Send) -> Send:
+    """Send so that the end of a large answer waits until most of it was read: else its memory is nobody's."""
+
+    async def send_and_wait(message: Message) -> None:
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last and len(message.get("body", b"")) > UNREAD_BYTES:
+            await send({**message, "more_body": True})
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(message)
+
+    return send_and_wait
 
 
 def is_protected(path: str) -> bool:
@@ -150,19 +184,32 @@ class Call:
 
     runtime: Runtime
     tenant_id: int
+    places: Places
+
+    async def work(self, function: Callable[..., T], *given: Any) -> T:
+        """Call ``function`` in a thread, with a place of the tenant. For routes that are coroutines."""
+        async with self.places.held(self.tenant_id):
+            return await to_thread.run_sync(function, *given)
 
 
-def may(right: str) -> Callable[[Request], Awaitable[Call]]:
+@dataclass(frozen=True, slots=True)
+class Need:
     """A dependency: the call of a caller who has ``right``, or `Forbidden`."""
 
-    async def call(request: Request) -> Call:
+    right: str
+
+    async def __call__(self, request: Request) -> Call:
+        """The caller's right was checked before the body was read; without a route of ours it is checked here."""
+        caller = self.check(request)
+        return Call(request.app.state.runtime, caller.tenant_id, request.app.state.places)
+
+    def check(self, request: Request) -> Caller:
+        """Who asks, or `Forbidden`."""
         caller: Caller | None = getattr(request.state, "caller", None)
         if caller is None:  # Served below another path, where the check at the edge did not see it.
             raise Unauthorized(_NEEDED)
-        if right not in caller.rights:
+        if self.right not in caller.rights:
             raise Forbidden(
-                f"this key lacks the right {right!r}; make one that has it with `memory keys create`"
+                f"this key lacks the right {self.right!r}; make one that has it with `memory keys create`"
             )
-        return Call(request.app.state.runtime, caller.tenant_id)
-
-    return call
+        return caller

@@ -25,6 +25,7 @@ from memory_app.errors import (
     NotFound,
     Permanent,
     RateLimited,
+    RequestTooSlow,
     TooLarge,
     Transient,
     Unauthorized,
@@ -32,6 +33,7 @@ from memory_app.errors import (
 
 _STATUS: Mapping[type[MemoryAppError], int] = {
     TooLarge: 413,
+    RequestTooSlow: 408,
     InvalidInput: 422,
     Unauthorized: 401,
     Forbidden: 403,
@@ -70,6 +72,8 @@ def error_answer(error: MemoryAppError) -> JSONResponse:
         headers["Retry-After"] = str(max(math.ceil(retry_after), 1))
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if status == 408:  # What would still come of the request is no next request.
+        headers["Connection"] = "close"
     return answer(
         status, error.kind, error.message, field=error.field, retry_after=retry_after, headers=headers
     )

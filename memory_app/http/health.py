@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -17,6 +18,11 @@ from memory_app.services.health import health, read_pipeline
 
 router = APIRouter(route_class=StrictRoute, tags=["operations"])
 
+LOOKS = 2
+"""Looks at the pipe at the same time. They have threads and connections that calls do not take."""
+
+_threads = CapacityLimiter(LOOKS)
+
 _GAUGES = {
     "unindexed": "Accepted turns that are not indexed yet.",
     "oldest_unindexed_seconds": "Age of the oldest of them.",
@@ -27,7 +33,7 @@ _GAUGES = {
 
 
 @router.get("/health/live")
-def live() -> LiveAnswer:
+async def live() -> LiveAnswer:
     """The process answers. For load balancers: turns are accepted as long as this and the database work."""
     return LiveAnswer(ok=True)
 
@@ -35,9 +41,9 @@ def live() -> LiveAnswer:
 @router.get(
     "/health/ready", responses={503: {"model": ReadyAnswer, "description": "A part is away or stalled."}}
 )
-def ready(request: Request, response: Response) -> ReadyAnswer:
+async def ready(request: Request, response: Response) -> ReadyAnswer:
     """The whole pipe: database, broker, and whether work that is due gets done."""
-    found = health(request.app.state.runtime)
+    found = await to_thread.run_sync(health, request.app.state.runtime, limiter=_threads)
     if not found.is_ok:
         response.status_code = 503
     return ReadyAnswer(
@@ -48,9 +54,10 @@ def ready(request: Request, response: Response) -> ReadyAnswer:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def metrics(request: Request) -> Response:
+async def metrics(request: Request) -> Response:
     """Prometheus metrics of this process and of the pipe."""
-    return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)
+    written = await to_thread.run_sync(generate_latest, request.app.state.registry, limiter=_threads)
+    return Response(written, media_type=CONTENT_TYPE_LATEST)
 
 
 class PipelineCollector(Collector):

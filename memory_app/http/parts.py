@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Query
 
 from memory_app.domain.scope import Scope
 from memory_app.http.answers import ErrorAnswer
-from memory_app.http.auth import Call, may
+from memory_app.http.auth import Call, Need
 from memory_app.http.edge import SLASH
 from memory_app.http.fields import NAME_SCHEMA, Id
 
@@ -21,9 +21,9 @@ def _named(said: str, example: str) -> Any:
     return Path(description=said, examples=[example], json_schema_extra=NAME_SCHEMA)
 
 
-Reader = Annotated[Call, Depends(may("read"))]
-Writer = Annotated[Call, Depends(may("write"))]
-Admin = Annotated[Call, Depends(may("admin"))]
+Reader = Annotated[Call, Depends(Need("read"))]
+Writer = Annotated[Call, Depends(Need("write"))]
+Admin = Annotated[Call, Depends(Need("admin"))]
 
 AgentName = Annotated[str, _named("Name of the agent inside the tenant.", "ada")]
 UserName = Annotated[str, _named("Name of the person inside the tenant.", "mira")]
@@ -57,7 +57,7 @@ Cursor = Annotated[Id | None, Query(description="The `cursor` of the page before
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The error answers of a route for its description; what every route may answer is added."""
-    common = (401, 403, 422, 503)
+    common = (401, 403, 408, 422, 429, 503)
     return {
         status: {"model": ErrorAnswer, "description": _SAID[status]}
         for status in sorted({*common, *statuses})
@@ -68,6 +68,7 @@ _SAID = {
     400: "The body is not JSON.",
     401: "No key, or one that is unknown, revoked or expired.",
     403: "The key lacks the right.",
+    408: "The request came too slowly; it may be sent again.",
     404: "No such thing for this tenant.",
     409: "Contradicts what is stored.",
     413: "Larger than the limit.",

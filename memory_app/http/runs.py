@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,9 +14,10 @@ from memory_app.http.answers import Answer, MemoryAnswer, memory_answer
 from memory_app.http.fields import Body, Id, KindName
 from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.http.waiting import wait_for
 from memory_app.services import consolidate, jobs, undo
 from memory_app.services.telling import told
-from memory_app.services.tickets import WAIT_LIMIT_SECONDS, waiting
+from memory_app.services.tickets import WAIT_LIMIT_SECONDS
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
@@ -55,7 +57,7 @@ def ask_to_consolidate(call: Writer, scope: OfUser, body: ConsolidateBody) -> Ru
 
 
 @router.get("/v1/runs/{id}", responses=errors(404, 429))
-def read_run(
+async def read_run(
     call: Reader,
     id: RunId,
     wait_seconds: Annotated[
@@ -63,12 +65,13 @@ def read_run(
     ] = 0,
 ) -> RunStateAnswer:
     """A run and its report."""
-    if wait_seconds <= 0:
-        run = jobs.read(call.runtime, call.tenant_id, id)
-    else:
-        with waiting():
-            run = jobs.read(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
-    return RunStateAnswer.model_validate(told(call.runtime, call.tenant_id, run))
+    run = await wait_for(
+        call,
+        partial(jobs.read, call.runtime, call.tenant_id, id),
+        is_over=lambda run: run.state in jobs.OVER,
+        seconds=wait_seconds,
+    )
+    return RunStateAnswer.model_validate(await call.work(told, call.runtime, call.tenant_id, run))
 
 
 @router.post("/v1/runs/{id}/undo", responses=errors(404, 409))

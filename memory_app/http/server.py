@@ -7,18 +7,28 @@ tenant; an address that others reach is refused as long as there is no key at al
 from __future__ import annotations
 
 import gc
+import socket
+from functools import partial
+from typing import Any
 
+import structlog
 import uvicorn
+from fastapi import FastAPI
 
-from memory_app import cores, log
+from memory_app import cores
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.http.app import create_app
+from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import is_loopback
+from memory_app.http.connections import Connection, Connections
+from memory_app.log import configure
 from memory_app.runtime import Runtime
 from memory_app.services import access
-from memory_app.settings import Settings
+from memory_app.settings import Http, Settings
 from memory_app.store.keys import Caller
+
+log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_SECONDS = 30
 SHUTDOWN_SECONDS = 25
@@ -27,7 +37,7 @@ SHUTDOWN_SECONDS = 25
 
 def serve(settings: Settings) -> None:
     """Serve until stopped. Raises `Misconfigured` for an address that would stand open, before anything listens."""
-    log.configure(level=settings.log.level, form=settings.log.form)
+    configure(level=settings.log.level, form=settings.log.form)
     runtime = wiring.build(settings)
     cores.take_one()
     try:
@@ -35,19 +45,44 @@ def serve(settings: Settings) -> None:
         # What stands for good is not looked through again: a full collection would hold a request up for 100 ms.
         gc.collect()
         gc.freeze()
-        uvicorn.run(
-            create_app(runtime, anonymous=anonymous),
-            host=settings.http.host,
-            port=settings.http.port,
-            log_config=None,
-            access_log=False,  # An address holds the names of people.
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        )
+        Server(create_app(runtime, anonymous=anonymous), settings.http).run()
     finally:
         runtime.close()
+
+
+class Server(uvicorn.Server):
+    """uvicorn, whose connections have deadlines."""
+
+    def __init__(self, app: FastAPI, settings: Http) -> None:
+        connection: Any = partial(Connection, connections=Connections(settings))
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=connection,
+                ws="none",
+                host=settings.host,
+                port=settings.port,
+                log_config=None,
+                access_log=False,  # An address holds the names of people.
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            )
+        )
+        self.arrivals: Arrivals = app.state.arrivals
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for server in self.servers if self.started else ():
+            for listener in server.sockets:
+                host, port = listener.getsockname()[:2]
+                log.info("listening", host=host, port=port)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Connections that only wait are closed; a body that is arriving gets a little time, an answer gets more."""
+        self.arrivals.stop()
+        await super().shutdown(sockets)
 
 
 def check_door(runtime: Runtime) -> Caller | None:

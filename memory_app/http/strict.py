@@ -1,46 +1,120 @@
-"""Stricter than the framework: an unknown query parameter is an error, and JSON has no NaN, Infinity or huge number.
+"""Stricter than the framework: rights come before the body, unknown query parameters are errors, JSON has no NaN.
 
-A filter that is misspelt must never be taken for no filter.
+A route checks in this order: the right, the query, the size and pace of the body; then it takes a place among the calls
+of its tenant. A filter that is misspelt must never be taken for no filter.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from inspect import iscoroutinefunction
+from typing import Any, NoReturn, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
 from memory_app.errors import InvalidInput
+from memory_app.http.arrival import Arrivals, Arrived
+from memory_app.http.auth import Need
 from memory_app.http.errors import path_of
+from memory_app.http.places import Places
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST_INTEGER = 2**63 - 1
 
+HUNG_UP = 499
+"""The status, in our own metrics only, of a request whose caller hung up."""
+
 
 class StrictRequest(Request):
-    """A request whose JSON is read by `read_json`."""
+    """A request whose body is whole, and whose JSON is read by `DECODER`."""
+
+    def __init__(self, request: Request, arrived: Arrived, parsers: CapacityLimiter) -> None:
+        super().__init__(request.scope, request.receive)
+        self._arrived = arrived
+        self._parsers = parsers
+
+    async def body(self) -> bytes:
+        """What lies in memory. FastAPI asks only whether there is anything before it asks for the JSON."""
+        return self._arrived.content or (b"" if self._arrived.file is None else b" ")
 
     async def json(self) -> Any:
+        """The JSON; what takes long is read in a thread, so that everybody else is served meanwhile."""
         if not hasattr(self, "_json"):
-            self._json = read_json(await self.body())
+            if self._arrived.is_small:
+                self._json = self._arrived.json(DECODER)
+            else:
+                self._json = await to_thread.run_sync(self._arrived.json, DECODER, limiter=self._parsers)
         return self._json
 
 
 class StrictRoute(APIRoute):
-    """A route that knows all its query parameters and takes none twice."""
+    """A route that knows the right it needs and all its query parameters, and reads its body itself.
+
+    An endpoint whose body may be a large snapshot says so by `takes_snapshot`.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
         known = frozenset(query_names(self.dependant))
+        need = next(needs(self.dependant), None)
+        # A coroutine waits by itself, without a thread, and takes a place for each piece of work.
+        takes_place = not iscoroutinefunction(self.endpoint)
 
         async def check_and_answer(request: Request) -> Response:
+            caller = None if need is None else need.check(request)
             check_query(request, known)
-            return await answer(StrictRequest(request.scope, request.receive))
+            if caller is None:
+                return await answer(request)
+            places: Places = request.app.state.places
+            async with AsyncExitStack() as stack:
+                if self.body_field is not None:
+                    request = await stack.enter_async_context(self._whole(request, caller.tenant_id))
+                if takes_place:
+                    await stack.enter_async_context(places.held(caller.tenant_id))
+                return await answer(request)
 
-        return check_and_answer
+        async def answer_or_let_go(request: Request) -> Response:
+            try:
+                return await check_and_answer(request)
+            except ClientDisconnect:
+                return Response(status_code=HUNG_UP)
+
+        return answer_or_let_go
+
+    @asynccontextmanager
+    async def _whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
+        """The request with its whole body."""
+        arrivals: Arrivals = request.app.state.arrivals
+        is_import = self.endpoint in _TAKE_SNAPSHOTS
+        async with arrivals.body(
+            request.scope, request.receive, tenant_id=tenant_id, is_import=is_import
+        ) as arrived:
+            yield StrictRequest(request, arrived, arrivals.parsers)
+
+
+_TAKE_SNAPSHOTS: set[Callable[..., Any]] = set()
+
+
+def takes_snapshot(endpoint: F) -> F:
+    """Decorates an endpoint whose body may be a large snapshot."""
+    _TAKE_SNAPSHOTS.add(endpoint)
+    return endpoint
+
+
+def needs(dependant: Dependant) -> Iterator[Need]:
+    """The rights that a route needs; our routes need one."""
+    for inner in dependant.dependencies:
+        if isinstance(inner.call, Need):
+            yield inner.call
+        yield from needs(inner)
 
 
 def query_names(dependant: Dependant) -> Iterator[str]:
@@ -63,13 +137,6 @@ def check_query(request: Request, known: frozenset[str]) -> None:
         seen.add(name)
 
 
-def read_json(body: bytes) -> Any:
-    """``body`` as JSON; `json.JSONDecodeError`, `ValueError` or `RecursionError`, which all mean "malformed"."""
-    return json.loads(
-        body.decode("utf-8"), parse_constant=_refuse, parse_float=_finite_float, parse_int=_small_integer
-    )
-
-
 def _refuse(constant: str) -> NoReturn:
     raise json.JSONDecodeError(f"{constant} is not JSON", constant, 0)
 
@@ -85,3 +152,7 @@ def _small_integer(literal: str) -> int:
     if len(literal) > 20 or abs(int(literal)) > LARGEST_INTEGER:
         raise json.JSONDecodeError("number out of range", literal, 0)
     return int(literal)
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite_float, parse_int=_small_integer)
+"""Raises `json.JSONDecodeError`, `ValueError` or `RecursionError`, which all mean "malformed"."""

@@ -13,12 +13,10 @@ from memory_app.domain.scope import Scope
 from memory_app.http.answers import Answer, next_cursor
 from memory_app.http.fields import Body, Id, Name
 from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute
+from memory_app.http.strict import StrictRoute, takes_snapshot
 from memory_app.services import transfer
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
-
-IMPORT = IN_SCOPE + "/import"
 
 CheckpointId = Annotated[Id, Path(description="Id of the checkpoint.")]
 Rows = list[dict[str, Any]]
@@ -98,13 +96,14 @@ def export_scope(call: Reader, scope: OfUser) -> SnapshotAnswer:
     return SnapshotAnswer.model_validate(transfer.export(call.runtime, call.tenant_id, scope))
 
 
-@router.post(IMPORT, responses=errors(400, 409, 413, 429))
+@router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
+@takes_snapshot
 def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
     """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
 
     Another version, embedder or normaliser, a field that is missing or does not fit, or links that lead nowhere: 422
-    names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429:
-    another large snapshot is under way.
+    names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429 or
+    503: several large snapshots are under way.
     """
     return ImportedAnswer.model_validate(transfer.load(call.runtime, call.tenant_id, scope, dict(body)))
 

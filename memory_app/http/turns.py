@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -33,10 +34,11 @@ from memory_app.http.parts import (
     errors,
 )
 from memory_app.http.strict import StrictRoute
-from memory_app.services import failed
+from memory_app.http.waiting import wait_for
+from memory_app.services import failed, tickets
 from memory_app.services.listing import clear_hot, latest_turns, list_sessions
 from memory_app.services.record import record
-from memory_app.services.tickets import WAIT_LIMIT_SECONDS, ticket
+from memory_app.services.tickets import WAIT_LIMIT_SECONDS
 from memory_app.store.sessions import SessionRow
 
 router = APIRouter(route_class=StrictRoute, tags=["turns"])
@@ -78,7 +80,7 @@ def read_turns(
 
 
 @router.get("/v1/turns/{id}", responses=errors(404, 429))
-def read_ticket(
+async def read_ticket(
     call: Reader,
     id: TurnId,
     wait_seconds: Annotated[
@@ -86,8 +88,13 @@ def read_ticket(
     ] = 0,
 ) -> TicketStateAnswer:
     """The ticket of a turn: its stage, what came of it, and why if nothing did."""
-    found = ticket(call.runtime, call.tenant_id, id, wait_seconds=wait_seconds)
-    return TicketStateAnswer.model_validate(found)
+    row = await wait_for(
+        call,
+        partial(tickets.look, call.runtime, call.tenant_id, id),
+        is_over=lambda row: row.stage in tickets.TERMINAL,
+        seconds=wait_seconds,
+    )
+    return TicketStateAnswer.model_validate(row)
 
 
 @router.get(IN_SCOPE + "/sessions", tags=["sessions"], responses=errors(404))

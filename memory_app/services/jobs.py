@@ -32,6 +32,9 @@ STARTS_LIMIT = 3
 RETRY_BASE_SECONDS = 5.0
 RETRY_MOST_SECONDS = 900.0
 RETRY_AGE = timedelta(hours=24)
+OVER = frozenset({"done", "failed"})
+"""States in which a run stays."""
+
 POLL_SECONDS = 0.1
 
 
@@ -121,7 +124,7 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
             run = runs.read(connection, run_id)
         if run is None:
             raise NotFound(f"run {run_id}: no such run")
-        if run.state in ("done", "failed") or time.monotonic() >= deadline:
+        if run.state in OVER or time.monotonic() >= deadline:
             return run
         time.sleep(POLL_SECONDS)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore
+from threading import Lock
 from uuid import UUID
 
 from memory_app.domain.records import Stage
@@ -21,11 +22,12 @@ WAIT_LIMIT_SECONDS = 30.0
 """Longest wait in one call; below what proxies usually allow."""
 
 WAITERS_LIMIT = 16
-"""Calls that may wait at once in a process. Each holds a thread, and the others must stay free for new turns."""
+"""Calls of a tenant that may wait at once in a process. Each looks at its turn twice a second."""
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
-_waiters = BoundedSemaphore(WAITERS_LIMIT)
+_waiters: Counter[int] = Counter()
+_lock = Lock()
 
 
 def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: float = 0.0) -> TicketRow:
@@ -34,38 +36,47 @@ def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: flo
     Time that runs out is no error: the answer tells the stage reached. Raises `NotFound`, or `RateLimited` when too
     many calls are waiting. No connection is held between two looks.
     """
-    found = _read(runtime, tenant_id, turn_id)
+    found = look(runtime, tenant_id, turn_id)
     if wait_seconds <= 0 or found.stage in TERMINAL:
         return found
-    with waiting():
-        for _ in _pauses(min(wait_seconds, WAIT_LIMIT_SECONDS)):
-            found = _read(runtime, tenant_id, turn_id)
+    with waiting(tenant_id):
+        for pause in pauses(wait_seconds):
+            time.sleep(pause)
+            found = look(runtime, tenant_id, turn_id)
             if found.stage in TERMINAL:
                 break
     return found
 
 
 @contextmanager
-def waiting() -> Iterator[None]:
-    """A place among those who wait. Raises `RateLimited` when all are taken."""
-    if not _waiters.acquire(blocking=False):
-        raise RateLimited("too many calls are waiting; ask again, or without wait_seconds", retry_after=1)
+def waiting(tenant_id: int) -> Iterator[None]:
+    """A place among the tenant's calls that wait. Raises `RateLimited` when all are taken."""
+    with _lock:
+        if _waiters[tenant_id] >= WAITERS_LIMIT:
+            raise RateLimited("too many calls are waiting; ask again, or without wait_seconds", retry_after=1)
+        _waiters[tenant_id] += 1
     try:
         yield
     finally:
-        _waiters.release()
+        with _lock:
+            _waiters[tenant_id] -= 1
+            if not _waiters[tenant_id]:
+                del _waiters[tenant_id]
 
 
-def _pauses(seconds: float) -> Iterator[None]:
-    """Sleep and yield until ``seconds`` are over; each pause is half as long again as the one before."""
-    end, pause = time.monotonic() + seconds, FIRST_PAUSE_SECONDS
+def pauses(seconds: float) -> Iterator[float]:
+    """Seconds to sleep between two looks, until ``seconds``, at most `WAIT_LIMIT_SECONDS`, are over.
+
+    Each pause is half as long again as the one before.
+    """
+    end, pause = time.monotonic() + min(seconds, WAIT_LIMIT_SECONDS), FIRST_PAUSE_SECONDS
     while (left := end - time.monotonic()) > 0:
-        time.sleep(min(pause, left))
+        yield min(pause, left)
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-        yield
 
 
-def _read(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
+def look(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
+    """The ticket as it is now. Raises `NotFound`."""
     with transaction(runtime.engine, tenant_id) as connection:
         found = turns.ticket(connection, turn_id)
     if found is None:

@@ -149,11 +149,12 @@ def test_waiting_ends_with_the_time_given(client: TestClient) -> None:
     assert get(client, f"/v1/turns/{ticket['id']}?wait_seconds=0.1")["stage"] == "accepted"
 
 
-def test_too_many_who_wait_are_told_to_come_back(client: TestClient) -> None:
+def test_too_many_who_wait_are_told_to_come_back(client: TestClient, tenant: int, other_tenant: int) -> None:
     (ticket,) = record(client, LISBON)
     with ExitStack() as others:
         for _ in range(tickets.WAITERS_LIMIT):
-            others.enter_context(tickets.waiting())
+            others.enter_context(tickets.waiting(tenant))
+        others.enter_context(tickets.waiting(other_tenant))
 
         answer = client.get(f"/v1/turns/{ticket['id']}?wait_seconds=1")
 

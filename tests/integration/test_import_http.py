@@ -7,19 +7,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anyio
 import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
-from starlette.types import Message, Receive, Send
-from starlette.types import Scope as Asked
 
 from memory_app.domain.records import NewTurn, Role
 from memory_app.domain.scope import Scope
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.http.app import create_app
-from memory_app.http.edge import Bodies
-from memory_app.http.transfer import IMPORT
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, transfer
 from memory_app.services.record import record
@@ -72,11 +67,12 @@ def test_a_snapshot_larger_than_other_bodies_is_imported(
 
 
 def test_other_addresses_keep_their_limit(client: TestClient, snapshot: dict[str, Any]) -> None:
-    for path in (f"{BASE}/checkpoints", f"{BASE}/recall", "/v1/agents/import", f"{TO}/import"):
+    for path in (f"{BASE}/checkpoints", f"{BASE}/recall"):
         refused = client.post(path, json=snapshot)
         assert refused.status_code == 413, path
         assert str(BODY_LIMIT_BYTES) in refused.json()["error"]["message"]
-    assert client.put(TO, json=snapshot).status_code == 413
+    assert client.post(f"{TO}/import", json=snapshot).status_code == 404
+    assert client.put(TO, json=snapshot).status_code == 405
 
 
 def test_a_snapshot_above_the_limit_is_refused_naming_the_limit(client: TestClient) -> None:
@@ -91,38 +87,6 @@ def test_a_snapshot_above_the_limit_is_refused_naming_the_limit(client: TestClie
         assert (refused.status_code, error["type"], error["field"]) == (413, "too_large", "body")
         assert str(IMPORT_LIMIT_BYTES) in error["message"]
         assert "import_limit_bytes" in error["message"]
-
-
-def test_one_large_snapshot_is_taken_at_a_time(client: TestClient, snapshot: dict[str, Any]) -> None:
-    body = json.dumps(snapshot).encode()
-    seen: list[int] = []
-
-    async def app(scope: Asked, receive: Receive, send: Send) -> None:
-        await receive()
-        if scope["query_string"] == b"outer":
-            await bodies(asked(b"inner"), arriving(), sent)
-            await bodies({**asked(b"small")}, arriving(b"{}"), sent)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    def asked(query: bytes) -> Asked:
-        return {"type": "http", "method": "POST", "path": TO, "headers": [], "query_string": query}
-
-    def arriving(said: bytes = body) -> Receive:
-        async def receive() -> Message:
-            return {"type": "http.request", "body": said, "more_body": False}
-
-        return receive
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            seen.append(message["status"])
-
-    bodies = Bodies(
-        app, limit_bytes=BODY_LIMIT_BYTES, import_limit_bytes=IMPORT_LIMIT_BYTES, import_path=IMPORT
-    )
-    anyio.run(bodies, asked(b"outer"), arriving(), sent)
-    anyio.run(bodies, asked(b"later"), arriving(), sent)
-    assert seen == [429, 200, 200, 200]
 
 
 @pytest.mark.slow

@@ -1,0 +1,26 @@
+"""Waiting for background work on behalf of a caller: no thread, place or connection is held between two looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from memory_app.http.auth import Call
+from memory_app.services import tickets
+
+T = TypeVar("T")
+
+
+async def wait_for(call: Call, look: Callable[[], T], *, is_over: Callable[[T], bool], seconds: float) -> T:
+    """What ``look`` sees once it is over, or when ``seconds`` have passed. Raises `RateLimited`, and as ``look``."""
+    state = await call.work(look)
+    if seconds <= 0 or is_over(state):
+        return state
+    with tickets.waiting(call.tenant_id):
+        for pause in tickets.pauses(seconds):
+            await asyncio.sleep(pause)
+            state = await call.work(look)
+            if is_over(state):
+                break
+    return state

@@ -1,0 +1,91 @@
+"""Places for calls are fair between tenants."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, ExitStack
+
+import pytest
+
+from memory_app.errors import RateLimited, Transient
+from memory_app.http.places import InFlight, Places
+
+GREEDY, MODEST, THIRD = 1, 2, 3
+
+
+def test_a_tenant_takes_all_but_the_reserved_places_and_another_still_gets_one() -> None:
+    async def main() -> None:
+        places = Places(8, patience_seconds=0)
+        async with AsyncExitStack() as held:
+            for _ in range(6):
+                await held.enter_async_context(places.held(GREEDY))
+            with pytest.raises(Transient):
+                await held.enter_async_context(places.held(GREEDY))
+            await held.enter_async_context(places.held(MODEST))
+            with pytest.raises(Transient):
+                await held.enter_async_context(places.held(MODEST))
+            await held.enter_async_context(places.held(THIRD))
+        async with places.held(GREEDY):
+            pass
+
+    asyncio.run(main())
+
+
+def test_who_waits_is_served_in_turn_by_tenant() -> None:
+    async def main() -> list[int]:
+        places = Places(1, patience_seconds=60)
+        served: list[int] = []
+
+        async def call(tenant: int) -> None:
+            async with places.held(tenant):
+                served.append(tenant)
+                await asyncio.sleep(0)
+
+        async with places.held(THIRD):
+            calls = [asyncio.ensure_future(call(tenant)) for tenant in (GREEDY, GREEDY, GREEDY, MODEST)]
+            await asyncio.sleep(0)
+        await asyncio.gather(*calls)
+        return served
+
+    assert asyncio.run(main()) == [GREEDY, MODEST, GREEDY, GREEDY]
+
+
+def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
+    async def main() -> None:
+        places = Places(1, patience_seconds=60)
+        async with places.held(GREEDY):
+            waiting = [asyncio.ensure_future(places.held(MODEST).__aenter__()) for _ in range(3)]
+            await asyncio.sleep(0)
+            for call in waiting:
+                call.cancel()
+            await asyncio.wait(waiting)
+        async with asyncio.timeout(10), places.held(THIRD):
+            pass
+
+    asyncio.run(main())
+
+
+def test_a_place_that_is_granted_while_its_call_is_cancelled_goes_to_the_next() -> None:
+    async def main() -> None:
+        places = Places(1, patience_seconds=60)
+        async with places.held(GREEDY):
+            first = asyncio.ensure_future(places.held(MODEST).__aenter__())
+            await asyncio.sleep(0)
+        first.cancel()  # Granted, and not yet awake.
+        await asyncio.wait([first])
+        async with asyncio.timeout(10), places.held(THIRD):
+            pass
+
+    asyncio.run(main())
+
+
+def test_requests_of_a_tenant_above_its_limit_are_refused_and_those_of_others_are_not() -> None:
+    in_flight = InFlight(2)
+    with ExitStack() as counted:
+        counted.enter_context(in_flight.counted(GREEDY))
+        counted.enter_context(in_flight.counted(GREEDY))
+        with pytest.raises(RateLimited, match="2 requests"):
+            counted.enter_context(in_flight.counted(GREEDY))
+        counted.enter_context(in_flight.counted(MODEST))
+    with in_flight.counted(GREEDY):
+        pass
