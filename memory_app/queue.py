@@ -77,6 +77,7 @@ def broker_settings(address: Address, prefix: str) -> dict[str, Any]:
             "health_check_interval": 10,
             "global_keyprefix": prefix,
             "task_queues": QUEUES,
+            "task_names": tuple(ROUTES),
         },
         "task_serializer": "json",
         "accept_content": ["json"],

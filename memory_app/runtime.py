@@ -12,6 +12,8 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine
 
+from memory_app.broker import dropped
+from memory_app.broker.dropped import Drops
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -62,6 +64,8 @@ class Runtime:
     chat: Chats | None
     """Language models, where the settings name a server."""
     sender: Sender
+    drops: Drops
+    """How many messages were dropped at the broker; opened only by who asks."""
     backlog: Backlog
 
     def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
@@ -79,6 +83,7 @@ class Runtime:
 
     def close(self) -> None:
         self.sender.close()
+        self.drops.close()
         if self.chat is not None:
             self.chat.close()
         self.hot.close()
@@ -116,6 +121,11 @@ def build(settings: Settings) -> Runtime:
         formers=Formers(),
         chat=_chats(settings.chat, hot),
         sender=Sender(settings.broker_address, prefix=settings.redis.prefix),
+        drops=dropped.connect(
+            settings.broker_address,
+            prefix=settings.redis.prefix,
+            timeout_seconds=settings.redis.timeout_seconds,
+        ),
         backlog=Backlog(settings.record.backlog_limit),
     )
 

@@ -27,6 +27,7 @@ app = Celery(
         "workers.job",
         "workers.signals",
         "workers.life",
+        "workers.control",
     ],
 )
 app.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))

@@ -1,7 +1,7 @@
 """What receives messages: whatever somebody put into a queue, it stops nothing.
 
-A message is only a hint, so one that cannot be read is dropped; Celery's own consumer would end the worker, put the
-message back on its way out, and meet it again after the restart.
+The transport lets through only what looks like a message of ours. Should Celery still stumble over one, it is dropped:
+its own consumer would end the worker, put the message back on its way out, and meet it again after the restart.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from celery.worker.consumer import Consumer
 from kombu.message import Message
 from vine import promise
 
-log = structlog.get_logger(__name__)
+from memory_app.broker.message import UNREADABLE, Fault
 
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading a malformed message ends in; errors of the connection are none of these and go on as ever."""
+log = structlog.get_logger(__name__)
 
 
 class TolerantConsumer(Consumer):  # type: ignore[misc]
@@ -29,8 +28,9 @@ class TolerantConsumer(Consumer):  # type: ignore[misc]
         def receive_or_drop(message: Message) -> Any:
             try:
                 return receive(message)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 log.error("message_dropped", error=type(error).__name__)
+                message.channel.drop(Fault.UNREADABLE)
                 return message.reject_log_error(log, self.connection_errors)  # type: ignore[no-untyped-call]
 
         return receive_or_drop

@@ -1,4 +1,7 @@
-"""Kombu's Redis transport, with sentinels that are all asked, over TLS if wanted.
+"""Kombu's Redis transport, made to stand whatever is in a queue, and with sentinels that are all asked.
+
+A message that is none of ours is dropped where it comes in (`memory_app.broker.message`), counted, and never seen by
+kombu or Celery, which would end the worker over it or write it into a log.
 
 Kombu takes the sentinels from alternative addresses, and after a failure goes on with the next of them by the plain
 transport of its scheme. So ours knows them from its options and has one address only.
@@ -6,7 +9,8 @@ transport of its scheme. So ours knows them from its options and has one address
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kombu.connection import Connection
@@ -14,6 +18,10 @@ from kombu.transport import redis as kombu_redis
 from redis import ConnectionPool, Redis
 from redis.sentinel import Sentinel
 
+from memory_app.broker import message
+from memory_app.broker.dropped import Counting
+from memory_app.broker.message import UNREADABLE, Fault
+from memory_app.broker.sweep import sweep
 from memory_app.redis_url import Address
 
 
@@ -35,6 +43,10 @@ def options(address: Address) -> dict[str, Any]:
     }
 
 
+Admits = Callable[[str, bytes], bool]
+"""Whether a message from a queue or channel may go further."""
+
+
 class QoS(kombu_redis.QoS):
     """Only who takes tasks puts back what was not acknowledged.
 
@@ -45,21 +57,121 @@ class QoS(kombu_redis.QoS):
         if not set(self.channel.active_queues).isdisjoint(self.channel.task_queues):
             super().restore_visible(*arguments, **options)  # type: ignore[no-untyped-call]
 
+    def restore_by_tag(self, tag: str, client: Any = None, leftmost: bool = False) -> None:
+        """What stands among the unacknowledged messages and is none goes away instead of being put back."""
+        try:
+            super().restore_by_tag(tag, client=client, leftmost=leftmost)  # type: ignore[no-untyped-call]
+        except UNREADABLE:
+            self._remove_from_indices(tag).execute()  # type: ignore[no-untyped-call]
+            self.channel.drop(Fault.NOT_JSON)
 
-class OurChannel:
-    """What our channels have beyond kombu's: they know which queues carry tasks."""
+
+class Client(kombu_redis.PrefixedStrictRedis):
+    """A client that hands over only messages that ``admits`` lets through."""
+
+    def __init__(self, *arguments: Any, admits: Admits, on_idle: Callable[[], None], **options: Any) -> None:
+        self._admits = admits
+        self._on_idle = on_idle
+        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+
+    def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
+        """To kombu a message that is not admitted looks like none at all."""
+        reply = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
+        if command_name != "BRPOP":
+            return reply
+        if reply and not self._admits(_text(reply[0]), reply[1]):
+            reply = None
+        if not reply:
+            self._on_idle()
+        return reply
+
+    def pubsub(self, **options: Any) -> PubSub:
+        return PubSub(
+            self.connection_pool, global_keyprefix=self.global_keyprefix, admits=self._admits, **options
+        )
+
+
+class PubSub(kombu_redis.PrefixedRedisPubSub):
+    """The same for what is said to all workers, and for events."""
+
+    def __init__(self, *arguments: Any, admits: Admits, **options: Any) -> None:
+        self._admits = admits
+        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+
+    def parse_response(self, *arguments: Any, **options: Any) -> Any:
+        reply = super().parse_response(*arguments, **options)  # type: ignore[no-untyped-call]
+        if reply and _text(reply[0]) == "pmessage" and not self._admits(_text(reply[2]), reply[3]):
+            return None
+        return reply
+
+
+class Channel(kombu_redis.Channel):
+    """A channel that only messages of ours come through. ``task_names`` may come from ``task_queues``."""
 
     QoS = QoS
     task_queues: tuple[str, ...] = ()
-
-
-class Channel(OurChannel, kombu_redis.Channel):
-    """A channel to one server."""
-
+    task_names: tuple[str, ...] = ()
     from_transport_options: tuple[str, ...] = (  # type: ignore[assignment]
         *kombu_redis.Channel.from_transport_options,
         "task_queues",
+        "task_names",
     )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._counting: Counting | None = None
+        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+
+    def drop(self, fault: Fault) -> None:
+        """Count a message that goes no further."""
+        self._count({fault: 1})
+
+    def get_table(self, exchange: str) -> list[tuple[str, ...]]:
+        """Bindings are read from Redis too: what is none is passed over."""
+        rows: list[tuple[str, ...]] = super().get_table(exchange)  # type: ignore[no-untyped-call]
+        return [row for row in rows if len(row) == 3]
+
+    def close(self) -> None:
+        if self._counting is not None and self._counting.waiting and not self.closed:
+            self._counting.write(Redis(connection_pool=self.pool))
+        super().close()  # type: ignore[no-untyped-call]
+
+    def _get_client(self) -> Callable[..., Client]:
+        super()._get_client()  # type: ignore[no-untyped-call]
+        return functools.partial(
+            Client, global_keyprefix=self.global_keyprefix, admits=self._admits, on_idle=self._write_counts
+        )
+
+    def _admits(self, source: str, value: bytes) -> bool:
+        """``source`` is a queue with its priority, or a channel of events or control."""
+        queue = source.split(self.sep)[0]
+        if queue in self.task_queues:
+            fault = self._task_fault(value)
+        elif queue.startswith("/") and queue.endswith(".celery.pidbox"):
+            fault = message.command_fault(value)
+        else:
+            fault = message.report_fault(value)
+        if fault is None:
+            return True
+        self.drop(fault)
+        if queue in self.task_queues:
+            # Kombu does so for a message that it gets: no queue of garbage may keep others from their turn.
+            self._queue_cycle.rotate(queue)
+            plain = Redis(connection_pool=self.pool)
+            self._count(sweep(plain, self.global_keyprefix + source, self._task_fault))
+        return False
+
+    def _task_fault(self, value: bytes) -> Fault | None:
+        return message.task_fault(value, self.task_names)
+
+    def _count(self, faults: Mapping[Fault, int]) -> None:
+        if self._counting is None:
+            self._counting = Counting(self.global_keyprefix)
+        self._counting.waiting.update(faults)
+        self._write_counts()
+
+    def _write_counts(self) -> None:
+        if self._counting is not None and self._counting.is_due():
+            self._counting.write(Redis(connection_pool=self.pool))
 
 
 class Transport(kombu_redis.Transport):
@@ -70,7 +182,7 @@ class TlsTransport(Transport):
     """The same; of its own so that logs and Flower show ``rediss://``."""
 
 
-class SentinelChannel(OurChannel, kombu_redis.SentinelChannel):
+class SentinelChannel(Channel, kombu_redis.SentinelChannel):
     """A channel to the primary that the sentinels name, asked for again with each new connection."""
 
     sentinels: tuple[tuple[str, int], ...] = ()
@@ -78,8 +190,9 @@ class SentinelChannel(OurChannel, kombu_redis.SentinelChannel):
     master_name: str
     from_transport_options: tuple[str, ...] = (  # type: ignore[assignment]
         *kombu_redis.SentinelChannel.from_transport_options,
-        "sentinels",
         "task_queues",
+        "task_names",
+        "sentinels",
     )
 
     def _sentinel_managed_pool(self, asynchronous: bool = False) -> ConnectionPool:
@@ -97,6 +210,10 @@ class SentinelChannel(OurChannel, kombu_redis.SentinelChannel):
 
 class SentinelTransport(kombu_redis.SentinelTransport):
     Channel = SentinelChannel
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _full_name(kind: type) -> str:

@@ -10,7 +10,8 @@ from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.services import doctor as doctor_service
 from memory_app.services import status as status_service
-from memory_app.services.doctor import Check, State, is_well
+from memory_app.services.check import Check, State
+from memory_app.services.doctor import is_well
 
 app = typer.Typer()
 
@@ -50,6 +51,8 @@ def status(
     if not found.workers:
         why = "Redis does not answer" if found.workers is None else "none answers"
         out.print(f"workers: {why}", markup=False, highlight=False)
+    if found.dropped is not None and found.dropped.total:
+        out.print(f"messages dropped: {_listed(found.dropped.counts)}", markup=False, highlight=False)
     columns = ("tenant", "sessions", "turns by stage", "memories by kind", "missed periods")
     rows = [
         (name, a.sessions, _listed(a.turns), _listed(a.memories), _listed(a.missed_periods))

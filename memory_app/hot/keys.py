@@ -55,6 +55,9 @@ KEYS = (
         False,
         "when each process of a kind said last that it goes on, and tasks",
     ),
+    DROPPED := Key(
+        "dropped", "hash", timedelta(days=1), False, "messages that could not be handled, counted by reason"
+    ),
 )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from memory_app.errors import Transient
 from memory_app.http.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
 from memory_app.http.strict import StrictRoute
 from memory_app.runtime import Runtime
@@ -61,16 +63,16 @@ async def metrics(request: Request) -> Response:
 
 
 class PipelineCollector(Collector):
-    """Asks the database how the pipe is doing whenever the metrics are read."""
+    """Asks the database and the broker how the pipe is doing whenever the metrics are read."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         """Nothing: so that registering asks no database."""
         return iter(())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         pipeline, database = read_pipeline(self.runtime)
         yield GaugeMetricFamily(
             "memory_database_up", "1 when the database answers.", value=float(database.is_ok)
@@ -78,6 +80,18 @@ class PipelineCollector(Collector):
         if pipeline is not None:
             for name, said in _GAUGES.items():
                 yield GaugeMetricFamily(f"memory_{name}", said, value=float(getattr(pipeline, name)))
+        yield from self._dropped()
+
+    def _dropped(self) -> Iterator[CounterMetricFamily]:
+        with suppress(Transient):
+            family = CounterMetricFamily(
+                "memory_dropped_messages",
+                "Messages in the queues that could not be handled; back to none after a day without.",
+                labels=["reason"],
+            )
+            for reason, count in self.runtime.drops.read().counts.items():
+                family.add_metric([reason], count)
+            yield family
 
 
 def pipeline_registry(runtime: Runtime) -> CollectorRegistry:

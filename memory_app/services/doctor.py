@@ -6,12 +6,9 @@ Each check stands alone, so that one broken part does not hide the others. Nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
@@ -19,12 +16,13 @@ from memory_app import queue
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
-from memory_app.hot.client import connect as connect_hot
 from memory_app.hot.life import Sign
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import life, receipts, schema, scope_index
+from memory_app.services import life, receipts, redis_checks, schema, scope_index
+from memory_app.services.check import Check, State, clock, version
 from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
+from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
 from memory_app.store import app_role, catalog, db, health, inspection, migrate, prerequisites
 from memory_app.store.app_role import Deviation
@@ -32,11 +30,6 @@ from memory_app.store.catalog import Difference
 from memory_app.store.inspection import Server
 
 VECTOR_VERSION = (0, 8)
-REDIS_VERSION = (7, 0)
-
-CLOCK_WARN_SECONDS = 1.0
-CLOCK_FAIL_SECONDS = 30.0
-"""Leases and due times follow the database's clock; far apart, logs and times of turns do not fit together."""
 
 DUE_WARN_SECONDS = 60.0
 DUE_FAIL_SECONDS = 300.0
@@ -46,22 +39,6 @@ DIFFERENCES_SHOWN = 10
 """Objects of the schema that are named when they are not as expected; the others are counted."""
 
 
-class State(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at and found; ``to_do`` is empty when all is well."""
-
-    name: str
-    state: State
-    found: str
-    to_do: str = ""
-
-
 def diagnose(settings: Settings) -> tuple[Check, ...]:
     """All checks, in the order of the pipe. Never raises for a part that is away; takes a few seconds."""
     database = settings.database
@@ -69,7 +46,12 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
     owner = None if database.owner_url is None else db.connect_owner(database.owner_url.get_secret_value())
     try:
         reachable, checks = _database(settings, engine)
-        found = [*checks, *_redis(settings), *_processes(settings)]
+        found = [
+            *checks,
+            *redis_checks.look(settings),
+            *_processes(settings),
+            *redis_checks.messages(settings),
+        ]
         tenants, owner_checks = _owner(owner) if reachable else (None, [])
         found += owner_checks
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
@@ -112,7 +94,7 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
         _isolation(server),
         _session(deviations),
         _durability(server),
-        _clock("postgres", offset),
+        clock("postgres", offset),
     ]
 
 
@@ -136,7 +118,7 @@ def _vector(server: Server) -> Check:
             to_do = f"install pgvector {wanted} or newer on the database server, then run `memory migrate`"
             return Check("pgvector", State.FAIL, "not available on this server", to_do)
         return Check("pgvector", State.FAIL, "available, but not in this database", "run `memory migrate`")
-    if _version(server.vector_installed) < VECTOR_VERSION:
+    if version(server.vector_installed) < VECTOR_VERSION:
         to_do = f"install pgvector {wanted} or newer, then `ALTER EXTENSION vector UPDATE`"
         return Check("pgvector", State.FAIL, f"version {server.vector_installed}", to_do)
     return Check("pgvector", State.OK, f"version {server.vector_installed}")
@@ -202,75 +184,12 @@ def _durability(server: Server) -> Check:
     return Check("durability", State.OK, f"synchronous_commit is {server.synchronous_commit}")
 
 
-# --- Redis --------------------------------------------------------------------------------------------------
-
-
-def _redis(settings: Settings) -> list[Check]:
-    hot = _hot(settings)
-    try:
-        with hot.calling() as redis:
-            asked = time.time()
-            seconds, microseconds = redis.time()
-            offset = seconds + microseconds / 1e6 - (asked + time.time()) / 2
-            told: Mapping[str, Any] = redis.info()
-    except MemoryAppError as error:
-        to_do = "start Redis, and check MEMORY_REDIS__URL: address and password. Turns are accepted meanwhile"
-        return [Check("redis", State.FAIL, error.message, to_do)]
-    finally:
-        hot.close()
-    return [_redis_version(told), _eviction(told), _persistence(told), _clock("redis", offset)]
-
-
-def _hot(settings: Settings) -> Hot:
-    return connect_hot(
-        settings.redis_address,
-        prefix=settings.redis.prefix,
-        timeout_seconds=3,
-        stream_turns=settings.hot.stream_turns,
-        stream_life=timedelta(days=settings.hot.stream_days),
-        context_life=timedelta(seconds=settings.context.cache_seconds),
-    )
-
-
-def _redis_version(told: Mapping[str, Any]) -> Check:
-    own = told.get("valkey_version")
-    name, version = ("Valkey", str(own)) if own else ("Redis", str(told.get("redis_version", "0")))
-    if _version(version) < REDIS_VERSION:
-        return Check("redis", State.FAIL, f"{name} {version}", "move to Redis 7 or newer, or to Valkey")
-    return Check("redis", State.OK, f"{name} {version}")
-
-
-def _eviction(told: Mapping[str, Any]) -> Check:
-    policy = str(told.get("maxmemory_policy", "unknown"))
-    if policy != "noeviction":
-        to_do = (
-            "CONFIG SET maxmemory-policy noeviction, and in its configuration file; others drop queued hints"
-        )
-        return Check("eviction", State.FAIL, f"maxmemory-policy is {policy}", to_do)
-    return Check("eviction", State.OK, "maxmemory-policy is noeviction")
-
-
-def _persistence(told: Mapping[str, Any]) -> Check:
-    if int(told.get("aof_enabled", 0)):
-        return Check("persistence", State.OK, "append-only file")
-    to_do = "set appendonly yes; without it a restart forgets hints, which finders then send again"
-    return Check("persistence", State.WARN, "no append-only file", to_do)
-
-
-# --- clocks, workers, work ----------------------------------------------------------------------------------
-
-
-def _clock(of: str, offset: float) -> Check:
-    name, found = f"clock of {of}", f"{offset:+.3f} s from this machine's"
-    if abs(offset) < CLOCK_WARN_SECONDS:
-        return Check(name, State.OK, found)
-    state = State.FAIL if abs(offset) >= CLOCK_FAIL_SECONDS else State.WARN
-    return Check(name, state, found, "let every machine follow the same time server (NTP)")
+# --- workers, work ----------------------------------------------------------------------------------
 
 
 def _processes(settings: Settings) -> Iterator[Check]:
     """Each kind of part by the signs of life of its processes; a kind that need not be there is named where it is."""
-    hot = _hot(settings)
+    hot = open_hot(settings)
     try:
         heard = life.listen(hot)
     except MemoryAppError as error:
@@ -352,7 +271,7 @@ def _owner(owner: Engine | None) -> tuple[_Tenants | None, list[Check]]:
 
 
 def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
-    hot = _hot(settings)
+    hot = open_hot(settings)
     try:
         embedder = embedder_of(settings.embedding, hot)
         rest = _rest_left(hot, "embedding")
@@ -385,7 +304,7 @@ def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> C
 def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
     """Set or not, and whether its circuit is open. It is not asked: that would cost money."""
     chat, name = settings.chat, "language model"
-    hot = _hot(settings)
+    hot = open_hot(settings)
     try:
         rest = _rest_left(hot, "chat")
         waiting = sum(_each(engine, tenants or (), inspection.agents_with_model))
@@ -489,7 +408,3 @@ def _each(engine: Engine, tenants: _Tenants, ask: Callable[[Connection], _Answer
         with db.transaction(engine, tenant_id) as connection:
             answers.append(ask(connection))
     return answers
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from memory_app import roster
+from memory_app.broker import dropped
+from memory_app.broker.dropped import Dropped
 from memory_app.errors import Transient
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
@@ -18,10 +20,11 @@ from memory_app.store.inspection import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``workers`` maps a worker to its queues; None when Redis did not carry the question."""
+    """``workers`` maps a worker to its queues; None when Redis did not carry the question, as with ``dropped``."""
 
     pipeline: PipelineState
     workers: Mapping[str, tuple[str, ...]] | None
+    dropped: Dropped | None
     tenants: Mapping[str, Amounts]
 
 
@@ -40,7 +43,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
                 amounts[name] = inspection.amounts(connection)
     finally:
         engine.dispose()
-    return Status(pipeline, _workers(settings), amounts)
+    return Status(pipeline, _workers(settings), _dropped(settings), amounts)
 
 
 def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:
@@ -63,3 +66,13 @@ def _workers(settings: Settings) -> Mapping[str, tuple[str, ...]] | None:
         return roster.consumers(settings.broker_address, prefix=settings.redis.prefix)
     except Transient:
         return None
+
+
+def _dropped(settings: Settings) -> Dropped | None:
+    drops = dropped.connect(settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=3)
+    try:
+        return drops.read()
+    except Transient:
+        return None
+    finally:
+        drops.close()

@@ -248,7 +248,7 @@ def test_F21_F30_garbage_and_forged_messages(stage: Stage, other_tenant: int) ->
                 redis.rpush(f"{prefix}{queue}", message)
         stage.settle(under_way)
     said = "".join(worker.said() for worker in workers)
-    assert "message_dropped" in said
+    assert "messages_dropped" in said
     assert "DROP TABLE" not in said and "xxxx" not in said, "what a message carries is in no log"
 
 

@@ -13,7 +13,8 @@ from sqlalchemy import Engine, text
 
 from memory_app.errors import StoreUnavailable
 from memory_app.services import schema
-from memory_app.services.doctor import Check, State, diagnose
+from memory_app.services.check import Check, State
+from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Settings
 from memory_app.store import app_role, db
 

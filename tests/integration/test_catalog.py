@@ -8,7 +8,8 @@ from sqlalchemy.pool import NullPool
 
 from memory_app.embedded import Servers
 from memory_app.services import schema
-from memory_app.services.doctor import State, diagnose
+from memory_app.services.check import State
+from memory_app.services.doctor import diagnose
 from memory_app.settings import Settings
 from memory_app.store import catalog
 

@@ -22,8 +22,9 @@ from memory_app.embedded import Servers
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import receipt_file, remember, schema
+from memory_app.services.check import Check, State
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.doctor import Check, State, diagnose
+from memory_app.services.doctor import diagnose
 from memory_app.services.extract import extract_session
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user
 from memory_app.services.index import index_turns

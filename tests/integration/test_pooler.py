@@ -13,7 +13,8 @@ from memory_app.errors import Misconfigured
 from memory_app.runtime import app_engine, build
 from memory_app.services import schema
 from memory_app.services.access import owner_connection
-from memory_app.services.doctor import Check, State, diagnose
+from memory_app.services.check import Check, State
+from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Settings
 from memory_app.store import keys, scope_index
 

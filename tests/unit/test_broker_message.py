@@ -1,0 +1,106 @@
+"""What a message must look like before Celery sees it."""
+
+from __future__ import annotations
+
+import json
+
+import garbage
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_app.broker.message import MESSAGE_LIMIT_BYTES, Fault, command_fault, report_fault, task_fault
+from memory_app.queue import ROUTES
+
+PIECES = garbage.dropped()
+
+EXPECTED = {
+    "null": Fault.MALFORMED,
+    "deep": Fault.NOT_JSON,
+    "typed value": Fault.NOT_JSON,
+    "null properties": Fault.MALFORMED,
+    "list delivery info": Fault.MALFORMED,
+    "unknown task": Fault.UNKNOWN_TASK,
+    "built-in chord": Fault.UNKNOWN_TASK,
+    "due in the year 9999": Fault.UNSUPPORTED,
+    "limits of its own": Fault.UNSUPPORTED,
+    "callbacks": Fault.UNSUPPORTED,
+    "text as shadow": Fault.UNSUPPORTED,
+    "pickle": Fault.CONTENT_TYPE,
+    "compressed": Fault.CONTENT_TYPE,
+    "body that is no base64": Fault.BODY,
+    "text as arguments": Fault.BODY,
+    "old protocol": Fault.MALFORMED,
+}
+
+
+def test_a_message_of_ours_is_let_through() -> None:
+    assert task_fault(garbage.envelope(), ROUTES) is None
+    assert task_fault(garbage.envelope(headers={"expires": "2030-01-01T00:00:00+00:00"}), ROUTES) is None
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_each_piece_of_garbage_is_told_apart(name: str) -> None:
+    fault = task_fault(PIECES[name], ROUTES)
+    assert fault is not None
+    assert fault is EXPECTED.get(name, fault)
+
+
+def test_a_large_message_is_not_even_read() -> None:
+    assert task_fault(b"[" * (MESSAGE_LIMIT_BYTES + 1), ROUTES) is Fault.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "name", ["null", "list", "bytes", "null properties", "number as body", "text headers"]
+)
+def test_commands_answers_and_events_are_looked_at_in_the_same_way(name: str) -> None:
+    assert command_fault(PIECES[name]) is not None
+    assert report_fault(PIECES[name]) is not None
+
+
+def test_commands_of_celery_are_let_through_and_others_not() -> None:
+    for body in (
+        {"method": "ping", "arguments": {}},
+        {"method": "ping", "destination": ["a@b"], "ticket": "t"},
+    ):
+        assert command_fault(garbage.envelope(body=body, headers={"clock": 3})) is None
+    assert [command for command in garbage.commands() if command_fault(command) is None] == []
+
+
+def test_answers_and_events_are_let_through() -> None:
+    for body in ({"worker@host": {"ok": "pong"}}, [{"type": "task-sent"}]):
+        assert report_fault(garbage.envelope(body=body)) is None
+    assert report_fault(garbage.envelope(body=["text"])) is Fault.BODY
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+FIELDS = ("body", "content-type", "content-encoding", "headers", "properties")
+
+
+@given(st.binary())
+def test_any_bytes_are_judged(value: bytes) -> None:
+    assert task_fault(value, ROUTES) is not None
+    assert command_fault(value) is not None
+    assert report_fault(value) is not None
+
+
+@given(st.sampled_from(FIELDS), JSON)
+def test_any_value_in_any_field_is_judged(name: str, value: object) -> None:
+    message = json.dumps(json.loads(garbage.envelope()) | {name: value}).encode()
+    assert task_fault(message, ROUTES) in (None, *Fault)
+    assert command_fault(message) in (None, *Fault)
+    assert report_fault(message) in (None, *Fault)
+
+
+@given(st.sampled_from(sorted(json.loads(garbage.envelope())["headers"])), JSON)
+def test_any_value_in_any_header_is_judged(name: str, value: object) -> None:
+    assert task_fault(garbage.envelope(headers={name: value}), ROUTES) in (None, *Fault)
+    assert command_fault(garbage.envelope(headers={name: value})) in (None, *Fault)
+
+
+@given(st.sampled_from(sorted(json.loads(garbage.envelope())["properties"])), JSON)
+def test_any_value_in_any_property_is_judged(name: str, value: object) -> None:
+    assert task_fault(garbage.envelope(properties={name: value}), ROUTES) in (None, *Fault)
