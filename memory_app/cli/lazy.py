@@ -91,6 +91,10 @@ COMMANDS = {
         "transfer",
         "Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing.",
     ),
+    "move": Entry(
+        "move",
+        "Copy the embedded database of a data folder to the empty one that the settings name; all of it or nothing.",
+    ),
     "serve": Entry("parts", "Serve the HTTP API."),
     "worker": Entry(
         "parts",

@@ -1,0 +1,214 @@
+"""Copy all rows of one database into another that is migrated and empty, table by table, without holding them.
+
+The caller holds one transaction on each side: the source's keeps writers out and sees one state, the target's is
+committed when everything was compared. Rows travel in the text form of COPY, which is the same on every version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from memory_app.errors import Conflict, StoreUnavailable
+from memory_app.store.tables import metadata
+
+TABLES = tuple(table.name for table in metadata.sorted_tables)
+"""Each after those that it refers to."""
+
+SCHEMA = "public"
+PROGRESS_BYTES = 50_000_000
+
+_SET_FORMS = text(
+    """
+    SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, MDY', true),
+           set_config('intervalstyle', 'postgres', true), set_config('extra_float_digits', '1', true),
+           set_config('bytea_output', 'hex', true), set_config('client_encoding', 'UTF8', true),
+           set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', '0', true),
+           set_config('idle_in_transaction_session_timeout', '0', true)
+    """
+)
+_ONE_STATE = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+_COLUMNS = text(
+    """
+    SELECT a.attname::text FROM pg_attribute a
+    WHERE a.attrelid = CAST(:table AS regclass) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    ORDER BY 1
+    """
+)
+_COUNTERS = text(
+    """
+    SELECT a.attname::text AS column, pg_get_serial_sequence(:table, a.attname) AS sequence FROM pg_attribute a
+    WHERE a.attrelid = CAST(:table AS regclass) AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity <> ''
+    """
+)
+_ENCODING = text("SELECT current_setting('server_encoding')")
+
+LOCK_NOT_AVAILABLE = "55P03"
+LOCK_TIMEOUT = "10s"
+"""Longest wait for somebody who still works in one of the databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many rows a table has, and a sum over digests of all of them in which their order does not matter."""
+
+    rows: int
+    checksum: int
+
+
+def prepare(connection: Connection, *, one_state: bool = False) -> None:
+    """The first thing in the transaction: values have the same text on both sides, and nothing is waited for long."""
+    if one_state:
+        connection.execute(_ONE_STATE)
+    connection.execute(_SET_FORMS, {"lock_timeout": LOCK_TIMEOUT})
+
+
+def encoding(connection: Connection) -> str:
+    return str(connection.execute(_ENCODING).scalar_one())
+
+
+def lock_source(connection: Connection) -> None:
+    """Nobody changes the tables until the end of the transaction; whoever is about to is waited for a little.
+
+    Raises `Conflict`.
+    """
+    with _alone("source"):
+        connection.execute(text(f"LOCK TABLE {', '.join(_named(table) for table in TABLES)} IN SHARE MODE"))
+
+
+def open_target(connection: Connection) -> None:
+    """Take the tables for ourselves. Their owner sees and writes all rows, and no trigger counts them twice.
+
+    Raises `Conflict`.
+    """
+    with _alone("target"):
+        for table in TABLES:
+            connection.execute(text(f"ALTER TABLE {_named(table)} NO FORCE ROW LEVEL SECURITY"))
+            connection.execute(text(f"ALTER TABLE {_named(table)} DISABLE TRIGGER USER"))
+
+
+def close_target(connection: Connection) -> None:
+    """Put back what `open_target` changed. Search indexes of big scopes are not copied; maintenance builds them."""
+    connection.execute(text("UPDATE scope_models SET is_indexed = false WHERE is_indexed"))
+    for table in TABLES:
+        connection.execute(text(f"ALTER TABLE {_named(table)} ENABLE TRIGGER USER"))
+        connection.execute(text(f"ALTER TABLE {_named(table)} FORCE ROW LEVEL SECURITY"))
+
+
+def full_tables(connection: Connection) -> tuple[str, ...]:
+    """Tables that hold a row. `open_target` must have run, or the owner may see none."""
+    return tuple(
+        table
+        for table in TABLES
+        if connection.execute(text(f"SELECT EXISTS (SELECT FROM {_named(table)})")).scalar_one()
+    )
+
+
+def columns(connection: Connection, table: str) -> tuple[str, ...]:
+    """Names of the columns in alphabetical order: an upgraded table has them in another order than a new one."""
+    return tuple(connection.execute(_COLUMNS, {"table": _named(table)}).scalars())
+
+
+def copy_table(
+    source: Connection,
+    target: Connection,
+    table: str,
+    names: Sequence[str],
+    *,
+    on_bytes: Callable[[int], None],
+) -> None:
+    """Copy the rows; ``on_bytes`` is told how many bytes went so far, every 50 MB.
+
+    Raises `Conflict` when the target refuses a row, `StoreUnavailable` when a server went away.
+    """
+    listed = sql.SQL(", ").join(sql.Identifier(name) for name in names)
+    place = sql.Identifier(SCHEMA, table)
+    reading = sql.SQL("COPY {} ({}) TO STDOUT").format(place, listed)
+    writing = sql.SQL("COPY {} ({}) FROM STDIN").format(place, listed)
+    try:
+        _pass_on(_driver(source), _driver(target), reading, writing, on_bytes)
+    except (psycopg.IntegrityError, psycopg.DataError) as error:
+        # The message of the server quotes the row; the name of the rule does not.
+        rule = error.diag.constraint_name or error.sqlstate
+        raise Conflict(f"the target refuses a row of {table} ({rule}); nothing was copied") from error
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(
+            f"a server went away while {table} was copied ({error.sqlstate or type(error).__name__}); nothing was "
+            "copied; move again"
+        ) from error
+
+
+def _pass_on(
+    source: psycopg.Connection[Any],
+    target: psycopg.Connection[Any],
+    reading: sql.Composed,
+    writing: sql.Composed,
+    on_bytes: Callable[[int], None],
+) -> None:
+    done = told = 0
+    with (
+        source.cursor() as reader,
+        target.cursor() as writer,
+        reader.copy(reading) as rows,
+        writer.copy(writing) as sink,
+    ):
+        for block in rows:
+            sink.write(block)
+            done += len(block)
+            if done - told >= PROGRESS_BYTES:
+                told = done
+                on_bytes(done)
+
+
+def copy_counters(source: Connection, target: Connection, table: str) -> None:
+    """Let new rows get the numbers that they would have got in the source."""
+    theirs = {row.column: row.sequence for row in target.execute(_COUNTERS, {"table": _named(table)})}
+    for row in source.execute(_COUNTERS, {"table": _named(table)}):
+        last, is_called = source.execute(text(f"SELECT last_value, is_called FROM {row.sequence}")).one()
+        values = {"sequence": theirs[row.column], "last": last, "is_called": is_called}
+        target.execute(text("SELECT setval(CAST(:sequence AS regclass), :last, :is_called)"), values)
+
+
+def fingerprint(connection: Connection, table: str, names: Sequence[str]) -> Fingerprint:
+    """What the table holds, in a form that can be compared with that of another server."""
+    listed = ", ".join(f't."{name}"' for name in names)
+    digest = f"left(encode(sha256(convert_to(ROW({listed})::text, 'UTF8')), 'hex'), 15)"
+    statement = f"SELECT count(*), coalesce(sum(CAST(('x' || {digest})::bit(60) AS bigint)), 0) FROM {_named(table)} t"
+    # Not as text(): the colons of the casts would be taken for parameters.
+    rows, checksum = connection.exec_driver_sql(statement).one()
+    return Fingerprint(int(rows), int(checksum))
+
+
+def analyze(connection: Connection) -> None:
+    """Let the planner know the tables at once."""
+    for table in TABLES:
+        connection.execute(text(f"ANALYZE {_named(table)}"))
+
+
+@contextmanager
+def _alone(side: str) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
+        raise Conflict(
+            f"somebody works in the {side}: stop every part that uses it, and move again; nothing was changed"
+        ) from error
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver
+
+
+def _named(table: str) -> str:
+    return f'{SCHEMA}."{table}"'
