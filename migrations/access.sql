@@ -328,6 +328,29 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
         (SELECT count(*) FROM public.turns WHERE failed_at IS NOT NULL AND extracted_at IS NULL) f
 $$;
 
+-- For each kind of work, over all tenants and without naming any: for how long the oldest has been due that nobody has in
+-- hand, and whether somebody has any in hand. A turn that waits for its next try is not due before that. Sessions and runs
+-- whose last start was never explained wait for a worker that may be busy for long, so they are no measure.
+CREATE OR REPLACE FUNCTION due_work() RETURNS TABLE (kind text, oldest_seconds double precision, is_held boolean)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT work.kind, coalesce(extract(epoch FROM now() - work.due_at), 0)::double precision, work.is_held FROM (
+        SELECT 'turns',
+            (SELECT min(greatest(t.accepted_at, t.lease_until)) FROM public.turns t
+             WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND coalesce(t.lease_until, '-infinity') <= now()),
+            EXISTS (SELECT FROM public.turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND t.starts > 0
+                    AND t.lease_until > now())
+        UNION ALL SELECT 'sessions',
+            min(s.due_at) FILTER (WHERE s.starts = 0 AND coalesce(s.lease_until, '-infinity') <= now()),
+            coalesce(bool_or(s.lease_until > now()), false)
+        FROM public.sessions s WHERE s.due_at <= now()
+        UNION ALL SELECT 'runs',
+            min(r.due_at) FILTER (WHERE r.starts = 0 AND coalesce(r.lease_until, '-infinity') <= now()),
+            coalesce(bool_or(r.lease_until > now()), false)
+        FROM public.runs r WHERE r.due_at <= now() AND r.state IN ('queued', 'running')
+        UNION ALL SELECT 'periodic jobs', min(j.due_at), false FROM public.schedules j WHERE j.due_at <= now()
+    ) AS work(kind, due_at, is_held)
+$$;
+
 -- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
 CREATE OR REPLACE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -387,6 +410,7 @@ BEGIN
             ('due_scopes', 'memory_finder'),
             ('idle_sessions', 'memory_finder'),
             ('pipeline_state', 'memory_finder'),
+            ('due_work', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),
             ('keyword_hits', 'memory_search')

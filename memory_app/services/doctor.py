@@ -6,7 +6,7 @@ Each check stands alone, so that one broken part does not hide the others. Nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.life import Sign
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import life, receipts, redis_checks, schema, scope_index
+from memory_app.services import due, life, receipts, redis_checks, schema, scope_index
 from memory_app.services.check import Check, State, clock, version
 from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
@@ -27,13 +27,10 @@ from memory_app.settings import Settings
 from memory_app.store import app_role, catalog, db, health, inspection, migrate, prerequisites
 from memory_app.store.app_role import Deviation
 from memory_app.store.catalog import Difference
+from memory_app.store.health import DueWork
 from memory_app.store.inspection import Server
 
 VECTOR_VERSION = (0, 8)
-
-DUE_WARN_SECONDS = 60.0
-DUE_FAIL_SECONDS = 300.0
-"""Finders and Beat look every few seconds: work that waits for longer means that they or the workers are gone."""
 
 DIFFERENCES_SHOWN = 10
 """Objects of the schema that are named when they are not as expected; the others are counted."""
@@ -56,7 +53,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         found += owner_checks
         found += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if reachable:
-            found += [*_due(engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
+            found += [*_due(settings, engine), *_failed(engine, tenants), *_search_indexes(engine, tenants)]
             found += _erasures(settings, engine, tenants)
         return tuple(found)
     finally:
@@ -237,20 +234,37 @@ def _instances(signs: Sequence[Sign]) -> str:
     return ", ".join(sign.instance for sign in signs)
 
 
-def _due(engine: Engine) -> Iterator[Check]:
+def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
     try:
         with db.transaction(engine, None) as connection:
             pipe = health.pipeline_state(connection)
+        late = due.lateness(lambda: _look(engine), _listen(settings))
     except MemoryAppError as error:
         yield Check("due work", State.FAIL, error.message, "mend Postgres first")
         return
-    oldest = max(pipe.oldest_unindexed_seconds, pipe.oldest_due_seconds)
-    found = f"{pipe.unindexed} turns to index, {pipe.due_sessions} sessions to extract, oldest {oldest:.0f} s"
-    if oldest < DUE_WARN_SECONDS:
+    found = f"{pipe.unindexed} turns to index, {pipe.due_sessions} sessions to extract"
+    if not late:
         yield Check("due work", State.OK, found)
-    else:
-        to_do = "see that workers, Beat and `memory finder` run, and read their logs"
-        yield Check("due work", State.FAIL if oldest >= DUE_FAIL_SECONDS else State.WARN, found, to_do)
+        return
+    to_do = "see that workers, Beat and `memory finder` run, and read their logs"
+    state = State.FAIL if any(one.is_stalled for one in late) else State.WARN
+    yield Check("due work", state, "; ".join([found, *(f"{one.kind}: {one.reason}" for one in late)]), to_do)
+
+
+def _look(engine: Engine) -> Sequence[DueWork]:
+    with db.transaction(engine, None) as connection:
+        return health.due_work(connection)
+
+
+def _listen(settings: Settings) -> Mapping[str, Heard]:
+    """Nothing without Redis, which has a check of its own."""
+    hot = open_hot(settings)
+    try:
+        return life.listen(hot)
+    except MemoryAppError:
+        return {}
+    finally:
+        hot.close()
 
 
 # --- embedder, failed turns ---------------------------------------------------------------------------------

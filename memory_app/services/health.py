@@ -12,15 +12,14 @@ import structlog
 
 from memory_app.errors import MemoryAppError
 from memory_app.runtime import Runtime
-from memory_app.services import life
+from memory_app.services import due, life
 from memory_app.services.life import BEAT, FINDER, Heard
 from memory_app.store.db import transaction
-from memory_app.store.health import PipelineState, pipeline_state
+from memory_app.store.health import DueWork, PipelineState, due_work, pipeline_state
 
 log = structlog.get_logger(__name__)
 
-STALLED_AFTER_SECONDS = 300.0
-"""Work that is due for longer means that nobody works: finders look every few seconds."""
+WORK = ("turns", "sessions", "runs", "periodic jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,9 @@ class Health:
 def health(runtime: Runtime) -> Health:
     """Ask every part; never raises for one that is away."""
     pipeline, database = read_pipeline(runtime)
-    return Health((database, _broker(runtime), _work(pipeline), *_processes(runtime)), pipeline)
+    heard = _listen(runtime)
+    work = _work(runtime, heard or {})
+    return Health((database, _broker(runtime), *work, *_processes(heard)), pipeline)
 
 
 def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
@@ -76,11 +77,17 @@ def _broker(runtime: Runtime) -> Part:
     return Part("broker")
 
 
-def _processes(runtime: Runtime) -> tuple[Part, ...]:
-    """The workers of each queue, the finder and Beat. One that fell silent is a failure within half a minute."""
+def _listen(runtime: Runtime) -> Mapping[str, Heard] | None:
+    """None while Redis is away."""
     try:
-        heard = life.listen(runtime.hot)
+        return life.listen(runtime.hot)
     except MemoryAppError:
+        return None
+
+
+def _processes(heard: Mapping[str, Heard] | None) -> tuple[Part, ...]:
+    """The workers of each queue, the finder and Beat. One that fell silent is a failure within half a minute."""
+    if heard is None:
         return tuple(Part(kind, "unknown", is_needed=False) for kind in (*life.WORKERS, FINDER, BEAT))
     workers = [Part(kind, heard[kind].trouble, is_needed=heard[kind].is_silent) for kind in life.WORKERS]
     return (*workers, _looker(FINDER, heard, other=BEAT), _looker(BEAT, heard, other=FINDER))
@@ -94,8 +101,18 @@ def _looker(kind: str, heard: Mapping[str, Heard], *, other: str) -> Part:
     return Part(kind, own.trouble, is_needed=own.is_silent and not others.living)
 
 
-def _work(pipeline: PipelineState | None) -> Part:
-    if pipeline is None:
-        return Part("work", "unknown")
-    oldest = max(pipeline.oldest_unindexed_seconds, pipeline.oldest_due_seconds)
-    return Part("work", "stalled" if oldest > STALLED_AFTER_SECONDS else None)
+def _work(runtime: Runtime, heard: Mapping[str, Heard]) -> tuple[Part, ...]:
+    """Each kind of work: late while nobody is at it is a failure, a backlog is told."""
+    try:
+        late = {one.kind: one for one in due.lateness(lambda: _look(runtime), heard)}
+    except MemoryAppError:
+        return tuple(Part(kind, "unknown", is_needed=False) for kind in WORK)
+    return tuple(
+        Part(kind, late[kind].reason, is_needed=late[kind].is_stalled) if kind in late else Part(kind)
+        for kind in WORK
+    )
+
+
+def _look(runtime: Runtime) -> tuple[DueWork, ...]:
+    with transaction(runtime.engine, None) as connection:
+        return due_work(connection)

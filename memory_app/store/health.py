@@ -5,11 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
+
+from memory_app.errors import StoreUnavailable
+from memory_app.store.prerequisites import INSUFFICIENT_PRIVILEGE
 
 _PIPELINE = text(
     """SELECT unindexed, claimable, oldest_unindexed_seconds, due_sessions, oldest_due_seconds, failed
     FROM pipeline_state()"""
 )
+
+
+_DUE_WORK = text("SELECT kind, oldest_seconds, is_held FROM due_work()")
+
+
+@dataclass(frozen=True, slots=True)
+class DueWork:
+    """One kind of work: for how long the oldest has been due that nobody has in hand (0: there is none), and whether
+    somebody has any in hand."""
+
+    kind: str
+    oldest_seconds: float
+    is_held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +44,16 @@ class PipelineState:
 
 def pipeline_state(connection: Connection) -> PipelineState:
     return PipelineState(*connection.execute(_PIPELINE).one())
+
+
+def due_work(connection: Connection) -> tuple[DueWork, ...]:
+    """Turns to index, sessions to extract, runs to do and periodic jobs to ask for, over all tenants.
+
+    Raises `StoreUnavailable` where the functions of the schema were deprived of a right.
+    """
+    try:
+        return tuple(DueWork(**row._mapping) for row in connection.execute(_DUE_WORK))
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
+            raise
+        raise StoreUnavailable("the schema's functions lack a right; run `memory migrate`") from error

@@ -176,7 +176,7 @@ _FAILED = text(
     """
 )
 _REPLAY = text(
-    """UPDATE turns SET failed_at = NULL, failed_reason = NULL, starts = 0, failures = 0, lease_until = NULL
+    """UPDATE turns SET failed_at = NULL, failed_reason = NULL, starts = 0, failures = 0, lease_until = now()
     WHERE id = :id AND failed_at IS NOT NULL AND extracted_at IS NULL RETURNING scope_id, session_id, seq"""
 )
 _DISCARD = text(
@@ -339,7 +339,10 @@ def failed(connection: Connection, *, limit: int, before: UUID | None) -> tuple[
 
 
 def replay(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None:
-    """Take back the failure; the turn's (scope, session, seq), or None when it had not failed."""
+    """Take back the failure; the turn's (scope, session, seq), or None when it had not failed.
+
+    It is due from now on, not since it was accepted: nobody was late.
+    """
     row = connection.execute(_REPLAY, {"id": turn_id}).one_or_none()
     return None if row is None else (row.scope_id, row.session_id, row.seq)
 

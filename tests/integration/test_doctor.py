@@ -209,16 +209,19 @@ def test_agents_that_wait_for_a_model_that_is_not_set_are_counted(settings: Sett
     assert "MEMORY_CHAT__BASE_URL" in check.to_do
 
 
-@pytest.mark.parametrize(("late", "state"), [(90, State.WARN), (600, State.FAIL)])
-def test_work_that_waits_says_that_nobody_works(
-    settings: Settings, tenant: int, owner: Engine, late: int, state: State
+@pytest.mark.parametrize(("is_held", "state"), [(True, State.WARN), (False, State.FAIL)])
+def test_work_that_waits_says_whether_anybody_is_at_it(
+    settings: Settings, tenant: int, owner: Engine, is_held: bool, state: State
 ) -> None:
     with MemoryApp.connect(settings, tenant="acme") as memory:
         memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
+        memory.record(Scope("ada", "mira", "chat"), "I have a dog.")
     with owner.begin() as connection:
-        connection.execute(
-            text("UPDATE turns SET accepted_at = now() - make_interval(secs => :late)"), {"late": late}
-        )
+        connection.execute(text("UPDATE turns SET accepted_at = now() - interval '90 seconds'"))
+        if is_held:
+            connection.execute(
+                text("UPDATE turns SET starts = 1, lease_until = now() + interval '1 minute' WHERE seq = 1")
+            )
 
     check = check_named(diagnose(settings), "due work")
 

@@ -18,6 +18,7 @@ from memory_app.hot.keys import LIFE
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, tickets
+from memory_app.services.health import WORK
 from memory_app.settings import Database, Redis, Settings
 
 SCOPE = "/v1/agents/ada/users/mira"
@@ -501,7 +502,7 @@ def test_health_tells_each_part(client: TestClient, runtime: Runtime) -> None:
     assert ready["parts"] == {
         "database": well,
         "broker": well,
-        "work": well,
+        **dict.fromkeys(WORK, well),
         **dict.fromkeys(("worker-ingest", "worker-model", "worker-maintenance", "finder", "beat"), absent),
     }
     assert ready["pipeline"]["unindexed"] == 1
@@ -546,16 +547,74 @@ def fall_silent(runtime: Runtime, kind: str) -> None:
         redis.expire(key, 60)
 
 
-def test_work_that_nobody_does_is_told(client: TestClient, owner: Engine) -> None:
+LATE = {
+    "turns": "UPDATE turns SET accepted_at = now() - interval '2 minutes'",
+    "sessions": "UPDATE sessions SET due_at = now() - interval '2 minutes'",
+    "runs": """INSERT INTO runs (tenant_id, scope_id, name, state, due_at)
+        SELECT tenant_id, id, 'decay', 'queued', now() - interval '2 minutes' FROM scopes WHERE user_id IS NOT NULL""",
+    "periodic jobs": """INSERT INTO schedules (tenant_id, scope_id, job, due_at)
+        SELECT tenant_id, id, 'decay', now() - interval '2 minutes' FROM scopes WHERE user_id IS NOT NULL
+        ON CONFLICT (scope_id, job) DO UPDATE SET due_at = excluded.due_at""",
+}
+"""Makes one kind of work late."""
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_work_that_nobody_does_is_told(
+    client: TestClient, owner: Engine, runtime: Runtime, kind: str
+) -> None:
+    life.note(runtime.hot, ["finder"], "host:1")
     record(client, LISBON)
     with owner.begin() as connection:
-        connection.execute(text("UPDATE turns SET accepted_at = now() - interval '1 hour'"))
+        connection.execute(text(LATE[kind]))
 
     answer = client.get("/health/ready")
 
     assert answer.status_code == 503
-    assert answer.json()["parts"]["work"] == {"ok": False, "reason": "stalled"}
+    parts = answer.json()["parts"]
+    assert {name for name in WORK if not parts[name]["ok"]} == {kind}
+    assert "nobody is at it" in parts[kind]["reason"]
     assert client.get("/health/live").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["turns", "sessions", "runs"])
+def test_a_backlog_that_somebody_works_on_is_told_and_is_no_failure(
+    client: TestClient, owner: Engine, kind: str
+) -> None:
+    record(client, LISBON, "I have a cat.")
+    client.post(TURNS.replace("/chat/", "/other/"), json=said(LISBON))
+    with owner.begin() as connection:
+        connection.execute(text(LATE[kind]))
+        if kind == "runs":
+            connection.execute(text(LATE[kind]))
+        connection.execute(
+            text(
+                f"""UPDATE {kind} SET starts = 1, lease_until = now() + interval '1 minute'
+                WHERE ctid = (SELECT min(ctid) FROM {kind})"""
+            )
+        )
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    part = answer.json()["parts"][kind]
+    assert (part["ok"], "there is a backlog" in part["reason"]) == (True, True)
+
+
+def test_a_turn_that_is_replayed_days_later_is_not_late(client: TestClient, owner: Engine) -> None:
+    (ticket,) = record(client, LISBON)
+    with owner.begin() as connection:
+        connection.execute(
+            text(
+                """UPDATE turns SET accepted_at = now() - interval '3 days', failed_at = now(),
+                failed_reason = 'x'"""
+            )
+        )
+    assert client.post(f"/v1/failed/{ticket['id']}/replay").status_code == 202
+
+    ready = get(client, "/health/ready")
+
+    assert ready["parts"]["turns"] == {"ok": True, "reason": None}
 
 
 def test_metrics_name_routes_and_nobody(client: TestClient) -> None:
@@ -645,7 +704,7 @@ def test_without_redis_turns_are_taken_and_the_window_is_given(without: Callable
     assert {name: part["ok"] for name, part in ready.json()["parts"].items()} == {
         "database": True,
         "broker": False,
-        "work": True,
+        **dict.fromkeys(WORK, True),
         **dict.fromkeys(("worker-ingest", "worker-model", "worker-maintenance", "finder", "beat"), True),
     }
 
