@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from threading import Lock
@@ -109,8 +110,9 @@ class KeyCheck:
         headers = Headers(scope=scope)
         try:
             caller = await self._caller(headers)
-            with self.in_flight.counted(caller.tenant_id):
-                scope.setdefault("state", {})["caller"] = caller
+            async with AsyncExitStack() as until_sent:
+                until_sent.enter_context(self.in_flight.counted(caller.tenant_id))
+                scope.setdefault("state", {}).update(caller=caller, until_sent=until_sent)
                 await self.app(scope, receive, _until_read(send))
         except MemoryAppError as error:
             await error_answer(error)(scope, receive, send)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from threading import BoundedSemaphore
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from memory_app.errors import RateLimited
 from memory_app.http.auth import Call
 from memory_app.http.edge import SLASH
 from memory_app.http.fields import NAME_SCHEMA
 from memory_app.http.parts import Admin, OfAgent, Reader, UserName, errors
+from memory_app.http.places import InFlight
 from memory_app.http.strict import StrictRoute
 from memory_app.services.export import export_lines
 
@@ -25,9 +24,9 @@ CHUNK_CHARS = 64_000
 """Lines are sent together: one by one, each would cost a change of threads."""
 
 MOST_AT_ONCE = 2
-"""Exports under way in one process. Each holds a database connection for as long as its reader takes."""
+"""Exports of a tenant under way in a process. Each holds a database connection for as long as its reader takes."""
 
-_turns = BoundedSemaphore(MOST_AT_ONCE)
+_exports = InFlight(MOST_AT_ONCE, what="exports of this tenant")
 
 WithVectors = Annotated[
     bool, Query(description="With embeddings and search terms; they make it several times as large.")
@@ -47,7 +46,7 @@ def export_user(
     call: Reader, user: UserName, agent: OneAgent = None, with_vectors: WithVectors = False
 ) -> StreamingResponse:
     """Everything that is stored about a person, as JSON Lines: turns, memories with evidence, entities, feedback,
-    checkpoints, runs. The last line has the counts; without it the file was cut. 429: others are being sent."""
+    checkpoints, runs. The last line has the counts; without it the file was cut. 429: two are being sent."""
     return _answer(call, agent=agent, user=user.replace(SLASH, "/"), with_vectors=with_vectors)
 
 
@@ -64,30 +63,30 @@ def export_tenant(call: Admin, with_vectors: WithVectors = False) -> StreamingRe
 
 
 def _answer(call: Call, **options: Any) -> StreamingResponse:
-    chunks = _chunks(export_lines(call.runtime, call.tenant_id, **options))
+    chunks = _chunks(call.tenant_id, export_lines(call.runtime, call.tenant_id, **options))
     # The first line is made here, so that what is not there is still answered by a status.
     first = next(chunks)
     return StreamingResponse(_all(first, chunks), media_type=MEDIA_TYPE)
 
 
-def _chunks(lines: Generator[str, None, None]) -> Iterator[str]:
-    """Lines put together; the first one alone. Raises `RateLimited` at once when enough others are being sent."""
-    if not _turns.acquire(blocking=False):
-        raise RateLimited("other exports are being sent; try again", retry_after=10)
-    try:
-        with closing(lines):
-            yield next(lines)
-            held: list[str] = []
-            size = 0
-            for line in lines:
-                held.append(line)
-                size += len(line)
-                if size >= CHUNK_CHARS:
-                    yield "".join(held)
-                    held, size = [], 0
+def _chunks(tenant_id: int, lines: Generator[str, None, None]) -> Iterator[str]:
+    """Lines put together; the first one alone. Raises `RateLimited` when enough of the tenant's are being sent."""
+    with _exports.counted(tenant_id), closing(lines):
+        yield next(lines)
+        yield from joined(lines)
+
+
+def joined(pieces: Iterable[str]) -> Iterator[str]:
+    """The pieces, several at a time."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= CHUNK_CHARS:
             yield "".join(held)
-    finally:
-        _turns.release()
+            held, size = [], 0
+    yield "".join(held)
 
 
 def _all(first: str, rest: Iterator[str]) -> Iterator[str]:

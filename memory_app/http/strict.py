@@ -18,6 +18,7 @@ from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
+from starlette.responses import StreamingResponse
 
 from memory_app.errors import InvalidInput
 from memory_app.http.arrival import Arrivals, Arrived
@@ -79,7 +80,10 @@ class StrictRoute(APIRoute):
                     request = await stack.enter_async_context(self._whole(request, caller.tenant_id))
                 if takes_place:
                     await stack.enter_async_context(places.held(caller.tenant_id))
-                return await answer(request)
+                response = await answer(request)
+                if isinstance(response, StreamingResponse):  # Its work is done while it is sent.
+                    await request.state.until_sent.enter_async_context(stack.pop_all())
+                return response
 
         async def answer_or_let_go(request: Request) -> Response:
             try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
+from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
 from memory_app.domain.scope import Scope
 from memory_app.http.answers import Answer, next_cursor
+from memory_app.http.export import joined
 from memory_app.http.fields import Body, Id, Name
 from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute, takes_snapshot
@@ -90,10 +94,10 @@ class CheckpointsAnswer(Answer):
     cursor: UUID | None
 
 
-@router.get(IN_SCOPE + "/export", responses=errors(404))
-def export_scope(call: Reader, scope: OfUser) -> SnapshotAnswer:
+@router.get(IN_SCOPE + "/export", response_model=SnapshotAnswer, responses=errors(404))
+def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
     """Everything that is stored for an agent and a user, as one document."""
-    return SnapshotAnswer.model_validate(transfer.export(call.runtime, call.tenant_id, scope))
+    return _document(transfer.export(call.runtime, call.tenant_id, scope))
 
 
 @router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
@@ -131,7 +135,28 @@ def list_checkpoints(
     )
 
 
-@router.get(IN_SCOPE + "/checkpoints/{id}", responses=errors(404))
-def read_checkpoint(call: Reader, scope: OfUser, id: CheckpointId) -> SnapshotAnswer:
+@router.get(IN_SCOPE + "/checkpoints/{id}", response_model=SnapshotAnswer, responses=errors(404))
+def read_checkpoint(call: Reader, scope: OfUser, id: CheckpointId) -> StreamingResponse:
     """The document of a checkpoint; it can be imported like a snapshot."""
-    return SnapshotAnswer.model_validate(transfer.read_checkpoint(call.runtime, call.tenant_id, scope, id))
+    return _document(transfer.read_checkpoint(call.runtime, call.tenant_id, scope, id))
+
+
+def _document(snapshot: Mapping[str, Any]) -> StreamingResponse:
+    """A snapshot as JSON, written piece by piece in threads: as one piece it would hold everybody else up."""
+    return StreamingResponse(joined(_pieces(snapshot)), media_type="application/json")
+
+
+def _pieces(snapshot: Mapping[str, Any]) -> Iterator[str]:
+    opening = "{"
+    for name in SnapshotAnswer.model_fields:
+        value = snapshot[name]
+        yield f"{opening}{json.dumps(name)}:"
+        opening = ","
+        if isinstance(value, list):
+            yield "["
+            for number, row in enumerate(value):
+                yield ("," if number else "") + json.dumps(row, ensure_ascii=False)
+            yield "]"
+        else:
+            yield json.dumps(value, ensure_ascii=False)
+    yield "}"

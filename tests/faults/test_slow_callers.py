@@ -237,6 +237,26 @@ def test_F36_who_waits_for_a_ticket_takes_nobodys_place(start: Start) -> None:
         assert sum(raw.is_open() for raw in waiting) == 16
 
 
+def test_F36_who_reads_exports_slowly_keeps_no_other_tenant_from_exporting(
+    start: Start, runtime: Runtime, tenant: int
+) -> None:
+    for _ in range(60):  # More than what sockets hold.
+        record(runtime, tenant, Scope("ada", "bob", "s"), [NewTurn(Role.USER, "I feed the cow." * 6_000)])
+    api = start(**PATIENT)
+    slow = [
+        api.connect(receive_buffer=2_000).send(request("GET", path, key=api.key))
+        for path in ("/v1/export", f"{USER}/export")
+        for _ in range(20)
+    ]
+    refused: list[Raw] = []
+    wait_until(lambda: len(answered(slow, refused)) >= 9, "the tenant's places are taken", seconds=60)
+
+    api.assert_neighbour_is_served()
+    for path in ("/v1/export", f"{USER}/export"):
+        whole = api.connect().send(request("GET", path, "Connection: close", key=api.neighbour_key)).rest()
+        assert whole.startswith(b"HTTP/1.1 200") and b"I feed the hen." in whole
+
+
 def test_F36_pipelined_requests_are_answered_in_order(start: Start) -> None:
     api = start(**PATIENT)
     paths = ["/health/live", "/v1/nowhere", f"{USER}/sessions", "/health/live"]

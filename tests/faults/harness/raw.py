@@ -61,6 +61,13 @@ class Raw:
         body, self._unread = self._unread[:length], self._unread[length:]
         return Answer(int(first.split()[1]), headers, body)
 
+    def rest(self) -> bytes:
+        """Everything until the other side closes."""
+        with contextlib.suppress(EOFError):
+            while True:
+                self._more()
+        return self._unread
+
     def is_open(self) -> bool:
         """Whether the other side has neither answered nor closed."""
         if self._unread:
