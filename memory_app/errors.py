@@ -15,6 +15,7 @@
     │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
     │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.client`)
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
+    │       └── StoreRefused    Postgres turns us away until a person mends it; a part refuses to start on this
     └── Permanent               never retried; the run or turn says failed and why
         ├── BadModelOutput      unreadable after one repair
         ├── DimensionMismatch   the embedder does not fit what is stored
@@ -102,6 +103,12 @@ class CapReached(Transient):
 
 class StoreUnavailable(Transient):
     kind = "store_unavailable"
+
+
+class StoreRefused(StoreUnavailable):
+    """A wrong password, a missing role and the like: waiting is in vain, and once mended nothing needs a restart."""
+
+    kind = "store_refused"
 
 
 class Permanent(MemoryAppError):

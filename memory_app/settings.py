@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_app import redis_url
@@ -477,3 +477,10 @@ class Settings(BaseSettings):
             ca_file=None if redis.ca_file is None else str(redis.ca_file),
             is_verified=redis.verify_tls,
         )
+
+
+def wrong_setting(error: ValidationError) -> str:
+    """Which setting is wrong, by the name of its environment variable, and how; never its value."""
+    first = error.errors()[0]
+    name = "MEMORY_" + "__".join(str(part) for part in first["loc"]).upper()
+    return f"setting {name}: {first['msg']}"

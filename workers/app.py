@@ -11,12 +11,16 @@ from celery import Celery
 from memory_app.queue import broker_settings
 from memory_app.settings import Settings
 from workers.schedule import beat_schedule
+from workers.start import one_sentence
 
 # A child that ends waits until its results were read, which nobody does when the main process has fallen over an
 # unreadable message: 30 s in tenths of a second, before a supervisor may start another worker. We have no results.
 pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 10
 
-settings = Settings()
+with one_sentence():
+    settings = Settings()
+    broker = broker_settings(settings.broker_address, settings.redis.prefix)
+    schedule = beat_schedule(settings.schedule_file)
 
 app = Celery(
     "memory",
@@ -30,7 +34,7 @@ app = Celery(
         "workers.control",
     ],
 )
-app.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
+app.conf.update(broker)
 app.conf.update(
     result_backend=None,
     worker_consumer="workers.consumer:TolerantConsumer",
@@ -52,7 +56,7 @@ app.conf.update(
     worker_max_memory_per_child=1_000_000,
     worker_hijack_root_logger=False,
     worker_enable_remote_control=True,
-    beat_schedule=beat_schedule(settings.schedule_file),
+    beat_schedule=schedule,
     beat_scheduler="workers.beat:LivingScheduler",
     beat_max_loop_interval=5,
 )

@@ -26,12 +26,20 @@ from memory_app.queue import MAINTENANCE, ROUTES
 from memory_app.settings import Settings
 from workers import parts, threads
 from workers.rest import Rest
+from workers.start import one_sentence, require_database
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _set_up_logging(**_: Any) -> None:
     log = Settings().log
     configure(level=log.level, form=log.form, names=ROUTES.keys())
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _look_at_database(**_: Any) -> None:
+    """Before the pool: a worker with a wrong password would take hints for ever and do nothing."""
+    with one_sentence():
+        require_database()
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

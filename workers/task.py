@@ -12,9 +12,13 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.worker.request import Request
 
-from memory_app.errors import MemoryAppError
+from memory_app.errors import MemoryAppError, StoreUnavailable
+from memory_app.services.outage import OutageLog
 
 log = structlog.get_logger(__name__)
+
+_outage = OutageLog()
+"""Of this process."""
 
 
 class DiscreetRequest(Request):  # type: ignore[misc]
@@ -63,4 +67,6 @@ class MemoryTask(Task):  # type: ignore[misc]
     def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
         """Say which task failed and how, never with what; the row stays due."""
         kind = exc.kind if isinstance(exc, MemoryAppError) else type(exc).__name__
+        if isinstance(exc, StoreUnavailable):
+            _outage.note(exc)
         log.error("task_failed", task=self.name, task_id=task_id, error=kind)

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from memory_app.cli.output import complain
 from memory_app.errors import MemoryAppError
 from memory_app.log import configure
+from memory_app.settings import wrong_setting
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +19,7 @@ def tell(error: Exception) -> None:
     if isinstance(error, MemoryAppError):
         complain(error.message)
     elif isinstance(error, ValidationError):
-        complain(_wrong_setting(error))
+        complain(wrong_setting(error))
     elif isinstance(error, DBAPIError):
         complain(
             f"the database refused ({type(error.orig).__name__}); `memory doctor` says what is wrong with it"
@@ -26,9 +27,3 @@ def tell(error: Exception) -> None:
     else:
         configure(level="WARNING", form="console")
         log.critical("command_broke", exc_info=error)
-
-
-def _wrong_setting(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = "MEMORY_" + "__".join(str(part) for part in first["loc"]).upper()
-    return f"setting {name}: {first['msg']}"

@@ -16,6 +16,7 @@ from memory_app.errors import Misconfigured
 from memory_app.http.server import serve as serve_http
 from memory_app.log import configure
 from memory_app.services import finder as finder_service
+from memory_app.services import startup
 from memory_app.settings import Settings
 from memory_app.stack import commands
 from memory_app.stack.folder import open_schedule
@@ -78,6 +79,7 @@ def beat(
 def finder() -> None:
     """Look for due work every few seconds and send hints; any number may run."""
     parts = runtime.build(_logging_settings())
+    startup.check_database(parts.engine)
     cores.take_one()
     told = Event()
     for number in (signal.SIGINT, signal.SIGTERM):

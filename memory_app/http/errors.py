@@ -26,10 +26,12 @@ from memory_app.errors import (
     Permanent,
     RateLimited,
     RequestTooSlow,
+    StoreUnavailable,
     TooLarge,
     Transient,
     Unauthorized,
 )
+from memory_app.services.outage import OutageLog
 
 _STATUS: Mapping[type[MemoryAppError], int] = {
     TooLarge: 413,
@@ -99,6 +101,7 @@ def answer(
 
 def install(app: FastAPI) -> None:
     """Answer every error of the application in our shape."""
+    app.state.outage = OutageLog()
     app.add_exception_handler(MemoryAppError, _on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_routing)
@@ -116,8 +119,10 @@ def path_of(location: Sequence[int | str]) -> str:
     return path or str(location[0] if location else "body")
 
 
-async def _on_ours(_: Request, error: Exception) -> JSONResponse:
+async def _on_ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, MemoryAppError)
+    if isinstance(error, StoreUnavailable):
+        request.app.state.outage.note(error)
     return error_answer(error)
 
 

@@ -24,7 +24,7 @@ from memory_app.http.auth import is_loopback
 from memory_app.http.connections import Connection, Connections
 from memory_app.log import configure
 from memory_app.runtime import Runtime
-from memory_app.services import access
+from memory_app.services import access, startup
 from memory_app.settings import Http, Settings
 from memory_app.store.keys import Caller
 
@@ -36,11 +36,13 @@ SHUTDOWN_SECONDS = 25
 
 
 def serve(settings: Settings) -> None:
-    """Serve until stopped. Raises `Misconfigured` for an address that would stand open, before anything listens."""
+    """Serve until stopped. Before anything listens, raises `Misconfigured` for an address that would stand open, and
+    `StoreRefused` for a database that waiting does not open."""
     configure(level=settings.log.level, form=settings.log.form)
     runtime = wiring.build(settings)
     cores.take_one()
     try:
+        startup.check_database(runtime.engine)
         anonymous = check_door(runtime)
         # What stands for good is not looked through again: a full collection would hold a request up for 100 ms.
         gc.collect()

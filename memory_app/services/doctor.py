@@ -24,7 +24,7 @@ from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
 from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
-from memory_app.store import app_role, catalog, db, health, inspection, migrate, prerequisites
+from memory_app.store import app_role, catalog, db, health, inspection, revision
 from memory_app.store.app_role import Deviation
 from memory_app.store.catalog import Difference
 from memory_app.store.health import DueWork
@@ -75,18 +75,17 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
     try:
         with db.transaction(engine, None) as connection:
             server = inspection.server(connection)
-            revision = inspection.revision(connection)
+            stored = revision.stored(connection)
             wanted = schema.session_defaults(settings)
             deviations = () if server.vector_installed is None else app_role.deviations(connection, wanted)
-            differences = catalog.differences_of(connection) if revision == migrate.newest() else ()
+            differences = catalog.differences_of(connection) if stored == revision.newest() else ()
     except MemoryAppError as error:
-        to_do = "start Postgres, and check MEMORY_DATABASE__URL: address, role and password"
-        return False, [Check("postgres", State.FAIL, error.message, to_do)]
+        return False, [_failure("postgres", error)]
     offset = server.now.timestamp() - (asked + time.time()) / 2
-    return revision is not None, [
+    return stored is not None, [
         _postgres(server),
         _vector(server),
-        _schema(revision, differences),
+        _schema(stored, differences),
         _role(server),
         _isolation(server),
         _session(deviations),
@@ -95,15 +94,14 @@ def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
     ]
 
 
+def _failure(name: str, error: MemoryAppError) -> Check:
+    """Messages of errors say what is wrong, then what to do."""
+    found, _, to_do = error.message.partition("; ")
+    return Check(name, State.FAIL, found, to_do)
+
+
 def _postgres(server: Server) -> Check:
     major, minor = divmod(server.version, 10_000)
-    if major < prerequisites.LEAST_VERSION:
-        return Check(
-            "postgres",
-            State.FAIL,
-            f"version {major}.{minor}",
-            f"move to PostgreSQL {prerequisites.LEAST_VERSION}",
-        )
     way = ", through a pooler" if server.is_pooled else ""
     return Check("postgres", State.OK, f"version {major}.{minor}{way}")
 
@@ -121,14 +119,11 @@ def _vector(server: Server) -> Check:
     return Check("pgvector", State.OK, f"version {server.vector_installed}")
 
 
-def _schema(revision: str | None, differences: Sequence[Difference]) -> Check:
-    newest = migrate.newest()
-    if revision is None:
-        return Check("schema", State.FAIL, "there is none", "run `memory migrate`")
-    if revision != newest:
-        return Check(
-            "schema", State.FAIL, f"revision {revision}; this code needs {newest}", "run `memory migrate`"
-        )
+def _schema(stored: str | None, differences: Sequence[Difference]) -> Check:
+    difference = revision.difference(stored)
+    if difference is not None:
+        found, _, to_do = difference.partition("; ")
+        return Check("schema", State.WARN if revision.is_ahead(stored) else State.FAIL, found, to_do)
     if differences:
         shown = differences[:DIFFERENCES_SHOWN]
         more = len(differences) - len(shown)
@@ -136,10 +131,10 @@ def _schema(revision: str | None, differences: Sequence[Difference]) -> Check:
         return Check(
             "schema",
             State.FAIL,
-            f"revision {revision}, but {found}{f', and {more} more' if more else ''}",
+            f"revision {stored}, but {found}{f', and {more} more' if more else ''}",
             "; ".join(dict.fromkeys(each.remedy for each in shown)),
         )
-    return Check("schema", State.OK, f"revision {revision}, with every object as expected")
+    return Check("schema", State.OK, f"revision {stored}, with every object as expected")
 
 
 def _role(server: Server) -> Check:
@@ -281,7 +276,7 @@ def _owner(owner: Engine | None) -> tuple[_Tenants | None, list[Check]]:
         with db.transaction(owner, None) as connection:
             return inspection.tenants(connection), [Check("owner", State.OK, "connects directly")]
     except MemoryAppError as error:
-        return None, [Check("owner", State.FAIL, error.message, "check MEMORY_DATABASE__OWNER_URL")]
+        return None, [_failure("owner", error)]
 
 
 def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from memory_app import queue
-from memory_app.errors import MemoryAppError, Transient
+from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.hot.client import HotUnavailable
 from memory_app.hot.life import EVERY_SECONDS
@@ -20,6 +20,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs, periodic, placing
 from memory_app.services.job_table import JOBS
 from memory_app.services.life import FINDER, Life
+from memory_app.services.outage import OutageLog
 from memory_app.store import health, runs, waiting
 from memory_app.store.db import transaction
 from memory_app.store.runs import DueRun
@@ -84,6 +85,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     """
     settings = runtime.settings.finder
     life = Life(runtime.hot, [FINDER], runtime.settings.life_folder)
+    outage = OutageLog()
     away_since: float | None = None
     while True:
         life.note()
@@ -94,6 +96,8 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
                 drain(runtime, on_step=life.touch)
             else:
                 find_due(runtime)
+        except StoreUnavailable as error:
+            outage.note(error)
         except Transient as error:
             log.warning("finder_waits", error=error.kind)
         except MemoryAppError as error:

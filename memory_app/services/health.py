@@ -14,6 +14,7 @@ from memory_app.errors import MemoryAppError
 from memory_app.runtime import Runtime
 from memory_app.services import due, life
 from memory_app.services.life import BEAT, FINDER, Heard
+from memory_app.store import revision
 from memory_app.store.db import transaction
 from memory_app.store.health import DueWork, PipelineState, due_work, pipeline_state
 
@@ -62,10 +63,13 @@ def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
     """How the pipe is doing, and how the database is; over all tenants and without naming any."""
     try:
         with transaction(runtime.engine, None) as connection:
+            stored = revision.stored(connection)
+            if stored != revision.newest() and not revision.is_ahead(stored):
+                return None, Part("database", revision.difference(stored))
             return pipeline_state(connection), Part("database")
     except MemoryAppError as error:
-        log.warning("database_away", error=error.kind)
-        return None, Part("database", error.kind)
+        log.warning("database_away", error=error.kind, reason=error.message)
+        return None, Part("database", error.message)
 
 
 def _broker(runtime: Runtime) -> Part:

@@ -46,7 +46,7 @@ def move(source: Settings, target: Settings, *, say: Say) -> Moved:
     revision = schema.upgrade(target)
     engines = [db.connect_owner(owner_url(each), statement_timeout_ms=0) for each in (source, target)]
     try:
-        with translated():
+        with translated(engines[1]):
             rows = _copy(*engines, say=say)
             say("gathering statistics")
             with engines[1].begin() as connection:

@@ -6,14 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import psycopg
-from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from memory_app.errors import Misconfigured, StoreUnavailable
+from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
+from memory_app.store import revision
 from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
-from memory_app.store.pooler import is_pooled, shares_processes
+from memory_app.store.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
+from memory_app.store.pooler import Driver, is_pooled, shares_processes
+
+LEAST_VERSION = 16
+"""PostgreSQL's major version; 16 and 18 are tested."""
+
+DRIVER = "postgresql+psycopg"
 
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -22,16 +28,12 @@ _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
 
-POOLER_WAIT_SECONDS = 5
-
-_SCHEMA_STATES = frozenset({"42P01", "42883", "3F000"})
+_MISSING_STATES = frozenset({"42P01", "42883", "3F000"})
 """A table, function or schema is missing. Parts may be started before the database is migrated, and wait for it."""
+_OLD_SCHEMA_STATES = frozenset({"42703", "42704"})
+"""A column or type is missing: a mistake of ours, unless the schema is behind this code."""
 
-_PASSING_STATES = frozenset(
-    {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53100", "25P03", "23503"}
-)
-"""SQLSTATEs that pass by themselves: serialization, deadlock, lock or statement time-out, shutdown, too many
-connections, disk full, idle-in-transaction time-out, and a reference to what was forgotten a moment before."""
+POOLER_WAIT_SECONDS = 5
 
 
 def connect(
@@ -44,76 +46,65 @@ def connect(
     statement_timeout_ms: int = 20_000,
     prepared_statements: Literal["auto", "on", "off"] = "auto",
 ) -> Engine:
-    """An engine; opens nothing yet. Make it after a fork, never before.
+    """An engine; opens nothing yet. Make it after a fork, never before. Raises `Misconfigured` for what is no address.
 
     ``statement_timeout_ms`` is when the server ends a statement of this role (see `app_role`): an answer is waited for
     a little longer. With 0 a wait has no end. ``prepared_statements`` are kept by the server; ``auto`` does without
     them behind a pooler, which may hand the next transaction to a server process that knows none.
     """
+
+    def prepare_nothing(driver: Driver) -> None:
+        if prepared_statements == "off" or (prepared_statements == "auto" and is_pooled(driver)):
+            driver.prepare_threshold = None
+
     engine = _engine(
         url,
+        setting=SETTING,
+        prepare=prepare_nothing,
         pool_size=pool_size,
         pool_overflow=pool_overflow,
         pool_timeout_seconds=pool_timeout_seconds,
         connect_timeout_seconds=connect_timeout_seconds,
         statement_timeout_ms=statement_timeout_ms,
     )
-    if prepared_statements != "on":
-
-        def prepare_nothing(driver: psycopg.Connection[Any], _: object) -> None:
-            if prepared_statements == "off" or is_pooled(driver):
-                driver.prepare_threshold = None
-
-        event.listen(engine, "connect", prepare_nothing)
+    event.listen(engine, "handle_error", _leave_dropped_role)
     return engine
 
 
-def connect_owner(
-    url: str, *, connect_timeout_seconds: int = 5, statement_timeout_ms: int = 20_000
-) -> Engine:
-    """An engine for the owner of the tables, with one connection; opens nothing yet.
+def connect_owner(url: str, *, statement_timeout_ms: int = 20_000) -> Engine:
+    """An engine for the owner of the tables; opens nothing yet.
 
-    Its first use raises `Misconfigured` behind a pooler that shares server processes. With ``statement_timeout_ms`` 0
-    a wait has no end: for work that takes minutes.
+    Its first use raises `StoreRefused` behind a pooler that shares server processes. With ``statement_timeout_ms`` 0 a
+    wait has no end: for work that takes minutes.
     """
     engine = _engine(
         url,
+        setting=OWNER_SETTING,
+        prepare=lambda driver: _refuse_pooler(driver, engine),
         pool_size=1,
         pool_overflow=1,
         pool_timeout_seconds=5,
         connect_timeout_seconds=5,
         statement_timeout_ms=statement_timeout_ms,
     )
-    event.listen(engine, "connect", lambda driver, _: _refuse_pooler(driver, engine))
     return engine
-
-
-def _refuse_pooler(driver: psycopg.Connection[Any], engine: Engine) -> None:
-    def open_another() -> psycopg.Connection[Any]:
-        """Waits for the pooler no longer than this: it may have no second connection for the owner."""
-        given, named = engine.dialect.create_connect_args(engine.url)
-        return bounded_connect(POOLER_WAIT_SECONDS)(*given, **named, connect_timeout=POOLER_WAIT_SECONDS)
-
-    if is_pooled(driver) and shares_processes(driver, open_another):
-        driver.close()
-        raise Misconfigured(
-            "MEMORY_DATABASE__OWNER_URL leads to a pooler that hands its connections on after each transaction; "
-            "migrations, keys and index builds need a direct connection to PostgreSQL, or a pooler in session mode",
-            field="database.owner_url",
-        )
 
 
 def _engine(
     url: str,
     *,
+    setting: str,
+    prepare: Callable[[Driver], None],
     pool_size: int,
     pool_overflow: int,
     pool_timeout_seconds: float,
     connect_timeout_seconds: int,
     statement_timeout_ms: int,
 ) -> Engine:
+    """``prepare`` is called with each new connection."""
     engine = create_engine(
-        url,
+        _address(url, setting),
+        execution_options={"setting": setting},
         pool_size=pool_size,
         max_overflow=pool_overflow,
         pool_timeout=pool_timeout_seconds,
@@ -129,6 +120,16 @@ def _engine(
             "tcp_user_timeout": 20_000,
         },
     )
+
+    def begin_session(driver: Driver, _: object) -> None:
+        try:
+            _check_version(driver)
+            prepare(driver)
+        except BaseException:
+            driver.close()
+            raise
+
+    event.listen(engine, "connect", begin_session)
     event.listen(engine, "handle_error", _keep_values_out)
     if statement_timeout_ms:
         open_bounded = bounded_connect(statement_timeout_ms / 1000 + MARGIN_SECONDS)
@@ -136,6 +137,42 @@ def _engine(
             engine, "do_connect", lambda _dialect, _record, given, named: open_bounded(*given, **named)
         )
     return engine
+
+
+def _address(url: str, setting: str) -> URL:
+    """The address, read. What is wrong with it is not quoted: it may be a piece of the password."""
+    try:
+        address = make_url(url)
+    except (ArgumentError, ValueError):
+        address = None
+    if address is None or "@" in (address.host or "") or not address.drivername.startswith("postgres"):
+        raise Misconfigured(
+            f"{setting} is no address; write postgresql+psycopg://ROLE:PASSWORD@HOST:5432/DATABASE, and in a password "
+            "%40 for @, %2F for / and %25 for %",
+            field=setting,
+        )
+    return address.set(drivername=DRIVER)
+
+
+def _check_version(driver: Driver) -> None:
+    if driver.info.server_version < LEAST_VERSION * 10_000:
+        name = driver.info.parameter_status("server_version")
+        raise StoreRefused(
+            f"PostgreSQL {name} is too old; move the database to version {LEAST_VERSION} or newer"
+        )
+
+
+def _refuse_pooler(driver: Driver, engine: Engine) -> None:
+    def open_another() -> Driver:
+        """Waits for the pooler no longer than this: it may have no second connection for the owner."""
+        given, named = engine.dialect.create_connect_args(engine.url)
+        return bounded_connect(POOLER_WAIT_SECONDS)(*given, **named, connect_timeout=POOLER_WAIT_SECONDS)
+
+    if is_pooled(driver) and shares_processes(driver, open_another):
+        raise StoreRefused(
+            f"{OWNER_SETTING} leads to a pooler that hands its connections on after each transaction; migrations, keys "
+            "and index builds need a direct connection to PostgreSQL, or a pooler in session mode"
+        )
 
 
 def watch(engine: Engine, *, begun: Callable[[], None], done: Callable[[], None]) -> None:
@@ -150,14 +187,20 @@ def _keep_values_out(context: Any) -> None:
         context.sqlalchemy_exception.hide_parameters = True
 
 
+def _leave_dropped_role(context: Any) -> None:
+    """Log in anew where a right is missing: sessions of a role that was dropped and made again never get theirs."""
+    if is_right_missing(context.original_exception):
+        context.is_disconnect = True
+
+
 @contextmanager
 def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
     """One transaction in which only rows of ``tenant_id`` exist; None sees no tenant's rows.
 
     What was asked for with `before_commit` runs last. Raises `StoreUnavailable` when the server is away, busy, or
-    the outcome of the commit is unknown.
+    the outcome of the commit is unknown, and `StoreRefused` when it turns us away.
     """
-    with translated(), _begun(engine) as connection:
+    with translated(engine), _begun(engine) as connection:
         if tenant_id is not None:
             connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
         last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
@@ -228,28 +271,31 @@ def _begun(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turn driver errors that pass by themselves into `StoreUnavailable`; others stay programming errors."""
+def translated(engine: Engine) -> Iterator[None]:
+    """Turn driver errors that the state of the server explains into ours; others stay programming errors."""
     try:
         yield
     except PoolTimeout as error:
-        raise StoreUnavailable("no free database connection; try again", retry_after=1) from error
-    except OperationalError as error:
         raise StoreUnavailable(
-            f"the database is away or busy ({_state(error)}); try again", retry_after=1
+            "no free database connection; try again, or raise MEMORY_DATABASE__POOL_SIZE", retry_after=1
         ) from error
     except DBAPIError as error:
-        if _state(error) in _SCHEMA_STATES:
-            raise StoreUnavailable(
-                f"the database has no schema, or another than this code's ({_state(error)}); run `memory migrate`",
-                retry_after=1,
-            ) from error
-        if error.connection_invalidated or _state(error) in _PASSING_STATES:
-            raise StoreUnavailable(
-                f"the database is away or busy ({_state(error)}); try again", retry_after=1
-            ) from error
-        raise
+        fault = _schema_fault(engine, error) or fault_of(error, Login.of(engine))
+        if fault is None:
+            raise
+        raise fault from error
 
 
-def _state(error: DBAPIError) -> str:
-    return getattr(error.orig, "sqlstate", None) or type(error.orig).__name__
+def _schema_fault(engine: Engine, error: DBAPIError) -> StoreUnavailable | None:
+    """Whether something is missing because the schema is another than this code's."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state not in _MISSING_STATES | _OLD_SCHEMA_STATES:
+        return None
+    try:
+        with engine.connect() as connection:
+            difference = revision.difference(revision.stored(connection))
+    except DBAPIError as reason:
+        return fault_of(reason, Login.of(engine))
+    if difference is None and state in _MISSING_STATES:
+        difference = f"something of the schema is missing ({state}); `memory doctor` names it"
+    return None if difference is None else StoreUnavailable(difference, retry_after=1)

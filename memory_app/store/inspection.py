@@ -46,8 +46,6 @@ _SERVER = text(
     FROM pg_roles r WHERE r.rolname = current_user
     """
 )
-_HAS_REVISION = text("SELECT to_regclass('public.alembic_version') IS NOT NULL")
-_REVISION = text("SELECT version_num FROM alembic_version")
 _TENANTS = text("SELECT id, name FROM tenants ORDER BY id")
 _EMBEDDINGS = text(
     """SELECT embedding_model AS model, vector_dims(embedding) AS dimensions, count(*) AS n FROM (
@@ -115,13 +113,6 @@ def server(connection: Connection) -> Server:
         row.now,
         row.process != driver.info.backend_pid,
     )
-
-
-def revision(connection: Connection) -> str | None:
-    """The schema's revision; None for a database that was never migrated."""
-    if not connection.execute(_HAS_REVISION).scalar_one():
-        return None
-    return connection.execute(_REVISION).scalar_one_or_none()
 
 
 def tenants(connection: Connection) -> tuple[tuple[int, str], ...]:

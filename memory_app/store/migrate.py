@@ -10,15 +10,12 @@ from pathlib import Path
 import psycopg
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 import migrations
-from memory_app.errors import StoreUnavailable
-from memory_app.store import app_role, catalog, prerequisites
+from memory_app.errors import Misconfigured, StoreUnavailable
+from memory_app.store import app_role, catalog, prerequisites, revision
 from memory_app.store.db import connect_owner, translated
 
 MIGRATIONS = Path(migrations.__file__).parent
@@ -63,7 +60,7 @@ def upgrade(
     password = make_url(app_url).password
     deadline = time.monotonic() + patience_seconds
     try:
-        with translated():
+        with translated(engine):
             while not _is_upgraded(engine, str(password) if password else None, session_defaults):
                 if time.monotonic() > deadline:
                     raise StoreUnavailable(
@@ -73,18 +70,7 @@ def upgrade(
                 time.sleep(random.uniform(*PAUSE_SECONDS))
     finally:
         engine.dispose()
-    return newest()
-
-
-def newest() -> str:
-    """The revision this code expects."""
-    return str(ScriptDirectory.from_config(_config()).get_current_head())
-
-
-def current(owner_url: str) -> str | None:
-    """The revision a database has, or None when it was never migrated."""
-    with translated(), create_engine(owner_url, poolclass=NullPool).connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+    return revision.newest()
 
 
 def run_script(connection: Connection, name: str) -> None:
@@ -107,6 +93,9 @@ def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping
 def _upgrade(connection: Connection, password: str | None, session_defaults: Mapping[str, str]) -> None:
     connection.execute(_SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS)})
     connection.execute(_LOCK, {"key": ADVISORY_LOCK})
+    stored = revision.stored(connection)
+    if revision.is_ahead(stored):
+        raise Misconfigured(str(revision.difference(stored)))
     prerequisites.ensure(connection)
     # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
     path = f"{prerequisites.search_path(connection)}, pg_temp"

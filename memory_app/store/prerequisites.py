@@ -1,4 +1,4 @@
-"""What a database needs before its schema can be made: a server that is new enough, pgvector, and our roles.
+"""What a database needs before its schema can be made: pgvector and our roles.
 
 Each is made where the role that migrates may make it. Where it may not, `Misconfigured` says which statements an
 administrator has to run. Roles belong to the cluster, so they may be there already, made by somebody else.
@@ -14,9 +14,6 @@ from sqlalchemy.exc import DBAPIError
 
 from memory_app.errors import Misconfigured
 
-LEAST_VERSION = 16
-"""PostgreSQL's major version; 16 and 18 are tested."""
-
 APPLICATION = "memory_app"
 FUNCTION_OWNERS = ("memory_finder", "memory_search")
 ATTRIBUTES = {APPLICATION: "LOGIN", **dict.fromkeys(FUNCTION_OWNERS, "NOLOGIN")}
@@ -25,7 +22,6 @@ DEFAULT_SCHEMA = "public"
 
 INSUFFICIENT_PRIVILEGE = "42501"
 
-_VERSION = text("SELECT current_setting('server_version_num')::integer, current_setting('server_version')")
 _VECTOR_SCHEMA = text(
     """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'vector'"""
@@ -72,7 +68,6 @@ class Owner:
 
 def ensure(connection: Connection) -> None:
     """Make what is missing, in the transaction of the connection. Raises `Misconfigured`."""
-    _check_version(connection)
     owner = Owner(*connection.execute(_OWNER).one())
     _check_owner(owner)
     _ensure_vector(connection, owner)
@@ -94,14 +89,6 @@ def search_path(connection: Connection) -> str:
 def run(connection: Connection, statement: str) -> None:
     """Run a statement of DDL, in which names may hold any character."""
     connection.exec_driver_sql(statement.replace("%", "%%"))
-
-
-def _check_version(connection: Connection) -> None:
-    number, name = connection.execute(_VERSION).one()
-    if number < LEAST_VERSION * 10_000:
-        raise Misconfigured(
-            f"PostgreSQL {name} is too old; move the database to version {LEAST_VERSION} or newer"
-        )
 
 
 def _check_owner(owner: Owner) -> None:

@@ -79,7 +79,7 @@ def build(
     to minutes and blocks no writer. Raises `StoreUnavailable`.
     """
     wanted = _definitions(scope_id, model, dimensions)
-    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SET statement_timeout = 0"))
         connection.execute(text("SET maintenance_work_mem = '512MB'"))
         for name in _existing(connection, scope_id):
@@ -128,7 +128,7 @@ def agreement(
 
 def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
     """Drop the scope's vector indexes of models that are not among ``keep``; the keyword indexes fit any model."""
-    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name, definition in connection.execute(_DEFINED, {"pattern": _pattern(scope_id)}).all():
             if "_hnsw_" in name and not any(
                 f"embedding_model = {_literal(model)}" in definition for model in keep
@@ -138,7 +138,7 @@ def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
 
 def drop(owner: Engine, scope_id: int) -> None:
     """Drop the indexes of a scope that is gone or small again."""
-    with translated(), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name in _existing(connection, scope_id):
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
 

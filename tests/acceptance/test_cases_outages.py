@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from own_servers import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, answers, claims, fact, staged, wait_until
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
@@ -31,7 +32,6 @@ from memory_app.services.doctor import diagnose
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
-from memory_app.stack.ports import choose
 from memory_app.store import keys
 from memory_app.testing import Mode, Rule
 
@@ -235,14 +235,15 @@ def renamed(url: str, name: str) -> str:
 def test_services_that_start_in_the_wrong_order_wait_for_each_other(
     servers: Servers, tmp_path_factory: pytest.TempPathFactory, template: Servers
 ) -> None:
-    """The worker, the finder and the API are there first; then the database, its tables, and last the embedder."""
-    name, port = f"late_{uuid4().hex[:12]}", str(choose(0))
+    """The worker, the finder and the API are there first; then the tables, and last the embedder."""
+    name, port = f"late_{uuid4().hex[:12]}", str(free_port())
     late = replace(
         servers, owner_url=renamed(template.owner_url, name), app_url=renamed(template.app_url, name)
     )
     urls = {"MEMORY_DATABASE__URL": late.app_url, "MEMORY_DATABASE__OWNER_URL": late.owner_url}
     with staged(servers, TEMPLATE, tmp_path_factory.mktemp("late"), **SETTINGS) as stage:
-        # given parts that find neither a database nor a provider
+        # given parts that find neither tables nor a provider
+        embedded.create_database(servers, name)
         stage.stub.stop()
         parts = [
             stage.start(commands.serve(), MEMORY_HTTP__PORT=port, **urls),
@@ -250,9 +251,8 @@ def test_services_that_start_in_the_wrong_order_wait_for_each_other(
             stage.worker(**urls),
         ]
         for part in parts:
-            wait_until(lambda said=part.log: said.read_bytes().count(b"\n") > 3, "the part has begun")  # type: ignore[misc]
-        # when the database comes, then its tables, and the first key
-        embedded.create_database(servers, name)
+            wait_until(lambda log=part.log: b"was not migrated yet" in log.read_bytes(), "the part waits")  # type: ignore[misc]
+        # when the tables come, and the first key
         schema.upgrade(embedded_settings(late))
         owner = create_engine(late.owner_url, poolclass=NullPool)
         with owner.begin() as connection:

@@ -9,7 +9,7 @@ from pooler import PgBouncer, pgbouncer
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from memory_app.errors import Misconfigured
+from memory_app.errors import StoreRefused
 from memory_app.runtime import app_engine, build
 from memory_app.services import schema
 from memory_app.services.access import owner_connection
@@ -119,7 +119,7 @@ OWNERS_WORK = {"migrate": schema.upgrade, "keys": make_key, "index": build_index
 def test_the_owner_is_refused_behind_a_pooler_that_shares_processes(
     pooler: PgBouncer, settings: Settings, work: Callable[[Settings], object]
 ) -> None:
-    with pytest.raises(Misconfigured, match="need a direct connection to PostgreSQL"):
+    with pytest.raises(StoreRefused, match="need a direct connection to PostgreSQL"):
         work(owner_through(pooler, settings))
 
     assert named(owner_through(pooler, settings), "owner").state is State.FAIL
@@ -134,5 +134,5 @@ def test_a_pooler_in_session_mode_is_as_good_as_none(settings: Settings, pool_si
 def test_the_owner_is_refused_however_the_pooler_takes_turns(settings: Settings) -> None:
     with pgbouncer(owner_url(settings), lines=["server_round_robin = 1"]) as pooler:
         for _ in range(4):
-            with pytest.raises(Misconfigured):
+            with pytest.raises(StoreRefused):
                 make_key(owner_through(pooler, settings))

@@ -19,7 +19,7 @@ from memory_app.embedded import Servers
 from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.settings import Database, Settings
-from memory_app.store import keys, migrate
+from memory_app.store import keys, migrate, revision
 from memory_app.store.tables import metadata
 
 COLUMNS = """
@@ -84,6 +84,11 @@ def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.execute(text(statement))]
 
 
+def revision_of(database: Servers) -> str | None:
+    with create_engine(database.owner_url, poolclass=NullPool).connect() as connection:
+        return revision.stored(connection)
+
+
 @pytest.fixture
 def modelled(empty: Servers) -> Servers:
     """A database made from the models alone."""
@@ -116,13 +121,13 @@ def test_every_foreign_key_has_an_index_that_serves_it(database: Servers) -> Non
 
 
 def test_a_database_knows_its_revision(database: Servers, empty: Servers) -> None:
-    assert migrate.current(database.owner_url) == migrate.newest()
-    assert migrate.current(empty.owner_url) is None
+    assert revision_of(database) == revision.newest()
+    assert revision_of(empty) is None
 
 
 def test_migrating_again_changes_nothing(database: Servers, tenant: int, owner: Engine) -> None:
     before = [rows(database.owner_url, part) for part in (COLUMNS, CONSTRAINTS, INDEXES)]
-    assert schema.upgrade(embedded_settings(database)) == migrate.newest()
+    assert schema.upgrade(embedded_settings(database)) == revision.newest()
     assert [rows(database.owner_url, part) for part in (COLUMNS, CONSTRAINTS, INDEXES)] == before
     with owner.connect() as connection:
         assert keys.find_tenant(connection, "acme") == tenant
@@ -132,14 +137,14 @@ def test_migrating_again_waits_for_nobody_who_reads_or_writes(database: Servers,
     with owner.begin() as busy:
         for table in metadata.tables:
             busy.execute(text(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE"))
-        assert schema.upgrade(embedded_settings(database)) == migrate.newest()
+        assert schema.upgrade(embedded_settings(database)) == revision.newest()
 
 
 def test_several_migrators_at_once_wait_for_each_other(empty: Servers) -> None:
     with ProcessPoolExecutor(MIGRATORS, mp_context=get_context("spawn")) as pool:
         reached = pool.map(schema.upgrade, [embedded_settings(empty)] * MIGRATORS)
-        assert list(reached) == [migrate.newest()] * MIGRATORS
-    assert rows(empty.owner_url, "SELECT version_num FROM alembic_version") == [(migrate.newest(),)]
+        assert list(reached) == [revision.newest()] * MIGRATORS
+    assert rows(empty.owner_url, "SELECT version_num FROM alembic_version") == [(revision.newest(),)]
 
 
 # --- an owner who is no superuser -----------------------------------------------------------------------------

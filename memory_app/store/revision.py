@@ -1,0 +1,53 @@
+"""Which revision of the schema a database has, and what that means for this code."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+import migrations
+
+VERSIONS = Path(migrations.__file__).parent / "versions"
+
+_IS_THERE = text("SELECT to_regclass('public.alembic_version') IS NOT NULL")
+_REVISION = text("SELECT version_num FROM public.alembic_version")
+
+
+@cache
+def known() -> tuple[str, ...]:
+    """The revisions that this code knows, oldest first: their files are called ``0001_what_it_does.py``."""
+    return tuple(sorted(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*_*.py")))
+
+
+def newest() -> str:
+    """The revision that this code expects."""
+    return known()[-1]
+
+
+def is_ahead(revision: str | None) -> bool:
+    """Whether a later release migrated the database. This one works on it while the other takes over."""
+    return revision is not None and revision not in known()
+
+
+def stored(connection: Connection) -> str | None:
+    """The database's; None for one that was never migrated."""
+    if not connection.execute(_IS_THERE).scalar_one():
+        return None
+    revision: str | None = connection.execute(_REVISION).scalar_one_or_none()
+    return revision
+
+
+def difference(revision: str | None) -> str | None:
+    """What keeps this code from working on a database of this revision, and what to do; None: nothing does."""
+    if revision == newest():
+        return None
+    if revision is None:
+        return "the database was not migrated yet; run `memory migrate`"
+    if revision in known():
+        return f"the schema is at revision {revision}, behind {newest()} of this code; run `memory migrate`"
+    return (
+        f"the schema is at revision {revision}, ahead of {newest()} of this code; run the release that migrated it, "
+        "or a newer one"
+    )
