@@ -85,6 +85,8 @@ class Rule:
     """Part of the fitting requests it decides, 0–1, by chance."""
     seconds: float = 0.0
     """Waited before the answer; how long `Mode.HANG` hangs (0: an hour); pause between the bytes of a drip."""
+    until_in_flight: int = 0
+    """Wait with the answer until so many requests were under way at the same time; 0 does not wait."""
     retry_after: str | None = None
     """The header of that name, with `Mode.RATE_LIMITED` and `Mode.SERVER_ERROR`."""
     size_bytes: int = 50_000_000

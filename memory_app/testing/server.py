@@ -24,6 +24,7 @@ KEPT_REQUESTS = 10_000
 """Requests remembered for assertions; older ones are only counted."""
 
 HANG_SECONDS = 3600.0
+POLL_SECONDS = 0.05
 
 _BODIES: dict[str, Callable[[Json, Rule], Json]] = {
     "/v1/chat/completions": chat_body,
@@ -126,6 +127,11 @@ class StubProvider:
         self._server.server_close()
         self._thread.join()
 
+    def wait_for_in_flight(self, count: int) -> None:
+        """Return once ``count`` requests were under way at the same time, or the server stops."""
+        while self.stats.in_flight_most < count and not self.stopping.wait(POLL_SECONDS):
+            pass
+
     def began(self, seen: Seen) -> None:
         with self._lock:
             self._requests.append(seen)
@@ -204,6 +210,8 @@ class _Exchange(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         stub.began(Seen(self.path, body, headers, rule.mode, time.time()))
         try:
+            if rule.until_in_flight:
+                stub.wait_for_in_flight(rule.until_in_flight)
             if rule.seconds and rule.mode not in (Mode.HANG, Mode.DRIP):
                 stub.stopping.wait(rule.seconds)
             self._perform(body, rule)

@@ -37,7 +37,7 @@ from memory_app.store.turns import TicketRow
 from memory_app.testing import Rule, StubProcess
 
 TEMPLATE = "template_migrated"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 200.0
 QUICK = {
     "MEMORY_EXTRACT__IDLE_SECONDS": "0",
     "MEMORY_EXTRACT__MAX_AGE_SECONDS": "0",

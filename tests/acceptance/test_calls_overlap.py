@@ -31,8 +31,19 @@ def stage(
     servers: Servers, template: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ProviderStage]:
     """With leases that run out soon, and the patience that several deaths take."""
-    monkeypatch.setattr(provider_stage, "PATIENCE_SECONDS", 90.0)
+    monkeypatch.setattr(provider_stage, "PATIENCE_SECONDS", 500.0)
     with staged(servers, TEMPLATE, tmp_path, **LEASES) as stage:
+        yield stage
+
+
+@pytest.fixture
+def patient_stage(
+    servers: Servers, template: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ProviderStage]:
+    """Where a question may take as long as a slow machine needs to ask thirty of them."""
+    monkeypatch.setattr(provider_stage, "PATIENCE_SECONDS", 500.0)
+    limits = {"MEMORY_CHAT__TOTAL_SECONDS": "140", "MEMORY_CHAT__QUESTION_SECONDS": "145"}
+    with staged(servers, TEMPLATE, tmp_path, **limits) as stage:
         yield stage
 
 
@@ -70,20 +81,20 @@ def tell_many(
 
 
 def test_thirty_questions_and_more_are_under_way_at_once_and_each_session_keeps_its_order(
-    stage: ProviderStage,
+    patient_stage: ProviderStage,
 ) -> None:
-    # given a model that takes a second, one worker with processes, and one with threads
-    stage.stub.follow(Rule(seconds=1.0))
+    # given a model that answers once thirty questions wait, one worker with processes, and one with threads
+    stage = patient_stage
+    stage.stub.follow(Rule(until_in_flight=30))
     worker(stage, *PROCESSES)
     worker(stage, queue.MODEL)
     # when many people talk
     told = tell_many(stage, stage.agent("llm"))
     stage.settled([id for ids in told.values() for id in ids])
-    # then the questions overlapped
-    seen = stage.stub.stats()
-    print(f"calls {seen['calls']}, most in flight {seen['in_flight_most']}")
-    assert isinstance(seen["in_flight_most"], int)
-    assert seen["in_flight_most"] >= 30
+    # then none had to be asked again
+    stats = stage.stub.stats()
+    print(f"calls {stats['calls']}, most in flight {stats['in_flight_most']}")
+    assert stats["modes"] == {"good": SESSIONS}
     # and what was said first in a session was remembered first
     assert disordered(stage) == []
 
@@ -121,5 +132,5 @@ def test_a_worker_that_is_asked_to_end_lets_its_questions_be_answered(stage: Pro
     # when it is asked to end
     asking.running.terminate()
     # then it ends in order, and the answer took effect
-    assert asking.running.wait(timeout=30) == 0
+    assert asking.running.wait(timeout=120) == 0
     assert stage.ticket(told).stage is Stage.EXTRACTED

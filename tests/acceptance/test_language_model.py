@@ -29,7 +29,7 @@ from memory_app.testing import StubProcess
 from memory_app.testing.story import AGENT, RULES, SESSIONS, USER
 
 PERSON = Scope(AGENT, USER)
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 200.0
 
 
 def wait_until(condition: Callable[[], bool], description: str) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from threading import Barrier
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from redis import Redis
 
+from memory_app.broker import dropped
 from memory_app.errors import BadModelOutput, CircuitOpen, ProviderUnavailable, Transient
 from memory_app.hot import (
     Hot,
@@ -29,7 +33,7 @@ from memory_app.hot import (
     stream,
 )
 from memory_app.hot.cache import CachedContext
-from memory_app.hot.client import Outage
+from memory_app.hot.client import PAUSE_SECONDS, Outage
 from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.stream import Entry
@@ -557,11 +561,19 @@ def test_limits_and_breakers_let_everything_through(dead: Hot) -> None:
 
 def test_a_silent_server_costs_one_time_out_per_pause(silent: tuple[Hot, socket.socket]) -> None:
     hot, _ = silent
-    started = time.monotonic()
+    pool = hot.redis.connection_pool
+    connect, attempts = pool.get_connection, []
+
+    def count_and_connect(*arguments: Any, **options: Any) -> Any:
+        attempts.append(time.monotonic())
+        return connect(*arguments, **options)
+
+    pool.get_connection = count_and_connect
     for _ in range(200):
         with pytest.raises(HotUnavailable):
             stream.newest(hot, 7)
-    assert time.monotonic() - started < 2, "200 calls, one time-out of 0.2 s"
+    pauses = [later - earlier for earlier, later in pairwise(attempts)]
+    assert all(pause >= PAUSE_SECONDS for pause in pauses), "one time-out per pause, not one for each call"
 
 
 def test_nothing_is_tried_twice(silent: tuple[Hot, socket.socket]) -> None:
@@ -684,6 +696,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
     life.note(hot, ["finder"], "host:1")
+    dropped.Counting(hot.prefix, Counter({next(iter(dropped.Fault)): 2})).write(hot.redis)
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:

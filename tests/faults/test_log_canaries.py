@@ -196,7 +196,7 @@ def send_crashes(settings: Settings) -> list[str]:
     The last task succeeds. Ids of the tasks that are known.
     """
     producer = Celery("producer", set_as_current=False)
-    producer.conf.update(broker_settings(settings.redis.url.get_secret_value(), settings.redis.prefix))
+    producer.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
     producer.send_task(CANARY, args=(CANARY,), kwargs={CANARY: CANARY}, queue=INGEST)
     producer.send_task("crash.plain", args=(CANARY,) * 9, queue=INGEST)
     with producer.producer_pool.acquire() as raw:
@@ -215,7 +215,7 @@ def send_crashes(settings: Settings) -> list[str]:
 def send_event(settings: Settings) -> None:
     """An event of a task that cannot be read."""
     producer = Celery("producer", set_as_current=False)
-    producer.conf.update(broker_settings(settings.redis.url.get_secret_value(), settings.redis.prefix))
+    producer.conf.update(broker_settings(settings.broker_address, settings.redis.prefix))
     with producer.connection_for_write() as connection, connection.channel() as channel:
         exchange = get_exchange(connection, name=producer.conf.event_exchange)
         Producer(channel, exchange).publish(

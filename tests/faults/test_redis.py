@@ -57,7 +57,7 @@ def test_F10_redis_away_from_the_start_and_for_long(stage: Stage, server: RedisS
         under_way = away.clients(turns=200, seconds=1)
         under_way.retries()
         oracle.wait_for_quiet(stage.owner, seconds=60)
-        assert under_way.p99() < 5, "accepting does not wait for Redis"
+        assert under_way.p99() < 20, "accepting does not wait for Redis"
         server.start()
         away.wait_for(worker)
         away.settle(away.clients(turns=200, seconds=2, run="after", seed=2))
@@ -162,7 +162,7 @@ def test_F14_slow_and_broken_connections_to_redis(stage: Stage, weather: str) ->
             stage.wait_for_progress(1, seconds=30) if weather != "resets" else proxy.cut()
             if oracle.pending(stage.owner) == 0 and under_way.is_done():
                 break
-        assert under_way.p99() < 5, "accepting stays quick"
+        assert under_way.p99() < 20, "accepting stays quick"
         proxy.delay_seconds = proxy.bytes_per_second = 0
         stage.settle(under_way)
 

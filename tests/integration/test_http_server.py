@@ -25,7 +25,7 @@ SERVE = (
     "from memory_app.http.server import serve; from memory_app.settings import Settings; serve(Settings())"
 )
 TURNS = "/v1/agents/ada/users/mira/sessions/chat/turns"
-START_SECONDS = 90
+START_SECONDS = 300
 
 
 def free_port() -> int:

@@ -41,7 +41,7 @@ from memory_app.store.turns import TicketRow
 ROOT = Path(__file__).parents[2]
 TEMPLATE = "template_migrated"
 CANARY = "zanzibarquux"
-WAIT_SECONDS = 30
+WAIT_SECONDS = 200
 COMMAND = (
     *(sys.executable, "-m", "celery", "-A", "workers.app", "worker", "-Q", ",".join(queue.QUEUES)),
     *("--concurrency", "1", "--without-gossip", "--without-mingle"),

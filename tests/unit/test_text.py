@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from datetime import UTC, datetime
 
@@ -217,10 +216,10 @@ def test_a_term_id_never_changes() -> None:
 
 
 @pytest.mark.parametrize("piece", ["a.-+", "a@", "a@a.", "1/", "_", "a'", "aB", "2024-", "v1.", "猫", "x"])
+@pytest.mark.timeout(120)
 def test_no_text_makes_the_analyser_slow(piece: str) -> None:
-    began = time.perf_counter()
+    """A pattern that goes back and forth would need hours for this."""
     terms(piece * 100_000)
-    assert time.perf_counter() - began < 5
 
 
 # --- what is indexed, and what is asked ---------------------------------------------------------------------
