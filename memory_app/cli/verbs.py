@@ -46,6 +46,7 @@ def record(
     else:
         told = f", {len(ticket.memory_ids)} memories" if ticket.stage is Stage.EXTRACTED else ""
         why = f" ({ticket.reason})" if ticket.reason else ""
+        why += f", waits for {ticket.waiting_for}" if ticket.waiting_for else ""
         out.print(f"turn {ticket.id}: {ticket.stage}{told}{why}", markup=False, highlight=False)
     if ticket.stage is Stage.FAILED:
         raise Permanent(f"turn {ticket.id} failed: {ticket.reason}")

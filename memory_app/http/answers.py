@@ -49,6 +49,10 @@ class TicketStateAnswer(Answer):
     seq: int
     stage: str = Field(description="`extracted` and `failed` are terminal.")
     reason: str | None = Field(description="Why it failed, or why no memory came of it.")
+    waiting_for: str | None = Field(
+        description="What a turn that is neither extracted nor failed waits for: a worker, a provider, its time, or "
+        "those before it. For people; the words may change."
+    )
     attempts: int
     memory_ids: list[UUID]
     accepted_at: datetime

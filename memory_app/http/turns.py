@@ -87,13 +87,14 @@ async def read_ticket(
         float, Query(ge=0, le=WAIT_LIMIT_SECONDS, description="Wait this long for a terminal stage.")
     ] = 0,
 ) -> TicketStateAnswer:
-    """The ticket of a turn: its stage, what came of it, and why if nothing did."""
+    """The ticket of a turn: its stage, what came of it, why if nothing did, and what it waits for."""
     row = await wait_for(
         call,
         partial(tickets.look, call.runtime, call.tenant_id, id),
         is_over=lambda row: row.stage in tickets.TERMINAL,
         seconds=wait_seconds,
     )
+    row = await call.work(tickets.explained, call.runtime, call.tenant_id, row)
     return TicketStateAnswer.model_validate(row)
 
 

@@ -6,12 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from uuid import UUID
 
 from memory_app.domain.records import Stage
 from memory_app.errors import NotFound, RateLimited
 from memory_app.runtime import Runtime
+from memory_app.services.waiting_for import waiting_for
 from memory_app.store import turns
 from memory_app.store.db import transaction
 from memory_app.store.turns import TicketRow
@@ -36,16 +38,23 @@ def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: flo
     Time that runs out is no error: the answer tells the stage reached. Raises `NotFound`, or `RateLimited` when too
     many calls are waiting. No connection is held between two looks.
     """
-    found = look(runtime, tenant_id, turn_id)
-    if wait_seconds <= 0 or found.stage in TERMINAL:
-        return found
+    row = look(runtime, tenant_id, turn_id)
+    if wait_seconds <= 0 or row.stage in TERMINAL:
+        return explained(runtime, tenant_id, row)
     with waiting(tenant_id):
         for pause in pauses(wait_seconds):
             time.sleep(pause)
-            found = look(runtime, tenant_id, turn_id)
-            if found.stage in TERMINAL:
+            row = look(runtime, tenant_id, turn_id)
+            if row.stage in TERMINAL:
                 break
-    return found
+    return explained(runtime, tenant_id, row)
+
+
+def explained(runtime: Runtime, tenant_id: int, row: TicketRow) -> TicketRow:
+    """The ticket with what it waits for, if it is not through."""
+    if row.stage in TERMINAL:
+        return row
+    return replace(row, waiting_for=waiting_for(runtime, tenant_id, row.id))
 
 
 @contextmanager

@@ -47,7 +47,8 @@ class IndexedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TicketRow:
-    """Everything a ticket answers. ``reason`` says why no memory came of it, or why it failed.
+    """Everything a ticket answers. ``reason`` says why no memory came of it, or why it failed; ``waiting_for`` says
+    of a turn that is not through what it waits for.
 
     ``attempts`` counts how often a worker began with it: to index it, and while it waits for extraction, with its
     session too.
@@ -63,6 +64,7 @@ class TicketRow:
     attempts: int
     failures: int
     memory_ids: tuple[UUID, ...]
+    waiting_for: str | None = None
 
 
 _STAGE = """CASE WHEN t.failed_at IS NOT NULL THEN 'failed'

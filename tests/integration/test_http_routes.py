@@ -490,6 +490,36 @@ def test_a_new_user_begins_with_the_default_memories(client: TestClient) -> None
     assert [(memory["text"], memory["importance"]) for memory in core] == [("Ada never lies.", 7)]
 
 
+# --- what a turn waits for -----------------------------------------------------------------------------------
+
+
+def waits_for(client: TestClient, ticket: dict[str, Any]) -> str | None:
+    sentence: str | None = get(client, f"/v1/turns/{ticket['id']}")["waiting_for"]
+    return sentence
+
+
+def test_a_ticket_says_what_it_waits_for_until_it_is_through(client: TestClient, runtime: Runtime) -> None:
+    first, second = record(client, LISBON, "I have a cat.")
+    assert waits_for(client, first) == "a worker of queue ingest; none has been heard"
+
+    life.note(runtime.hot, ["worker-ingest"], "host:1")
+    assert waits_for(client, first) == "a worker of queue ingest; it is next"
+    assert waits_for(client, second) == "the backlog: 1 turn before it"
+
+    finder.drain(runtime)
+    assert waits_for(client, first) is None
+
+
+def test_a_ticket_of_an_agent_with_a_model_says_that_none_is_set(
+    client: TestClient, runtime: Runtime
+) -> None:
+    client.put("/v1/agents/ada", json={"policy": {"extraction": "llm"}})
+    (ticket,) = record(client, LISBON)
+    finder.drain(runtime)
+
+    assert "MEMORY_CHAT__BASE_URL" in str(waits_for(client, ticket))
+
+
 # --- operations ---------------------------------------------------------------------------------------------
 
 

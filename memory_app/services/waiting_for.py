@@ -1,0 +1,112 @@
+"""What a turn that is not through waits for, in one sentence for whoever asks after its ticket.
+
+The causes are looked at from the nearest: somebody has it in hand, a provider rests, its time has not come, nobody is
+there to do it, others are before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from memory_app import queue
+from memory_app.domain.policy import ExtractionMode, parse_policy
+from memory_app.errors import MemoryAppError
+from memory_app.hot import breaker
+from memory_app.runtime import Runtime
+from memory_app.services import life
+from memory_app.services.life import Heard, worker_of
+from memory_app.services.placing import queue_of
+from memory_app.store import progress
+from memory_app.store.db import transaction
+from memory_app.store.progress import COUNT_LIMIT, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the work depends on. ``heard`` is None while Redis is away; the rests are seconds, 0 for none."""
+
+    heard: Mapping[str, Heard] | None
+    embedder_rest_seconds: float
+    model_rest_seconds: float
+    has_model: bool
+
+
+def waiting_for(runtime: Runtime, tenant_id: int, turn_id: UUID) -> str | None:
+    """The sentence for a turn that is neither extracted nor failed; None when it is gone."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        state = progress.read(connection, turn_id)
+    return None if state is None else explain(state, _surroundings(runtime))
+
+
+def explain(state: Progress, around: Surroundings) -> str:
+    """The nearest cause."""
+    return _extraction(state, around) if state.is_indexed else _indexing(state, around)
+
+
+def _indexing(state: Progress, around: Surroundings) -> str:
+    is_later = (state.lease_seconds or 0) > 0
+    if is_later and state.is_started:
+        return "the worker that is indexing it"
+    if around.embedder_rest_seconds > 0:
+        return _rests("the embedder", around.embedder_rest_seconds)
+    if is_later:
+        return _next_try(state.lease_seconds or 0, state.failures)
+    return _worker(queue.INGEST, around, state.turns_before, "turn")
+
+
+def _extraction(state: Progress, around: Surroundings) -> str:
+    policy = parse_policy(state.policy)
+    asks_model = policy.extraction is ExtractionMode.LLM
+    if state.parked_reason is not None:
+        return f"a replay or a discard of the turn that stopped its session (GET /v1/failed): {state.parked_reason}"
+    if (state.session_lease_seconds or 0) > 0:
+        return "the worker that is extracting its session"
+    if policy.extraction is ExtractionMode.OFF or not policy.memory:
+        return "nothing: the agent's policy says that it is not extracted"
+    if asks_model and not around.has_model:
+        return "a language model: the agent's policy asks one and none is set (MEMORY_CHAT__BASE_URL)"
+    if asks_model and around.model_rest_seconds > 0:
+        return _rests("the language model", around.model_rest_seconds)
+    seconds = state.session_due_seconds or 0
+    if seconds > 0 and state.session_failures:
+        return _next_try(seconds, state.session_failures)
+    if seconds > 0:
+        return f"its session to fall silent or to grow, for {seconds:.0f} s at most"
+    name = queue_of(asks_model=asks_model, is_suspect=state.is_session_started)
+    return _worker(name, around, state.sessions_before, "session")
+
+
+def _rests(provider: str, seconds: float) -> str:
+    return f"{provider}, which failed too often: the circuit is open for {seconds:.0f} s"
+
+
+def _next_try(seconds: float, failures: int) -> str:
+    return f"its next try in {seconds:.0f} s, after {failures} that failed"
+
+
+def _worker(name: str, around: Surroundings, before: int, noun: str) -> str:
+    if around.heard is None:
+        return "Redis, which is away; a finder does the work meanwhile"
+    workers = around.heard[worker_of(name)]
+    if not workers.living:
+        silence = f" for {workers.silent[0].age_seconds:.0f} s" if workers.silent else ""
+        return f"a worker of queue {name}; none has been heard{silence}"
+    if before:
+        count = f"{before:,}" if before < COUNT_LIMIT else f"{COUNT_LIMIT:,} or more"
+        return f"the backlog: {count} {noun if before == 1 else noun + 's'} before it"
+    return f"a worker of queue {name}; it is next"
+
+
+def _surroundings(runtime: Runtime) -> Surroundings:
+    hot = runtime.hot
+    try:
+        return Surroundings(
+            life.listen(hot),
+            breaker.rest_left(hot, "embedding"),
+            breaker.rest_left(hot, "chat"),
+            runtime.chat is not None,
+        )
+    except MemoryAppError:
+        return Surroundings(None, 0.0, 0.0, runtime.chat is not None)
