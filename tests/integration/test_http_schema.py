@@ -45,6 +45,7 @@ def described(runtime: Runtime, api_key: str) -> schemathesis.BaseSchema:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_every_answer_is_one_that_is_described(described: schemathesis.BaseSchema, api_key: str) -> None:
     headers = {"Authorization": f"Bearer {api_key}"}
     operations = [found.ok() for found in described.get_all_operations()]
@@ -57,6 +58,9 @@ def test_every_answer_is_one_that_is_described(described: schemathesis.BaseSchem
 
 def try_made_up_requests(operation: APIOperation, mode: GenerationMode, headers: dict[str, str]) -> None:
     """Right ones (positive) and wrong ones (negative)."""
+    # No worker runs here, and readiness may say so: with 503, as described.
+    is_ready = operation.path == "/health/ready"
+    checks = [check for check in CHECKS if not (is_ready and check is not_a_server_error)]
 
     @settings(
         max_examples=EXAMPLES,
@@ -67,7 +71,7 @@ def try_made_up_requests(operation: APIOperation, mode: GenerationMode, headers:
     )
     @given(operation.as_strategy(generation_mode=mode))
     def check(case: schemathesis.Case) -> None:
-        case.call_and_validate(headers=headers, checks=CHECKS)
+        case.call_and_validate(headers=headers, checks=checks)
 
     with suppress(Unsatisfiable):  # An address without parameters has no wrong requests.
         check()
