@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -27,6 +25,7 @@ from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import keys
 from tests.commands import Done, Memory
+from tests.run_folder import RunFolder, open_run_folder
 
 # How long an example takes says something about the machine, nothing about the code.
 hypothesis_settings.register_profile(
@@ -40,10 +39,22 @@ POSTGRES_VERSION = os.environ.get("TEST_POSTGRES_VERSION")
 """``16`` or ``18``; unset takes the one that the product starts."""
 
 
+RUN_FOLDER = pytest.StashKey[RunFolder]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whatever ends this process, even SIGKILL: what the tests started ends with it."""
+    config.stash[RUN_FOLDER] = open_run_folder()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[RUN_FOLDER].close()
+
+
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Servers]:
+def servers(pytestconfig: pytest.Config) -> Iterator[Servers]:
     """Postgres and Valkey of this run, with nothing in them."""
-    folder = Path(tempfile.mkdtemp(prefix="memory-tests-"))
+    folder = pytestconfig.stash[RUN_FOLDER].path / "servers"
     try:
         yield embedded.start(folder, version=POSTGRES_VERSION, durable=False)
     finally:
