@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import out
+from memory_app.cli.output import err, out
+from memory_app.errors import Misconfigured
 from memory_app.services import schema
 
 app = typer.Typer()
@@ -14,5 +15,18 @@ app = typer.Typer()
 @app.command()
 def migrate(data: Data = None) -> None:
     """Bring the database to the newest schema, as its owner."""
-    revision = schema.upgrade(find_settings(data))
+    settings = find_settings(data)
+    revision = schema.upgrade(settings)
+    differences = schema.differences(settings)
+    for difference in differences:
+        err.print(
+            f"{difference.name} is {difference.state}: {difference.remedy}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    if differences:
+        raise Misconfigured(
+            f"the schema is at revision {revision}, but the objects above are not as they must be"
+        )
     out.print(f"the schema is at revision {revision}", highlight=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory_app.services.access import owner_url
 from memory_app.settings import Settings
 from memory_app.store import app_role, migrate
+from memory_app.store.catalog import Difference
 
 
 def upgrade(settings: Settings) -> str:
@@ -13,6 +14,11 @@ def upgrade(settings: Settings) -> str:
     return migrate.upgrade(
         owner_url(settings), settings.database.url.get_secret_value(), session_defaults(settings)
     )
+
+
+def differences(settings: Settings) -> tuple[Difference, ...]:
+    """What the database has otherwise than this release expects, as its owner sees it."""
+    return migrate.differences(owner_url(settings))
 
 
 def session_defaults(settings: Settings) -> dict[str, str]:

@@ -73,6 +73,12 @@ def upgrade(
     return revision.newest()
 
 
+def differences(owner_url: str) -> tuple[catalog.Difference, ...]:
+    """What the database has otherwise than the code expects: what `upgrade` cannot make again, such as a column."""
+    with translated(), create_engine(owner_url, poolclass=NullPool).begin() as connection:
+        return catalog.differences_of(connection)
+
+
 def run_script(connection: Connection, name: str) -> None:
     """Run a file of SQL statements from the folder of the migrations."""
     prerequisites.run(connection, (MIGRATIONS / name).read_text(encoding="utf-8"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
@@ -149,6 +152,25 @@ def test_doctor_names_what_an_operator_must_mend(settings: Settings, owner: Engi
     assert words in found
     assert remedy in to_do
     assert "more" not in found
+
+
+def test_migrate_says_what_it_could_not_make_again(owner: Engine, environment: dict[str, str]) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("ALTER TABLE turns DROP COLUMN emotional_tone"))
+        connection.execute(text("DROP POLICY tenant ON links"))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_app.cli", "migrate"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "column turns.emotional_tone is missing: restore table turns from a backup" in done.stderr
+    assert "links" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_what_somebody_else_keeps_in_the_database_is_no_difference(settings: Settings, owner: Engine) -> None:
