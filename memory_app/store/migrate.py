@@ -75,8 +75,12 @@ def upgrade(
 
 def differences(owner_url: str) -> tuple[catalog.Difference, ...]:
     """What the database has otherwise than the code expects: what `upgrade` cannot make again, such as a column."""
-    with translated(), create_engine(owner_url, poolclass=NullPool).begin() as connection:
-        return catalog.differences_of(connection)
+    engine = connect_owner(owner_url)
+    try:
+        with translated(engine), engine.begin() as connection:
+            return catalog.differences_of(connection)
+    finally:
+        engine.dispose()
 
 
 def run_script(connection: Connection, name: str) -> None:
@@ -99,10 +103,10 @@ def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping
 def _upgrade(connection: Connection, password: str | None, session_defaults: Mapping[str, str]) -> None:
     connection.execute(_SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS)})
     connection.execute(_LOCK, {"key": ADVISORY_LOCK})
+    prerequisites.ensure(connection)
     stored = revision.stored(connection)
     if revision.is_ahead(stored):
         raise Misconfigured(str(revision.difference(stored)))
-    prerequisites.ensure(connection)
     # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
     path = f"{prerequisites.search_path(connection)}, pg_temp"
     connection.execute(_LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES)})

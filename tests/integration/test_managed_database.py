@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 from memory_app.domain.records import NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
-from memory_app.errors import Misconfigured, StoreUnavailable
+from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, schema, scope_index
 from memory_app.services.recall import RecallQuery, recall
@@ -28,7 +28,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import catalog, keys, migrate
+from memory_app.store import catalog, keys, migrate, revision
 from memory_app.store.db import transaction
 
 PASSWORD = "owner-5f1c"
@@ -151,7 +151,7 @@ def test_an_owner_who_may_make_roles_needs_the_extension_only(
     assert upgrade_as_told(cluster, settings) == ["CREATE EXTENSION vector"]
 
     assert differences(settings) == ()
-    assert schema.upgrade(settings) == migrate.newest()
+    assert schema.upgrade(settings) == revision.newest()
     use(settings)
 
 
@@ -223,7 +223,7 @@ def test_two_databases_of_a_cluster_are_migrated_at_the_same_moment(
     each = [settings_for(cluster, servers, database=name) for name in names]
 
     with ProcessPoolExecutor(len(each), mp_context=get_context("spawn")) as pool:
-        assert list(pool.map(upgrade_beside, each)) == [migrate.newest()] * len(each)
+        assert list(pool.map(upgrade_beside, each)) == [revision.newest()] * len(each)
 
     assert [differences(settings) for settings in each] == [()] * len(each)
 
@@ -275,7 +275,7 @@ def test_migrate_waits_politely_until_a_long_transaction_has_ended(
         assert not migrator.done()
         may_end.set()
         reader.result()
-        assert migrator.result() == migrate.newest()
+        assert migrator.result() == revision.newest()
 
     assert differences(settings) == ()
 
@@ -288,5 +288,5 @@ def test_a_server_that_is_too_old_is_refused(servers: Servers) -> None:
     with postgres_server(version="15") as server:
         server.create_database("memory")
         run(server, f"CREATE ROLE keeper LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
-        with pytest.raises(Misconfigured, match=r"PostgreSQL 15\.\d+ .*is too old; .* version 16 or newer"):
+        with pytest.raises(StoreRefused, match=r"PostgreSQL 15\.\d+ .*is too old; .* version 16 or newer"):
             schema.upgrade(settings_for(server, servers))

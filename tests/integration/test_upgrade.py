@@ -16,7 +16,6 @@ from memory_app.embedded import Servers
 from memory_app.errors import NotFound
 from memory_app.services import finder, schema
 from memory_app.settings import Settings
-from memory_app.store import migrate
 
 FIRST = Path(__file__).with_name("revision_0001.sql")
 ROLES = ("CREATE ROLE memory_app LOGIN", "CREATE ROLE memory_finder", "CREATE ROLE memory_search")
@@ -59,7 +58,7 @@ def upgraded(servers: Servers) -> Iterator[Upgraded]:
             columns.setdefault(table, []).append(column)
         before = content(postgres.url("memory"), columns)
         settings = settings_for(postgres, servers)
-        assert migrate.current(postgres.url("memory")) == "0001"
+        assert rows(postgres.url("memory"), "SELECT version_num FROM alembic_version") == [("0001",)]
         schema.upgrade(settings)
         yield Upgraded(postgres, settings, columns, before)
 
