@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from memory_app.store import names, sessions
 from memory_app.store.db import transaction
 from tests.backups import dump, restore
 from tests.commands import Memory
+from tests.databases import failures, libpq_url, run_program, settings_for
+from tests.own_servers import postgres_server
 
 ERASED = ("quokka", "zeppelin", "marzipan", "obsidian", "saxophone")
 """A word of each that is forgotten, which stands nowhere else."""
@@ -230,6 +233,39 @@ def test_a_restored_backup_does_not_bring_the_erased_back(
 
 def hits(runtime: Runtime, tenant: int, user: str, query: str) -> Any:
     return recall(runtime, tenant, Scope("ada", user), RecallQuery(query)).memories[:1]
+
+
+def test_a_backup_restored_into_an_empty_cluster_is_put_right_as_well(
+    runtime: Runtime, tenant: int, settings: Settings, servers: Servers, tmp_path: Path
+) -> None:
+    say(runtime, tenant, "mira", "I have a dog named Quokka.")
+    say(runtime, tenant, "tom", "I live in Bergen these days.")
+    owner_url = settings.database.owner_url
+    assert owner_url is not None
+    dump(owner_url.get_secret_value(), tmp_path / "memory.dump")
+    forget_user(runtime, tenant, "mira")
+    file = tmp_path / "erasures.jsonl"
+    export(runtime, file)
+    with postgres_server() as postgres:
+        postgres.create_database("memory")
+        url = libpq_url(postgres.url("memory"))
+        # What names our roles fails: there are none yet. Migrate makes them and all that was lost with them.
+        run_program(postgres, "pg_restore", "--no-owner", f"--dbname={url}", str(tmp_path / "memory.dump"))
+        own = settings_for(postgres, servers).model_copy(update={"embedding": settings.embedding})
+        schema.upgrade(own)
+        owner = create_engine(postgres.url("memory"), poolclass=NullPool)
+        with closing(build(own)) as other:
+            copy = Copy(own, other, owner)
+            assert erasure_check(own, file).state is State.WARN
+
+            assert outcomes(replayed(copy, file)) == [Outcome.ERASED]
+
+            assert [tables_with(owner, word) for word in ("quokka", "mira")] == [[], []]
+            assert erasure_check(own, file).state is State.OK
+            assert outcomes(replayed(copy, file)) == [Outcome.KNOWN]
+            assert failures(own) == {}
+            (hit,) = hits(other, tenant, "tom", "Where does Tom live?")
+            assert "Bergen" in hit.text
 
 
 def test_what_came_with_new_consent_stays(
