@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from memory_app.http.auth import Call
 from memory_app.http.edge import SLASH
@@ -62,14 +66,31 @@ def export_tenant(call: Admin, with_vectors: WithVectors = False) -> StreamingRe
     return _answer(call, with_vectors=with_vectors)
 
 
+class _Sending(StreamingResponse):
+    """Sends chunks, and ends them when the reader hung up.
+
+    Else their transaction would stay open, and their place taken, until Python collects its garbage.
+    """
+
+    def __init__(self, first: str, chunks: Generator[str, None, None]) -> None:
+        super().__init__(chain([first], chunks), media_type=MEDIA_TYPE)
+        self.chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with CancelScope(shield=True):
+                await run_in_threadpool(self.chunks.close)
+
+
 def _answer(call: Call, **options: Any) -> StreamingResponse:
     chunks = _chunks(call.tenant_id, export_lines(call.runtime, call.tenant_id, **options))
     # The first line is made here, so that what is not there is still answered by a status.
-    first = next(chunks)
-    return StreamingResponse(_all(first, chunks), media_type=MEDIA_TYPE)
+    return _Sending(next(chunks), chunks)
 
 
-def _chunks(tenant_id: int, lines: Generator[str, None, None]) -> Iterator[str]:
+def _chunks(tenant_id: int, lines: Generator[str, None, None]) -> Generator[str, None, None]:
     """Lines put together; the first one alone. Raises `RateLimited` when enough of the tenant's are being sent."""
     with _exports.counted(tenant_id), closing(lines):
         yield next(lines)
@@ -87,8 +108,3 @@ def joined(pieces: Iterable[str]) -> Iterator[str]:
             yield "".join(held)
             held, size = [], 0
     yield "".join(held)
-
-
-def _all(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest

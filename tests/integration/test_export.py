@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+import uvicorn
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -28,6 +32,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import keys
 from tests.commands import Memory
+from tests.own_servers import free_port, wait_until
 
 Json = dict[str, Any]
 
@@ -343,6 +348,50 @@ def test_over_http_exports_that_nobody_reads_to_the_end_do_not_pile_up(
     held.clear()  # as when the client hangs up
     assert reader.get("/v1/users/bob/export").status_code == 200
     assert runtime.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("lived")
+def test_over_http_an_export_ends_when_its_reader_hangs_up(
+    runtime: Runtime, tenant: int, owner: Engine, api_key: str
+) -> None:
+    with owner.begin() as connection:
+        connection.execute(
+            text("UPDATE turns SET text = repeat('bees ', 1000000) WHERE text LIKE '%florist%'")
+        )  # more than sockets hold
+    with serving(runtime) as port, collecting_no_garbage():
+        with socket.create_connection(("127.0.0.1", port)) as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_000)
+            head = f"GET /v1/users/bob/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api_key}\r\n\r\n"
+            reader.sendall(head.encode())
+            assert b" 200 " in reader.recv(100)
+            assert runtime.engine.pool.checkedout() == 1  # type: ignore[attr-defined]
+        wait_until(lambda: runtime.engine.pool.checkedout() == 0, "the transaction has ended")  # type: ignore[attr-defined]
+
+
+@contextmanager
+def serving(runtime: Runtime) -> Iterator[int]:
+    """A real server in a thread of its own; its port."""
+    port = free_port()
+    config = uvicorn.Config(create_app(runtime), host="127.0.0.1", port=port, log_config=None)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        wait_until(lambda: server.started, "the server has started")
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def collecting_no_garbage() -> Iterator[None]:
+    """What ends here ends because somebody ended it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 # --- the command line -----------------------------------------------------------------------------------------
