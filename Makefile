@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format lock faults bench shape clean
+.PHONY: help demo test system lint types format lock faults bench shape clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ demo: $(READY) ## Play a conversation through real servers and workers, and show
 
 test: lint types ## Check style and types, and run the tests (the long faults are in make faults)
 	$(BIN)/pytest -m "not (slow and faults) and not system" $(PYTEST_ARGS)
+
+# 5 is pytest's status when there is no such test.
+system: $(READY) ## Run the tests that need Debian's packages, which .ci/run installs
+	$(BIN)/pytest -m "system and not (slow and faults)" $(PYTEST_ARGS) || test $$? -eq 5
 
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .

@@ -99,9 +99,7 @@ def kill(run: Run) -> None:
     run.process.kill()
 
 
-@pytest.mark.parametrize(
-    ("end", "workers"), [(terminate, 0), (interrupt, 0), (interrupt, 2), (terminate, 2), (kill, 2)]
-)
+@pytest.mark.parametrize(("end", "workers"), [(terminate, 0), (interrupt, 2), (kill, 2)])
 def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, end: Callable[[Run], None], workers: int) -> None:
     with run(tmp_path, "-n", str(workers), tests=workers or 1) as under_way:
         end(under_way)

@@ -78,7 +78,7 @@ def start_elsewhere(folder: Path) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=90)
+    output, _ = process.communicate(timeout=500)
     assert process.returncode == 0
     return output.strip()
 
