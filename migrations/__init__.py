@@ -1,8 +1,9 @@
 """How a database comes to the schema that the code expects: revisions, which stack, and one script that repeats.
 
 `memory migrate` does in one transaction, one migrator at a time: ``base.sql``, the revisions that are missing,
-``access.sql``. A revision makes or changes tables, columns, constraints and indexes, and runs once. Roles, rights,
-policies, functions and triggers stand in ``access.sql`` alone, which runs every time and must be safe to repeat.
+``access.sql``. A revision makes or changes tables, columns, constraints and indexes, and runs once. Rights, policies,
+functions and triggers stand in ``access.sql`` alone, which runs every time and must be safe to repeat. Before all that,
+``memory_app/store/prerequisites.py`` sees to roles and pgvector.
 
 To change a table
 
@@ -27,6 +28,9 @@ API and workers of the release before go on while and after a database is migrat
 that is nullable or has a constant default, a table, an index, a constraint that holds for what the old code writes too.
 What is no longer used is dropped one release later. A constraint on a big table is added ``NOT VALID`` and validated by
 a second statement.
+
+An index on a table that may be big is made with ``CREATE INDEX IF NOT EXISTS``, since it stops writers while it is
+built: operators of big databases build it before, ``CONCURRENTLY``, and the changelog tells them the statement.
 
 A revision does not change rows: under forced row-level security an owner who is no superuser sees none of them. Let
 the code that reads treat the old form, or a job rewrite it.
