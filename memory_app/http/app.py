@@ -32,6 +32,7 @@ from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses
 from memory_app.http.life import lifespan
+from memory_app.http.looks import LOOKS, Looks
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
@@ -49,7 +50,7 @@ error has the body `{"error": {"type", "message", "field", "retry_after"}}`.
 THREADS = 40
 """Of the pool in which routes run."""
 
-KEPT_CONNECTIONS = LOOK_UPS + health.LOOKS
+KEPT_CONNECTIONS = LOOK_UPS + LOOKS
 """Of the pool of connections, for looking up keys and for health, which answer whatever calls there are."""
 
 BEARER = {"type": "http", "scheme": "bearer", "description": "A key made with `memory keys create`."}
@@ -69,6 +70,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app.state.runtime = runtime
     app.state.registry = health.pipeline_registry(runtime)
     limits = runtime.settings.http
+    app.state.looks = Looks()
     app.state.arrivals = Arrivals(limits)
     app.state.places = Places(_calls(runtime), patience_seconds=limits.wait_seconds)
     for part in (

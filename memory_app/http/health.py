@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,16 +14,12 @@ from prometheus_client.registry import Collector
 
 from memory_app.errors import Transient
 from memory_app.http.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
+from memory_app.http.looks import Looks
 from memory_app.http.strict import StrictRoute
 from memory_app.runtime import Runtime
 from memory_app.services.health import health, read_pipeline
 
 router = APIRouter(route_class=StrictRoute, tags=["operations"])
-
-LOOKS = 2
-"""Looks at the pipe at the same time. They have threads and connections that calls do not take."""
-
-_threads = CapacityLimiter(LOOKS)
 
 _GAUGES = {
     "unindexed": "Accepted turns that are not indexed yet.",
@@ -45,7 +41,8 @@ async def live() -> LiveAnswer:
 )
 async def ready(request: Request, response: Response) -> ReadyAnswer:
     """The whole pipe: database, broker, and whether work that is due gets done."""
-    found = await to_thread.run_sync(health, request.app.state.runtime, limiter=_threads)
+    looks: Looks = request.app.state.looks
+    found = await looks.see("ready", partial(health, request.app.state.runtime))
     if not found.is_ok:
         response.status_code = 503
     return ReadyAnswer(
@@ -58,7 +55,8 @@ async def ready(request: Request, response: Response) -> ReadyAnswer:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Prometheus metrics of this process and of the pipe."""
-    written = await to_thread.run_sync(generate_latest, request.app.state.registry, limiter=_threads)
+    looks: Looks = request.app.state.looks
+    written = await looks.see("metrics", partial(generate_latest, request.app.state.registry))
     return Response(written, media_type=CONTENT_TYPE_LATEST)
 
 
