@@ -95,14 +95,14 @@ def test_a_setting_that_cannot_be_is_named(memory: Memory, monkeypatch: pytest.M
     assert "MEMORY_HTTP__PORT" in done.err
 
 
-def test_a_database_without_tables_is_a_failure_of_one_line(memory: Memory, owner: Engine) -> None:
+def test_a_database_that_lacks_a_function_is_a_failure_of_one_line(memory: Memory, owner: Engine) -> None:
     with owner.begin() as connection:
         connection.execute(text("DROP FUNCTION tenant_named"))
 
     done = memory("recall", "anything")
 
     assert (done.status, done.err.count("\n")) == (1, 1)
-    assert "memory migrate" in done.err
+    assert "memory doctor" in done.err
 
 
 def test_migrating_what_is_migrated_changes_nothing(memory: Memory) -> None:
@@ -118,14 +118,14 @@ def test_the_example_schedule_holds_every_job_of_the_product() -> None:
     assert jobs["find-due"]["task"] == FIND_DUE
 
 
-def test_a_port_that_is_taken_is_left_alone() -> None:
+def test_a_port_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind((ports.HOST, 0))
         taken.listen()
         number = taken.getsockname()[1]
 
         assert not ports.is_open(number)
-        assert ports.choose(number) != number
+        assert ports.choose(number, file=tmp_path / "port") != number
 
 
 def test_a_person_is_forgotten_after_a_rehearsal_and_a_question(
