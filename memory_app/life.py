@@ -8,7 +8,6 @@ killed one left behind is not taken for a frozen one.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import tempfile
@@ -18,6 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_app.errors import Misconfigured
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no part of the product runs, but this module is imported
+    fcntl = None  # type: ignore[assignment]
 
 SILENT_AFTER_SECONDS = 60.0
 """A loop that goes round every few seconds and did not for as long is stuck."""

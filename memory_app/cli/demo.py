@@ -25,7 +25,9 @@ def show(data: Path | None, *, say: Say, pause: Pause) -> None:
     """Run the demo in ``data``, or in a folder that is gone afterwards; its last line says how it went."""
     began = time.perf_counter()
     with temporary_folder(data) as folder:
-        options = Options(folder, port=0, parts=NEEDED)
+        # Signs of life usually go where `memory health` looks for them; a demo leaves nothing outside of its folder.
+        life = {"MEMORY_LIFE_FOLDER": str(folder / "life")}
+        options = Options(folder, port=0, parts=NEEDED, environment=life)
         with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             started = time.perf_counter() - began
             played = _played_with_bars(api, pause)

@@ -35,7 +35,8 @@ KINDS = ("anchor", "artifact", "identity", "expression", "fact", "episode")
 def show(data: Path | None, *, say: Say, pause: Pause) -> None:
     """Play the story in ``data``, or in a folder that is gone afterwards, and show what is remembered of it."""
     with temporary_folder(data) as folder, _model(say) as environment:
-        options = Options(folder, port=0, parts=NEEDED, environment={**environment, **QUICK})
+        life = {"MEMORY_LIFE_FOLDER": str(folder / "life")}
+        options = Options(folder, port=0, parts=NEEDED, environment={**environment, **QUICK, **life})
         with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             play_story(api, say=say)
             for kind in KINDS:

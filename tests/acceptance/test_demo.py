@@ -28,7 +28,7 @@ def test_a_conversation_is_remembered_shown_and_cleared_away() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=110,
+            timeout=500,
         )
 
         assert done.returncode == 0, done.stderr
