@@ -109,7 +109,8 @@ def postgres_address(url: str) -> Address:
 def postgres_through(url: str, proxy: Proxy) -> str:
     """The same database, as the same role, through the proxy."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.username}@127.0.0.1:{proxy.port}{parts.path}?sslmode=disable&gssencmode=disable"
+    login = parts.netloc.rpartition("@")[0]
+    return f"{parts.scheme}://{login}@127.0.0.1:{proxy.port}{parts.path}?sslmode=disable&gssencmode=disable"
 
 
 def _accept(listener: socket.socket, proxy: Proxy, over: threading.Event) -> None:
