@@ -44,7 +44,7 @@ def difference(revision: str | None) -> str | None:
     if revision == newest():
         return None
     if revision is None:
-        return "the database was not migrated yet; run `memory migrate`"
+        return "the database has not been migrated yet; run `memory migrate`"
     if revision in known():
         return f"the schema is at revision {revision}, behind {newest()} of this code; run `memory migrate`"
     return (

@@ -251,7 +251,9 @@ def test_services_that_start_in_the_wrong_order_wait_for_each_other(
             stage.worker(**urls),
         ]
         for part in parts:
-            wait_until(lambda log=part.log: b"was not migrated yet" in log.read_bytes(), "the part waits")  # type: ignore[misc]
+            wait_until(
+                lambda log=part.log: b"has not been migrated yet" in log.read_bytes(), "the part waits"
+            )  # type: ignore[misc]
         # when the tables come, and the first key
         schema.upgrade(embedded_settings(late))
         owner = create_engine(late.owner_url, poolclass=NullPool)

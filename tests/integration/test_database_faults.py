@@ -1,4 +1,7 @@
-"""Every fault of PostgreSQL, provoked on a real server: the sentence that comes, and whether waiting is of use."""
+"""Every fault of PostgreSQL, provoked on a real server: the sentence that comes, and whether waiting is of use.
+
+``pytest -s`` prints the rows of the table in ``docs/troubleshooting.md``.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,23 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
 
 import pytest
-from own_servers import HOST, PostgresServer, free_port, postgres_server
+from own_servers import HOST, PostgresServer, free_port, open_folder, postgres_server
 from pooler import pgbouncer
 from pydantic import SecretStr
+from redis_servers import Authority, make_authority
 
 from memory_app import MemoryApp
-from memory_app.errors import StoreRefused, StoreUnavailable
+from memory_app.embedded import place
+from memory_app.errors import Misconfigured, NotFound, StoreRefused, StoreUnavailable
 from memory_app.runtime import app_engine
 from memory_app.services import schema, startup
 from memory_app.services.doctor import State, diagnose
 from memory_app.settings import Database, Redis, Settings
+from memory_app.store import revision
 
 APP_PASSWORD = "unmistakable"
 WRONG_PASSWORD = "mistaken"
@@ -123,7 +130,7 @@ def web_server(server: PostgresServer) -> Iterator[str]:
         yield f"postgresql+psycopg://memory_app:{APP_PASSWORD}@{HOST}:{port}/memory"
 
 
-def hba(*lines: str) -> Callable[[PostgresServer], AbstractContextManager[str]]:
+def hba(*lines: str, query: str = "") -> Callable[[PostgresServer], AbstractContextManager[str]]:
     """A server whose pg_hba.conf has only these lines, and one for the superuser."""
 
     @contextmanager
@@ -133,7 +140,7 @@ def hba(*lines: str) -> Callable[[PostgresServer], AbstractContextManager[str]]:
         file.write_text("\n".join([*lines, "host all postgres all scram-sha-256", ""]))
         reload(server)
         try:
-            yield app_url(server)
+            yield app_url(server) + query
         finally:
             file.write_text(usual)
             reload(server)
@@ -184,6 +191,18 @@ def pooler_without_server(server: PostgresServer) -> Iterator[str]:
             yield pooler.url(app_url(server))
         finally:
             server.start()
+
+
+@contextmanager
+def pooler_that_wants_tls(server: PostgresServer) -> Iterator[str]:
+    with open_folder() as folder, pgbouncer(app_url(server), authority=make_authority(folder)) as pooler:
+        yield f"{pooler.url(app_url(server))}?sslmode=disable"
+
+
+@contextmanager
+def wrong_password_behind_pooler(server: PostgresServer) -> Iterator[str]:
+    with pgbouncer(app_url(server)) as pooler:
+        yield pooler.url(app_url(server, password=WRONG_PASSWORD))
 
 
 CASES = [
@@ -309,25 +328,25 @@ BEHIND_POOLERS = [
         is_lasting=True,
     ),
     Case(
+        "TLS required",
+        pooler_that_wants_tls,
+        r"the server wants TLS; add sslmode=verify-full",
+        is_lasting=True,
+    ),
+    Case(
         "password wrong, behind a pooler",
-        lambda server: wrong_password_behind_pooler(server),
+        wrong_password_behind_pooler,
         r"does not accept the password of role memory_app",
         is_lasting=True,
     ),
 ]
 
 
-@contextmanager
-def wrong_password_behind_pooler(server: PostgresServer) -> Iterator[str]:
-    with pgbouncer(app_url(server)) as pooler:
-        yield pooler.url(app_url(server, password=WRONG_PASSWORD))
-
-
 def ids(case: Case) -> str:
     return case.name
 
 
-def check(case: Case, server: PostgresServer, show: Callable[[str, str], None]) -> None:
+def assert_told(case: Case, server: PostgresServer, show: Callable[[str, str], None]) -> None:
     with case.make(server) as url:
         settings = settings_of(server, url)
         with pytest.raises(StoreUnavailable) as raised:
@@ -366,7 +385,7 @@ def show(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 def test_each_fault_has_its_sentence(
     case: Case, server: PostgresServer, show: Callable[[str, str], None]
 ) -> None:
-    check(case, server, show)
+    assert_told(case, server, show)
 
 
 @pytest.mark.system
@@ -374,4 +393,239 @@ def test_each_fault_has_its_sentence(
 def test_each_fault_of_a_pooler_has_its_sentence(
     case: Case, server: PostgresServer, show: Callable[[str, str], None]
 ) -> None:
-    check(case, server, show)
+    assert_told(case, server, show)
+
+
+# --- a server with TLS, which is too old as well -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority() -> Iterator[Authority]:
+    with open_folder() as folder:
+        yield make_authority(folder / "right")
+
+
+@pytest.fixture(scope="module")
+def old_server(authority: Authority) -> Iterator[PostgresServer]:
+    """Debian's PostgreSQL 15 with a certificate for localhost."""
+    with postgres_server(version="15") as server:
+        server.create_database("memory")
+        certificate, key = authority.certify("server")
+        files = {"ssl_cert_file": certificate, "ssl_key_file": key, "ssl_ca_file": authority.file}
+        with server.connect() as connection:
+            connection.execute(f"CREATE ROLE memory_app LOGIN PASSWORD '{APP_PASSWORD}'")
+            for setting, file in files.items():
+                copy = server.folder / file.name
+                copy.write_bytes(file.read_bytes())
+                copy.chmod(0o600)
+                place.give(copy, place.system_user())
+                connection.execute(f"ALTER SYSTEM SET {setting} = '{copy}'")
+            connection.execute("ALTER SYSTEM SET ssl = on")
+        reload(server)
+        yield server
+
+
+def verified(server: PostgresServer, authority: Authority) -> str:
+    return f"{app_url(server)}?sslmode=verify-full&sslrootcert={authority.file}"
+
+
+@pytest.fixture
+def tls_cases(authority: Authority, tmp_path: Path) -> dict[str, Case]:
+    unknown = make_authority(tmp_path / "unknown")
+    cases = [
+        Case(
+            "certificate not trusted",
+            at(lambda server: verified(server, unknown)),
+            r"certificate of the server is not signed by a CA that sslrootcert in MEMORY_DATABASE__URL names",
+            is_lasting=True,
+        ),
+        Case(
+            "certificate of another host",
+            # The same server under a name of which its certificate says nothing.
+            at(lambda server: f"{verified(server, authority).replace(HOST, 'other')}&hostaddr={HOST}"),
+            r"certificate of the server is for another host name than the one in MEMORY_DATABASE__URL",
+            is_lasting=True,
+        ),
+        Case(
+            "no file of CAs",
+            at(lambda server: f"{app_url(server)}?sslmode=verify-full&sslrootcert={tmp_path}/none.pem"),
+            r"there is no file of CAs; name it with sslrootcert",
+            is_lasting=True,
+        ),
+        Case(
+            "client certificate required",
+            hba("hostssl all memory_app all scram-sha-256 clientcert=verify-ca"),
+            r"the server wants a certificate of the client; name its files with sslcert and sslkey",
+            is_lasting=True,
+        ),
+        Case(
+            "not let in",
+            hba("host all memory_app 192.0.2.1/32 scram-sha-256", query="?sslmode=require"),
+            r"pg_hba.conf of the server lets role memory_app into database memory from here by no line; add one",
+            is_lasting=True,
+        ),
+        Case(
+            "server too old",
+            at(lambda server: verified(server, authority)),
+            r"PostgreSQL 15\.\d+ .*is too old; move the database to version 16 or newer",
+            is_lasting=True,
+        ),
+    ]
+    return {case.name: case for case in cases}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    "name",
+    [
+        "certificate not trusted",
+        "certificate of another host",
+        "no file of CAs",
+        "client certificate required",
+        "not let in",
+        "server too old",
+    ],
+)
+def test_each_fault_of_tls_has_its_sentence(
+    name: str, tls_cases: dict[str, Case], old_server: PostgresServer, show: Callable[[str, str], None]
+) -> None:
+    assert_told(tls_cases[name], old_server, show)
+
+
+@pytest.mark.system
+def test_migrate_refuses_a_server_that_is_too_old(old_server: PostgresServer) -> None:
+    with pytest.raises(StoreRefused, match="is too old; move the database to version 16"):
+        schema.upgrade(settings_of(old_server))
+
+
+# --- the schema --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unmigrated(server: PostgresServer) -> Iterator[str]:
+    server.create_database("empty")
+    try:
+        yield app_url(server, database="empty")
+    finally:
+        with server.connect() as connection:
+            connection.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+SCHEMA_CASES = [
+    Case("not migrated", unmigrated, r"the database has not been migrated yet; run `memory migrate`"),
+    Case(
+        "schema ahead",
+        under(
+            "UPDATE alembic_version SET version_num = '9999'; ALTER FUNCTION tenant_named RENAME TO tenant_called",
+            f"UPDATE alembic_version SET version_num = '{revision.newest()}';"
+            "ALTER FUNCTION tenant_called RENAME TO tenant_named",
+        ),
+        r"the schema is at revision 9999, ahead of \d{4} of this code; run the release that migrated it",
+    ),
+    Case(
+        "something of the schema missing",
+        under("ALTER FUNCTION tenant_named RENAME TO lost", "ALTER FUNCTION lost RENAME TO tenant_named"),
+        r"something of the schema is missing \(42883\); `memory doctor` names it",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SCHEMA_CASES, ids=ids)
+def test_each_fault_of_the_schema_has_its_sentence(
+    case: Case, server: PostgresServer, show: Callable[[str, str], None]
+) -> None:
+    with case.make(server) as url:
+        settings = settings_of(server, url)
+        with pytest.raises(StoreUnavailable) as raised:
+            MemoryApp.connect(settings)
+        check = next(check for check in diagnose(settings) if check.name == "schema")
+        engine = app_engine(settings)
+        startup.check_database(engine)  # is waited for
+        engine.dispose()
+
+    message = raised.value.message
+    show(case.name, message)
+    assert re.search(case.sentence, message), message
+    assert not isinstance(raised.value, StoreRefused)
+    assert check.state is (State.WARN if case.name == "schema ahead" else State.FAIL)
+
+
+def test_migrate_leaves_a_schema_alone_that_is_ahead(server: PostgresServer) -> None:
+    with (
+        under(
+            "UPDATE alembic_version SET version_num = '9999'",
+            f"UPDATE alembic_version SET version_num = '{revision.newest()}'",
+        )(server),
+        pytest.raises(Misconfigured, match="revision 9999, ahead of"),
+    ):
+        schema.upgrade(settings_of(server))
+
+
+def test_pgvector_that_the_server_lacks_is_named_by_migrate(server: PostgresServer) -> None:
+    server.create_database("without")
+    try:
+        with server.connect() as connection:
+            connection.execute("ALTER DATABASE without SET extension_control_path = '/nowhere'")
+        settings = settings_of(server)
+        owner_url = SecretStr(server.url("without"))
+        database = settings.database.model_copy(update={"owner_url": owner_url})
+        with pytest.raises(Misconfigured, match="has no pgvector; install pgvector"):
+            schema.upgrade(settings.model_copy(update={"database": database}))
+    finally:
+        with server.connect() as connection:
+            connection.execute("DROP DATABASE without WITH (FORCE)")
+
+
+# --- the owner, addresses, other languages -----------------------------------------------------------------------
+
+
+def test_the_owners_address_is_called_by_its_own_name(server: PostgresServer) -> None:
+    wrong = SecretStr(server.url("memory", password=WRONG_PASSWORD))
+    database = settings_of(server).database.model_copy(update={"owner_url": wrong})
+
+    with pytest.raises(StoreRefused) as raised:
+        schema.upgrade(settings_of(server).model_copy(update={"database": database}))
+
+    assert raised.value.message == (
+        "the server does not accept the password of role postgres in MEMORY_DATABASE__OWNER_URL, or has no such role; "
+        "mend MEMORY_DATABASE__OWNER_URL"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql+psycopg://memory_app:{APP_PASSWORD}@{WRONG_PASSWORD}@host/memory",
+        f"postgresql+psycopg://memory_app:p@{WRONG_PASSWORD}:{APP_PASSWORD}/memory",
+        f"mysql://memory_app:{APP_PASSWORD}@host/memory",
+        f"memory_app:{APP_PASSWORD}@host",
+    ],
+)
+def test_what_is_no_address_is_refused_without_quoting_it(url: str, server: PostgresServer) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        MemoryApp.connect(settings_of(server, url))
+
+    assert "MEMORY_DATABASE__URL is no address; write postgresql+psycopg://" in raised.value.message
+    assert APP_PASSWORD not in raised.value.message
+    assert WRONG_PASSWORD not in raised.value.message
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_an_address_as_hosting_services_write_it_is_taken(scheme: str, server: PostgresServer) -> None:
+    url = app_url(server).replace("postgresql+psycopg", scheme)
+
+    with pytest.raises(NotFound, match="memory keys create"):
+        MemoryApp.connect(settings_of(server, url))
+
+
+def test_a_refusal_that_is_not_in_the_table_is_quoted(server: PostgresServer) -> None:
+    with (
+        under(
+            "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS"
+            " $$BEGIN IF session_user = 'memory_app' THEN RAISE 'Feierabend'; END IF; END$$;"
+            "CREATE EVENT TRIGGER refuse ON login EXECUTE FUNCTION refuse()",
+            "DROP EVENT TRIGGER refuse; DROP FUNCTION refuse()",
+        )(server) as url,
+        pytest.raises(StoreUnavailable, match=r"refuses the connection .*: Feierabend"),
+    ):
+        MemoryApp.connect(settings_of(server, url))
