@@ -111,17 +111,22 @@ def test_F37_pooler_restarted_under_load(stage: Stage, api_key: str) -> None:
         pgbouncer(url, pool_size=POOL) as pooler,
         everything_through(stage, pooler, api_key) as (through, clients),
     ):
-        under_way = through.clients(
-            turns=600, most_per_call=1, seconds=15, clients=THREADS, send=clients.send
-        )
-        for _ in range(3):
-            through.wait_for_progress(60)
+        for number in range(3):
+            accepted, refused = clients.answers[202], clients.answers[503]
+            under_way = through.clients(
+                run=f"run{number}",
+                turns=200,
+                most_per_call=1,
+                seconds=10,
+                clients=THREADS,
+                send=clients.send,
+            )
+            wait_until(lambda goal=accepted + 20: clients.answers[202] >= goal, "turns come in", seconds=60)
             pooler.stop()
-            refused = clients.answers[503]
-            wait_until(lambda refused=refused: clients.answers[503] >= refused + THREADS, "503", seconds=60)
+            wait_until(lambda goal=refused + THREADS: clients.answers[503] >= goal, "503", seconds=60)
             pooler.start()
+            under_way.retries()
 
-        under_way.retries()
         through.settle(under_way)
         assert set(clients.answers) == {200, 202, 503}
         assert all(member.is_alive() for member in through.fleet.members)
