@@ -35,7 +35,11 @@ class Database(_Section):
         5, gt=0, description="Wait for a free connection before answering 503."
     )
     connect_timeout_seconds: int = Field(5, ge=1, description="Wait for a new connection.")
-    statement_timeout_ms: int = Field(20_000, ge=0, description="A statement longer than this is cancelled.")
+    statement_timeout_ms: int = Field(
+        20_000,
+        ge=0,
+        description="A statement longer than this is cancelled. This and the next two take effect with `memory migrate`.",
+    )
     lock_timeout_ms: int = Field(5_000, ge=0, description="A wait for a lock longer than this is given up.")
     idle_transaction_timeout_ms: int = Field(
         30_000, ge=0, description="A transaction idle for longer is ended by the server."
