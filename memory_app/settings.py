@@ -24,7 +24,7 @@ class _Section(BaseModel):
 class Database(_Section):
     url: SecretStr = Field(
         SecretStr("postgresql+psycopg://memory_app@localhost/memory"),
-        description="PostgreSQL 18 or newer, as the role that owns nothing.",
+        description="PostgreSQL 16 or newer, as the role that owns nothing.",
     )
     owner_url: SecretStr | None = Field(
         None, description="The same database as its owner; used by migrate, keys and doctor only."
@@ -38,7 +38,7 @@ class Database(_Section):
     statement_timeout_ms: int = Field(
         20_000,
         ge=0,
-        description="A statement longer than this is cancelled. This and the next two take effect with `memory migrate`.",
+        description="A statement longer than this is cancelled. `memory migrate` sets this and the next two.",
     )
     lock_timeout_ms: int = Field(5_000, ge=0, description="A wait for a lock longer than this is given up.")
     idle_transaction_timeout_ms: int = Field(
