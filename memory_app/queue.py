@@ -39,6 +39,7 @@ SLEEP: Final = "memory.sleep"
 DECAY: Final = "memory.decay"
 FORGET: Final = "memory.forget"
 REEMBED: Final = "memory.reembed"
+TIDY: Final = "memory.tidy"
 
 ROUTES: Final[Mapping[str, str]] = {
     RECORD_TURN: INGEST,
@@ -56,6 +57,7 @@ ROUTES: Final[Mapping[str, str]] = {
     DECAY: MAINTENANCE,
     FORGET: MAINTENANCE,
     REEMBED: MAINTENANCE,
+    TIDY: MAINTENANCE,
 }
 """Every public task and its queue: a wire format."""
 

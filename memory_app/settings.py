@@ -161,7 +161,11 @@ class Index(_Section):
         45, ge=1, description="How long a claim holds before another worker may take it."
     )
     starts_limit: int = Field(3, ge=1, description="Unexplained deaths after which a turn is quarantined.")
-    daily_log_days: int = Field(30, ge=1, description="Days after which a turn is no longer searched.")
+    daily_log_days: int = Field(
+        30,
+        ge=1,
+        description="Days after which a turn is no longer searched, and loses its embedding and keywords.",
+    )
 
 
 class Extract(_Section):
@@ -409,6 +413,11 @@ class Schedule(_Section):
     decay_hours: float = Field(24, gt=0, description="What has faded is retired this often.")
     deep_hours: float = Field(24, gt=0, description="Deep synthesis of a scope in which something happened.")
     batch: int = Field(500, ge=1, description="Most periodic jobs asked for in one look.")
+    keep_runs_days: float = Field(
+        30,
+        gt=0,
+        description="Days for which a run that ended is kept; one that can be undone is kept longer.",
+    )
 
 
 class Log(_Section):

@@ -50,11 +50,12 @@ GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, extracted_at, fai
     ON turns TO memory_finder;
 GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq, synthesized_seq,
-        ended_at, last_activity_at)
+        asked_seq, ended_at, last_activity_at)
     ON sessions TO memory_finder;
-GRANT UPDATE (lease_until, starts, fence) ON sessions TO memory_finder;
-GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts, period) ON runs
-    TO memory_finder;
+GRANT UPDATE (lease_until, starts, fence, asked_seq) ON sessions TO memory_finder;
+GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts, period, finished_at,
+        kept_at)
+    ON runs TO memory_finder;
 GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
@@ -63,6 +64,7 @@ GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
 GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
+GRANT SELECT (tenant_id, scope_id, row_count) ON scope_sizes TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
@@ -97,6 +99,7 @@ BEGIN
             ('terms', 'finder', 'memory_finder', 'true', NULL),
             ('scope_models', 'finder', 'memory_finder', 'true', NULL),
             ('schedules', 'finder', 'memory_finder', 'true', NULL),
+            ('scope_sizes', 'finder', 'memory_finder', 'true', NULL),
             ('turns', 'search', 'memory_search', 'true', NULL),
             ('memories', 'search', 'memory_search', 'true', NULL)
         ) listed
@@ -202,35 +205,86 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     WHERE id = used_key_id AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 $$;
 
--- Lend up to `batch` unindexed turns of any session for `lease`. A start is counted before the work, because nothing
--- runs after SIGKILL: a turn that was started and never explained is lent alone, so that it can only kill itself.
+-- Tenants with rows of `source` that wait, up to `most`. Found by stepping from tenant to tenant through an index, so the
+-- number of rows does not count; from a random place on, so that with more tenants than that everybody's turn comes.
+CREATE OR REPLACE FUNCTION tenants_in_turn(source text, most integer) RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+DECLARE
+    start bigint := floor(random() * coalesce((SELECT max(id) FROM public.tenants), 0));
+    place bigint := start;
+    is_round boolean := false;
+    seen integer := 0;
+    step CONSTANT text := format(
+        'SELECT r.tenant_id FROM public.%I r WHERE r.tenant_id > $1 AND %s ORDER BY r.tenant_id LIMIT 1',
+        CASE source WHEN 'unasked' THEN 'sessions' ELSE source END,
+        CASE source
+            WHEN 'turns' THEN 'r.indexed_at IS NULL AND r.failed_at IS NULL'
+            WHEN 'unasked' THEN
+                'r.due_at IS NULL AND r.synthesized_seq < r.next_seq - 1 AND r.asked_seq < r.next_seq - 1'
+            ELSE 'r.due_at IS NOT NULL'
+        END);
+BEGIN
+    WHILE seen < most LOOP
+        EXECUTE step INTO place USING place;
+        IF place IS NULL AND NOT is_round THEN
+            is_round := true;
+            place := -1;
+        ELSIF place IS NULL OR (is_round AND place > start) THEN
+            RETURN;
+        ELSE
+            seen := seen + 1;
+            RETURN NEXT place;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Lend up to `batch` unindexed turns of any session for `lease`, from each tenant its share, so that the many turns of one
+-- do not delay the few of another. A start is counted before the work, because nothing runs after SIGKILL: a turn that
+-- was started and never explained is lent alone, so that it can only kill itself.
 CREATE OR REPLACE FUNCTION claim_turns(batch integer, lease interval)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, id uuid, starts smallint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
+DECLARE
+    tenants bigint[];
+    share integer;
+    lent integer := 0;
+    taken integer;
 BEGIN
     RETURN QUERY
         UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
         FROM (
             SELECT d.scope_id, d.id FROM public.turns d
             WHERE d.indexed_at IS NULL AND d.failed_at IS NULL AND d.starts > 0 AND d.lease_until <= now()
-            ORDER BY d.id LIMIT 1 FOR UPDATE SKIP LOCKED
+            ORDER BY d.lease_until LIMIT 1 FOR UPDATE SKIP LOCKED
         ) due
         WHERE t.scope_id = due.scope_id AND t.id = due.id
         RETURNING t.tenant_id, t.scope_id, t.id, t.starts;
     IF FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY
-        UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
-        FROM (
-            SELECT d.scope_id, d.id FROM public.turns d
-            WHERE d.indexed_at IS NULL AND d.failed_at IS NULL AND d.starts = 0
-              AND (d.lease_until IS NULL OR d.lease_until <= now())
-            ORDER BY d.id LIMIT batch FOR UPDATE SKIP LOCKED
-        ) due
-        WHERE t.scope_id = due.scope_id AND t.id = due.id
-        RETURNING t.tenant_id, t.scope_id, t.id, t.starts;
+    tenants := ARRAY(SELECT tenants_in_turn('turns', batch));
+    share := ceil(batch::numeric / greatest(cardinality(tenants), 1));
+    -- Twice: what some did not need is for the others.
+    FOR round IN 1..2 LOOP
+        EXIT WHEN lent >= batch;
+        RETURN QUERY
+            UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
+            FROM (
+                SELECT d.scope_id, d.id FROM unnest(tenants) AS w(id) CROSS JOIN LATERAL (
+                    SELECT f.scope_id, f.id FROM public.turns f
+                    WHERE f.tenant_id = w.id AND f.indexed_at IS NULL AND f.failed_at IS NULL AND f.starts = 0
+                      AND coalesce(f.lease_until, '-infinity') <= now()
+                    ORDER BY coalesce(f.lease_until, '-infinity'), f.id LIMIT share FOR UPDATE SKIP LOCKED
+                ) d LIMIT batch - lent
+            ) due
+            WHERE t.scope_id = due.scope_id AND t.id = due.id
+            RETURNING t.tenant_id, t.scope_id, t.id, t.starts;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        lent := lent + taken;
+        share := batch - lent;
+    END LOOP;
 END
 $$;
 
@@ -247,20 +301,41 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     RETURNING s.tenant_id, s.scope_id, s.fence, s.starts
 $$;
 
--- Ids of sessions that are due and free, taken in turn across tenants so that a busy one cannot starve the others; with
+-- Whether the agent of a scope has its turns read by a language model. A look-up of its own, since a join would be made
+-- by way of everybody's scopes.
+CREATE OR REPLACE FUNCTION asks_model(scope bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN coalesce((
+        SELECT a.policy ->> 'extraction' = 'llm' FROM public.agents a
+        WHERE a.id = (SELECT c.agent_id FROM public.scopes c WHERE c.id = scope)), false);
+END
+$$;
+
+-- Ids of sessions that are due and free, from each tenant its share, so that a busy one cannot starve the others; with
 -- what decides who may do the work.
 CREATE OR REPLACE FUNCTION due_sessions(most integer)
 RETURNS TABLE (session_id bigint, asks_model boolean, is_suspect boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT due.id, coalesce(a.policy ->> 'extraction' = 'llm', false), due.starts > 0 FROM (
-        SELECT s.id, s.scope_id, s.starts, s.due_at,
-               row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
-        FROM public.sessions s
-        WHERE s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
-        ORDER BY place, s.due_at LIMIT most
-    ) due
-    JOIN public.scopes c ON c.id = due.scope_id
-    JOIN public.agents a ON a.id = c.agent_id
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH tenants AS MATERIALIZED (SELECT tenants_in_turn('sessions', most) AS id),
+    share AS MATERIALIZED (SELECT ceil(most::numeric / greatest(count(*), 1))::integer AS size FROM tenants),
+    first AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT s.id, s.scope_id, s.starts, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
+            FROM public.sessions s
+            WHERE s.tenant_id = w.id AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+            ORDER BY s.due_at LIMIT (SELECT size FROM share)) d
+        LIMIT most
+    ), rest AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT s.id, s.scope_id, s.starts, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
+            FROM public.sessions s
+            WHERE s.tenant_id = w.id AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
+            ORDER BY s.due_at OFFSET (SELECT size FROM share) LIMIT most) d
+        LIMIT most - (SELECT count(*) FROM first)
+    )
+    SELECT due.id, asks_model(due.scope_id), due.starts > 0
+    FROM (SELECT * FROM first UNION ALL SELECT * FROM rest) due
     ORDER BY due.place, due.due_at
 $$;
 
@@ -275,97 +350,213 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     RETURNING r.tenant_id, r.scope_id, r.session_id, r.name, r.fence, r.starts
 $$;
 
--- Ids and names of runs that are due and free, in turn across tenants.
+-- Ids and names of runs that are due and free, from each tenant its share.
 CREATE OR REPLACE FUNCTION due_runs(most integer) RETURNS TABLE (run_id uuid, name text, is_suspect boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT due.id, due.name, due.starts > 0 FROM (
-        SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (PARTITION BY r.tenant_id ORDER BY r.due_at) AS place
-        FROM public.runs r
-        WHERE r.due_at <= now() AND r.state IN ('queued', 'running')
-          AND (r.lease_until IS NULL OR r.lease_until <= now())
-    ) due
-    ORDER BY due.place, due.due_at LIMIT most
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH tenants AS MATERIALIZED (SELECT tenants_in_turn('runs', most) AS id),
+    share AS MATERIALIZED (SELECT ceil(most::numeric / greatest(count(*), 1))::integer AS size FROM tenants),
+    first AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM public.runs r
+            WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running')
+              AND (r.lease_until IS NULL OR r.lease_until <= now())
+            ORDER BY r.due_at LIMIT (SELECT size FROM share)) d
+        LIMIT most
+    ), rest AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM public.runs r
+            WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running')
+              AND (r.lease_until IS NULL OR r.lease_until <= now())
+            ORDER BY r.due_at OFFSET (SELECT size FROM share) LIMIT most) d
+        LIMIT most - (SELECT count(*) FROM first)
+    )
+    SELECT due.id, due.name, due.starts > 0 FROM (SELECT * FROM first UNION ALL SELECT * FROM rest) due
+    ORDER BY due.place, due.due_at
 $$;
 
--- Periodic jobs of scopes that are due at an instant, in turn across tenants.
+-- Periodic jobs of scopes that are due at an instant, from each tenant its share.
 CREATE OR REPLACE FUNCTION due_scopes(at timestamptz, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, job text, due_at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT due.tenant_id, due.scope_id, due.job, due.due_at FROM (
-        SELECT s.tenant_id, s.scope_id, s.job, s.due_at,
-               row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at) AS place
-        FROM public.schedules s WHERE s.due_at <= at
-    ) due
-    ORDER BY due.place, due.due_at LIMIT most
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH tenants AS MATERIALIZED (SELECT tenants_in_turn('schedules', most) AS id),
+    share AS MATERIALIZED (SELECT ceil(most::numeric / greatest(count(*), 1))::integer AS size FROM tenants),
+    first AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT s.tenant_id, s.scope_id, s.job, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
+            FROM public.schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
+            ORDER BY s.due_at LIMIT (SELECT size FROM share)) d
+        LIMIT most
+    ), rest AS MATERIALIZED (
+        SELECT d.* FROM tenants w CROSS JOIN LATERAL (
+            SELECT s.tenant_id, s.scope_id, s.job, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
+            FROM public.schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
+            ORDER BY s.due_at OFFSET (SELECT size FROM share) LIMIT most) d
+        LIMIT most - (SELECT count(*) FROM first)
+    )
+    SELECT due.tenant_id, due.scope_id, due.job, due.due_at
+    FROM (SELECT * FROM first UNION ALL SELECT * FROM rest) due
+    ORDER BY due.place, due.due_at
 $$;
 
--- Sessions of agents with a language model that fell silent, or were ended, with turns that no synthesis has read.
+-- Sessions of agents with a language model that fell silent, or were ended, with turns that no synthesis was asked for.
+-- Those of other agents are stamped as if it had been, which takes them out of the index that is gone through here; so
+-- are those for which a run was written down by a release that does not stamp them itself.
 CREATE OR REPLACE FUNCTION idle_sessions(idle interval, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, last_seq integer)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1
-    FROM public.sessions s
-    JOIN public.scopes c ON c.id = s.scope_id
-    JOIN public.agents a ON a.id = c.agent_id AND a.policy ->> 'extraction' = 'llm'
-    WHERE s.synthesized_seq < s.next_seq - 1 AND s.due_at IS NULL
-      AND (s.ended_at IS NOT NULL OR s.last_activity_at < now() - idle)
-      AND NOT EXISTS (SELECT FROM public.runs r WHERE r.session_id = s.id AND r.name = 'synthesize_session'
-                      AND (r.state IN ('queued', 'running') OR r.period = s.id || ':' || (s.next_seq - 1)))
-    ORDER BY s.last_activity_at LIMIT most
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    tenants CONSTANT bigint[] := ARRAY(SELECT tenants_in_turn('unasked', most));
+    share CONSTANT integer := ceil(most::numeric / greatest(cardinality(tenants), 1));
+    silent record;
+    asked record;
+BEGIN
+    FOR silent IN
+        SELECT d.* FROM unnest(tenants) AS w(id) CROSS JOIN LATERAL (
+            SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1 AS last_seq FROM public.sessions s
+            WHERE s.tenant_id = w.id AND s.due_at IS NULL
+              AND s.synthesized_seq < s.next_seq - 1 AND s.asked_seq < s.next_seq - 1
+              AND CASE WHEN s.ended_at IS NULL THEN s.last_activity_at ELSE '-infinity' END < now() - idle
+            ORDER BY CASE WHEN s.ended_at IS NULL THEN s.last_activity_at ELSE '-infinity' END
+            LIMIT share FOR NO KEY UPDATE SKIP LOCKED) d
+    LOOP
+        SELECT coalesce(bool_or(r.state IN ('queued', 'running')), false) AS is_open,
+               coalesce(bool_or(r.period = silent.id || ':' || silent.last_seq), false) AS is_done
+        INTO asked FROM public.runs r
+        WHERE r.scope_id = silent.scope_id AND r.session_id = silent.id AND r.name = 'synthesize_session';
+        IF asked.is_done OR NOT asks_model(silent.scope_id) THEN
+            UPDATE public.sessions s SET asked_seq = silent.last_seq
+            WHERE s.scope_id = silent.scope_id AND s.id = silent.id;
+        ELSIF NOT asked.is_open THEN
+            tenant_id := silent.tenant_id;
+            scope_id := silent.scope_id;
+            session_id := silent.id;
+            last_seq := silent.last_seq;
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END
 $$;
 
--- How far behind the pipe is, over all tenants and without naming any.
+-- How far behind the pipe is, over all tenants and without naming any. Counts go to 1,000 and no further.
 CREATE OR REPLACE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
                due_sessions bigint, oldest_due_seconds double precision, failed bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT t.*, s.*, f.* FROM
-        (SELECT count(*), count(*) FILTER (WHERE lease_until IS NULL OR lease_until <= now()),
-                coalesce(extract(epoch FROM now() - min(accepted_at)), 0)::double precision
-         FROM public.turns WHERE indexed_at IS NULL AND failed_at IS NULL) t,
-        (SELECT count(*), coalesce(extract(epoch FROM now() - min(due_at)), 0)::double precision
-         FROM public.sessions WHERE due_at <= now()) s,
-        (SELECT count(*) FROM public.turns WHERE failed_at IS NOT NULL AND extracted_at IS NULL) f
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT
+        (SELECT count(*) FROM (
+            SELECT FROM public.turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL LIMIT 1000) counted),
+        (SELECT count(*) FROM (
+            SELECT FROM tenants_in_turn('turns', 1000) w(id) CROSS JOIN LATERAL (
+                SELECT FROM public.turns t
+                WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
+                  AND coalesce(t.lease_until, '-infinity') <= now() LIMIT 1000) d
+            LIMIT 1000) counted),
+        coalesce((
+            SELECT extract(epoch FROM now() - t.accepted_at) FROM public.turns t
+            WHERE t.indexed_at IS NULL AND t.failed_at IS NULL ORDER BY t.id LIMIT 1), 0)::double precision,
+        (SELECT count(*) FROM (
+            SELECT FROM tenants_in_turn('sessions', 1000) w(id) CROSS JOIN LATERAL (
+                SELECT FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now() LIMIT 1000) d
+            LIMIT 1000) counted),
+        coalesce((
+            SELECT greatest(extract(epoch FROM now() - min(d.due_at)), 0)
+            FROM tenants_in_turn('sessions', 1000) w(id) CROSS JOIN LATERAL (
+                SELECT s.due_at FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at IS NOT NULL
+                ORDER BY s.due_at LIMIT 1) d), 0)::double precision,
+        (SELECT count(*) FROM (
+            SELECT FROM public.turns t WHERE t.failed_at IS NOT NULL AND t.extracted_at IS NULL LIMIT 1000) counted)
 $$;
 
 -- For each kind of work, over all tenants and without naming any: for how long the oldest has been due that nobody has in
 -- hand, and whether somebody has any in hand. A turn that waits for its next try is not due before that. Sessions and runs
--- whose last start was never explained wait for a worker that may be busy for long, so they are no measure.
+-- whose last start was never explained wait for a worker that may be busy for long, so they are no measure. Who has a
+-- session or a run in hand is looked for among those that have been due longest, and shortest: workers are sent to these.
 CREATE OR REPLACE FUNCTION due_work() RETURNS TABLE (kind text, oldest_seconds double precision, is_held boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT work.kind, coalesce(extract(epoch FROM now() - work.due_at), 0)::double precision, work.is_held FROM (
         SELECT 'turns',
-            (SELECT min(greatest(t.accepted_at, t.lease_until)) FROM public.turns t
-             WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND coalesce(t.lease_until, '-infinity') <= now()),
+            (SELECT min(d.due_at) FROM tenants_in_turn('turns', 1000) AS w(id) CROSS JOIN LATERAL (
+                (SELECT t.accepted_at AS due_at FROM public.turns t
+                 WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
+                   AND coalesce(t.lease_until, '-infinity') = '-infinity'
+                 ORDER BY t.id LIMIT 1)
+                UNION ALL
+                (SELECT greatest(t.accepted_at, t.lease_until) FROM public.turns t
+                 WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
+                   AND coalesce(t.lease_until, '-infinity') > '-infinity'
+                   AND coalesce(t.lease_until, '-infinity') <= now()
+                 ORDER BY coalesce(t.lease_until, '-infinity') LIMIT 1)) d),
             EXISTS (SELECT FROM public.turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND t.starts > 0
                     AND t.lease_until > now())
         UNION ALL SELECT 'sessions',
-            min(s.due_at) FILTER (WHERE s.starts = 0 AND coalesce(s.lease_until, '-infinity') <= now()),
-            coalesce(bool_or(s.lease_until > now()), false)
-        FROM public.sessions s WHERE s.due_at <= now()
+            (SELECT min(d.due_at) FROM tenants_in_turn('sessions', 1000) AS w(id) CROSS JOIN LATERAL (
+                SELECT s.due_at FROM public.sessions s
+                WHERE s.tenant_id = w.id AND s.due_at <= now() AND s.starts = 0
+                  AND coalesce(s.lease_until, '-infinity') <= now()
+                ORDER BY s.due_at LIMIT 1) d),
+            EXISTS (SELECT FROM tenants_in_turn('sessions', 1000) AS w(id) CROSS JOIN LATERAL (
+                (SELECT s.lease_until FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
+                 ORDER BY s.due_at LIMIT 500)
+                UNION ALL
+                (SELECT s.lease_until FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
+                 ORDER BY s.due_at DESC LIMIT 500)) d
+                WHERE d.lease_until > now())
         UNION ALL SELECT 'runs',
-            min(r.due_at) FILTER (WHERE r.starts = 0 AND coalesce(r.lease_until, '-infinity') <= now()),
-            coalesce(bool_or(r.lease_until > now()), false)
-        FROM public.runs r WHERE r.due_at <= now() AND r.state IN ('queued', 'running')
-        UNION ALL SELECT 'periodic jobs', min(j.due_at), false FROM public.schedules j WHERE j.due_at <= now()
+            (SELECT min(d.due_at) FROM tenants_in_turn('runs', 1000) AS w(id) CROSS JOIN LATERAL (
+                SELECT r.due_at FROM public.runs r
+                WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running') AND r.starts = 0
+                  AND coalesce(r.lease_until, '-infinity') <= now()
+                ORDER BY r.due_at LIMIT 1) d),
+            EXISTS (SELECT FROM tenants_in_turn('runs', 1000) AS w(id) CROSS JOIN LATERAL (
+                (SELECT r.lease_until FROM public.runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
+                 ORDER BY r.due_at LIMIT 500)
+                UNION ALL
+                (SELECT r.lease_until FROM public.runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
+                 ORDER BY r.due_at DESC LIMIT 500)) d
+                WHERE d.lease_until > now())
+        UNION ALL SELECT 'periodic jobs',
+            (SELECT min(d.due_at) FROM tenants_in_turn('schedules', 1000) AS w(id) CROSS JOIN LATERAL (
+                SELECT j.due_at FROM public.schedules j WHERE j.tenant_id = w.id AND j.due_at <= now()
+                ORDER BY j.due_at LIMIT 1) d),
+            false
     ) AS work(kind, due_at, is_held)
 $$;
 
--- Scopes that grew past a size and have no search indexes for the current model yet: ids only.
+-- Scopes that grew past a size and have no search indexes for the current model yet: ids only. What is noted of a size
+-- lags behind by less than 64 rows.
 CREATE OR REPLACE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT s.tenant_id, s.id FROM public.terms t JOIN public.scopes s ON s.id = t.scope_id
-    WHERE t.term = 0 AND t.row_count >= least_rows AND NOT EXISTS (
-        SELECT FROM public.scope_models m WHERE m.scope_id = s.id AND m.model = big_scopes.model AND m.is_indexed)
-    ORDER BY t.row_count DESC LIMIT most
+    SELECT z.tenant_id, z.scope_id FROM public.scope_sizes z
+    JOIN public.terms t ON t.scope_id = z.scope_id AND t.term = 0
+    WHERE z.row_count > least_rows - 64 AND t.row_count >= least_rows AND NOT EXISTS (
+        SELECT FROM public.scope_models m WHERE m.scope_id = z.scope_id AND m.model = big_scopes.model AND m.is_indexed)
+    ORDER BY z.row_count DESC LIMIT most
 $$;
 
--- Scopes that hold vectors of other models than the current one: ids and the model only.
+-- Scopes that hold vectors of other models than the current one: ids and the model only. Models are few: each is looked
+-- up by stepping from one to the next.
 CREATE OR REPLACE FUNCTION stale_scopes(current_model text, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, model text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT m.tenant_id, m.scope_id, m.model FROM public.scope_models m
-    WHERE m.model <> current_model ORDER BY m.scope_id, m.model LIMIT most
+    WITH RECURSIVE models AS (
+        SELECT min(m.model) AS model FROM public.scope_models m
+        UNION ALL
+        SELECT (SELECT min(m.model) FROM public.scope_models m WHERE m.model > o.model) FROM models o
+        WHERE o.model IS NOT NULL
+    )
+    SELECT d.tenant_id, d.scope_id, o.model FROM models o CROSS JOIN LATERAL (
+        SELECT m.tenant_id, m.scope_id FROM public.scope_models m
+        WHERE m.model = o.model ORDER BY m.scope_id LIMIT most) d
+    WHERE o.model <> current_model ORDER BY d.scope_id, o.model LIMIT most
+$$;
+
+-- Runs that ended longer ago than `age`, the oldest first, or that were kept longer ago when they were looked at last.
+CREATE OR REPLACE FUNCTION old_runs(age interval, most integer) RETURNS TABLE (tenant_id bigint, run_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT r.tenant_id, r.id FROM public.runs r
+    WHERE r.finished_at IS NOT NULL AND coalesce(r.kept_at, r.finished_at) < now() - age
+    ORDER BY coalesce(r.kept_at, r.finished_at) LIMIT most
 $$;
 
 -- Rows of one big scope that hold all terms of any one of the anchors, best keyword score first. A function of its own
@@ -413,6 +604,9 @@ BEGIN
             ('due_work', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),
+            ('old_runs', 'memory_finder'),
+            ('tenants_in_turn', 'memory_finder'),
+            ('asks_model', 'memory_finder'),
             ('keyword_hits', 'memory_search')
         ) AS listed(name, owner)
         JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = 'public'::regnamespace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import periodic, reembed, scope_index, synthesis
+from memory_app.services import periodic, reembed, scope_index, synthesis, upkeep
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask
@@ -31,3 +31,9 @@ def index_scopes() -> None:
 def reembed_rows() -> None:
     """Move vectors of other models to the current one, as far as it goes in eight minutes."""
     reembed.reembed_on_hint(runtime(), most_seconds=480)
+
+
+@app.task(name=queue.TIDY, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
+def tidy() -> None:
+    """Delete old runs that nothing rests on any more."""
+    upkeep.tidy(runtime())

@@ -23,6 +23,7 @@ from memory_app.queue import (
     NOTE_RECALLS,
     REEMBED,
     ROUTES,
+    TIDY,
 )
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
@@ -32,10 +33,11 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "index-scopes": {"task": INDEX_SCOPES, "every_seconds": 300.0},
     "note-recalls": {"task": NOTE_RECALLS, "every_seconds": 60.0},
     "reembed": {"task": REEMBED, "every_seconds": 300.0},
+    "tidy": {"task": TIDY, "every_seconds": 300.0},
 }
 """Used when no file is given."""
 
-PERIODIC = (FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, INDEX_TURNS, NOTE_RECALLS, REEMBED)
+PERIODIC = (FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, INDEX_TURNS, NOTE_RECALLS, REEMBED, TIDY)
 """Tasks that look for themselves what is due. The others do one thing, which the message names; `FIND_PERIODIC` has
 sleep, decay and deep synthesis done."""
 

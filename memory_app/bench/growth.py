@@ -24,6 +24,7 @@ from memory_app.errors import MemoryAppError
 from memory_app.servers import embedded_settings
 from memory_app.services import (
     capacity,
+    decay,
     extract,
     finder,
     health,
@@ -33,6 +34,7 @@ from memory_app.services import (
     scope_index,
     sleep,
     synthesis,
+    upkeep,
 )
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
@@ -57,6 +59,9 @@ from memory_app.store.db import transaction
 from memory_app.store.memory_rows import NewMemory
 from memory_app.store.meter import Cost, Meter
 
+LONG_AGO = timedelta(days=60)
+"""Older than a turn is searched, and than a run is kept."""
+
 BACKLOG_SCOPES = 10
 """Users whose turns wait."""
 
@@ -72,6 +77,9 @@ SAID = (
     "I collect old radios.",
 )
 """The session that is extracted: each turn says something of its own."""
+
+LOOKS = 60
+"""So often is gone through silent sessions before that is measured once more."""
 
 SCOPE = Scope(AGENT, "me")
 LEASE = timedelta(seconds=45)
@@ -197,6 +205,7 @@ def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
     of = "scopes"
     runtime = ground.memory.runtime
     ground.crowd.scopes(size)
+    ground.crowd.scope_with_model()
     ground.crowd.sessions(turns=3, extracted=True, age=timedelta(hours=2))
     ground.crowd.count_terms()
     ground.crowd.schedules()
@@ -205,6 +214,9 @@ def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
     yield ground.cost("big_scopes", size, of, lambda: scope_index.index_big_scopes(runtime))
     yield ground.cost("stale_scopes", size, of, lambda: _stale(ground, model))
     yield ground.cost("idle_sessions", size, of, lambda: synthesis.enqueue_idle(runtime))
+    for _ in range(LOOKS):
+        synthesis.enqueue_idle(runtime)
+    yield ground.cost("idle_sessions, once more", size, of, lambda: synthesis.enqueue_idle(runtime))
     yield ground.cost("due_scopes (all are due)", size, of, lambda: _due_jobs(ground))
     ground.crowd.due_sessions()
     ground.crowd.due_runs()
@@ -371,6 +383,35 @@ def _store(memory: MemoryApp, scope_id: int, said: Sequence[str]) -> None:
             term_store.add(connection, tenant_id, [(scope_id, one.keywords) for one in prepared])
 
 
+# --- what nobody asks for any more --------------------------------------------------------------------------
+
+
+def _runs(ground: Ground, size: int) -> Iterator[Figure]:
+    """Runs that ended longer ago than they are kept."""
+    scope_id = ground.scope_id(SCOPE)
+    ground.crowd.old_runs(scope_id, size, age=LONG_AGO)
+    ground.crowd.settle()
+    figure = ground.cost("tidy", size, "old runs", lambda: upkeep.tidy(ground.memory.runtime))
+    yield replace(figure, note=f"{ground.crowd.count('runs')} runs left")
+
+
+def _lapsed(ground: Ground, size: int) -> Iterator[Figure]:
+    """Turns that are too old to be searched."""
+    memory, of = ground.memory, "old turns in the scope"
+    ground.crowd.scopes(1)
+    ground.crowd.sessions(turns=size, extracted=True, age=LONG_AGO)
+    ground.crowd.turns(size, indexed=True, age=LONG_AGO)
+    ground.crowd.count_terms()
+    scope = Scope(AGENT, "crowd 1")
+    run = decay.ask(memory.runtime, memory.tenant_id, scope)
+    ground.crowd.settle()
+    yield ground.cost("decay", size, of, lambda: jobs.perform(memory.runtime, run.id, JOBS))
+    ground.crowd.settle()
+    memory.recall(scope, "The first call of a process plans what the others do.")
+    asked = ground.cost("recall", size, of, lambda: memory.recall(scope, "Which dog did I walk?"))
+    yield replace(asked, note=f"{ground.crowd.search_bytes() // size} bytes kept for search by each turn")
+
+
 # --- search indexes of big scopes ---------------------------------------------------------------------------
 
 
@@ -405,5 +446,7 @@ GROUPS = (
     Group("links", (200,), _links, {}),
     Group("import", (500, 2_000, 10_000), _import, {}),
     Group("sleep", (1_000, 10_000), _sleep, {}),
+    Group("runs", (1_000, 10_000), _runs, {}),
+    Group("lapsed", (1_000, 10_000), _lapsed, {}),
     Group("big scopes", (1, 20, 60), _big_scopes, {"recall": {"scan_rows": BIG}}),
 )

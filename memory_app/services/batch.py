@@ -134,4 +134,5 @@ def note_progress(connection: Connection, batch: Batch, *, to_seq: int) -> bool:
     """Note how far the session has come, if the fence is still ours."""
     if batch.is_replay:
         return sessions.replayed(connection, batch.claim, batch.from_seq)
-    return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq)
+    sums_up = batch.policy.extraction is ExtractionMode.LLM
+    return sessions.advance(connection, batch.claim, from_seq=batch.from_seq, to_seq=to_seq, sums_up=sums_up)

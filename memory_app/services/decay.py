@@ -1,4 +1,5 @@
-"""Decay: what has faded is retired, what was retired long ago goes for good, and the ceilings are kept.
+"""Decay: what has faded is retired, what was retired long ago goes for good, and the ceilings are kept. Turns that are
+too old to be searched give up what only search needs; their words stay.
 
 Retired is not gone: for some days a memory that expired or was evicted can be revived. Pinned memories and hubs stay.
 """
@@ -24,7 +25,8 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
 from memory_app.services.capacity import Ceiling
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, erase, fading, links, memories, merges, names, schedules, sources
+from memory_app.store import clock, erase, fading, links, memories, merges, names, schedules, sources, turns
+from memory_app.store import terms as term_store
 from memory_app.store.db import transaction
 from memory_app.store.fading import Weighed
 from memory_app.store.runs import Run, RunClaim
@@ -37,6 +39,9 @@ RECOVERABLE = ("evicted", "expired")
 
 IDS_SHOWN = 1_000
 """Most ids of each sort in a report."""
+
+LAPSED_AT_ONCE = 500
+"""Turns that lapse in one transaction: it holds the counts of their words."""
 
 SOONER = "or less long where more are retired after it than the scope may hold"
 """The recoverable stage has the ceiling of the scope: the oldest leave it early."""
@@ -52,10 +57,15 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
     """Do one run: retire what has faded and what is too much, delete what was retired long ago."""
     assert claimed.scope_id is not None
+    lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise NotFound("the person was forgotten while this was under way")
         report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id)
+        report |= {
+            "turns_lapsed": lapsed,
+            "next_lapse_at": _next_lapse(connection, runtime, claimed.scope_id),
+        }
         _come_again(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)
     if report["retired"]:
@@ -66,11 +76,30 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
 def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
     """Also where nothing happens any more things fade and stages end: be due when the next does."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
-    ahead = [
-        datetime.fromisoformat(report[name]) for name in ("next_purge_at", "next_fades_at") if report[name]
-    ]
+    names_of_times = ("next_purge_at", "next_fades_at", "next_lapse_at")
+    ahead = [datetime.fromisoformat(report[name]) for name in names_of_times if report[name]]
     if ahead and claimed.scope_id is not None:
         schedules.plan(connection, claimed.tenant_id, claimed.scope_id, DECAY, max(min(ahead), soonest))
+
+
+def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
+    """Turns accepted longer ago than any search looks back keep their words and lose the rest; how many."""
+    age = timedelta(days=runtime.settings.index.daily_log_days)
+    count = 0
+    while True:
+        with transaction(runtime.engine, tenant_id) as connection:
+            held = turns.lapse(connection, scope_id, age=age, most=LAPSED_AT_ONCE)
+            term_store.add(connection, tenant_id, [(scope_id, present) for present in held], sign=-1)
+        count += len(held)
+        if len(held) < LAPSED_AT_ONCE:
+            return count
+
+
+def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> str | None:
+    oldest = turns.oldest_searched(connection, scope_id)
+    if oldest is None:
+        return None
+    return (oldest + timedelta(days=runtime.settings.index.daily_log_days)).isoformat()
 
 
 def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> dict[str, Any]:

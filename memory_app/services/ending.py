@@ -102,6 +102,7 @@ def end_in(
             session_id=session.id,
             period=period_of(session),
         )
+    sessions.note_asked(connection, scope_id, session.id, session.next_seq - 1)
     return runs.enqueue(
         connection,
         tenant_id,

@@ -73,15 +73,17 @@ def enqueue_idle(runtime: Runtime) -> int:
     with transaction(runtime.engine, None) as connection:
         found = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
     for session in found:
-        jobs.ask(
-            runtime,
-            session.tenant_id,
-            SESSION,
-            task=queue.SYNTHESIZE_SESSION,
-            scope_id=session.scope_id,
-            session_id=session.session_id,
-            period=f"{session.session_id}:{session.last_seq}",
-        )
+        with transaction(runtime.engine, session.tenant_id) as connection:
+            run = runs.enqueue(
+                connection,
+                session.tenant_id,
+                SESSION,
+                scope_id=session.scope_id,
+                session_id=session.session_id,
+                period=f"{session.session_id}:{session.last_seq}",
+            )
+            sessions.note_asked(connection, session.scope_id, session.session_id, session.last_seq)
+        runtime.hint(queue.SYNTHESIZE_SESSION, run_id=str(run.id))
     return len(found)
 
 

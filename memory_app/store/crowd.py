@@ -90,6 +90,19 @@ _COUNTS = text(
     SELECT tenant_id, id, t, CASE t WHEN 0 THEN 200 ELSE 1 + t % 40 END
     FROM scopes CROSS JOIN generate_series(0, 40) AS t WHERE tenant_id = :tenant AND user_id IS NOT NULL"""
 )
+_MODEL_AGENT = text(
+    """
+    WITH agent AS (
+        INSERT INTO agents (tenant_id, name, policy) VALUES (:tenant, 'asks a model', '{"extraction"\\: "llm"}')
+        RETURNING id),
+    person AS (INSERT INTO users (tenant_id, name) VALUES (:tenant, 'whoever') RETURNING id)
+    INSERT INTO scopes (tenant_id, agent_id, user_id, seeded_at) SELECT :tenant, agent.id, person.id, now()
+    FROM agent, person
+    """
+)
+_SIZES = """INSERT INTO scope_sizes (tenant_id, scope_id, row_count) SELECT tenant_id, scope_id, row_count FROM terms
+    WHERE tenant_id = :tenant AND term = 0 ON CONFLICT (scope_id) DO UPDATE SET row_count = excluded.row_count"""
+_HAS_SIZES = text("SELECT to_regclass('scope_sizes') IS NOT NULL")
 _SCHEDULES = text(
     """INSERT INTO schedules (tenant_id, scope_id, job, due_at) SELECT tenant_id, id, job, now() - interval '1 minute'
     FROM scopes CROSS JOIN unnest(ARRAY['sleep', 'decay', 'synthesize_deep', 'end_sessions']) AS job
@@ -143,6 +156,10 @@ class Crowd:
             agent = connection.execute(_AGENT, self._fixed).scalar_one()
             connection.execute(_SCOPES, {**self._fixed, "agent": agent, "count": count})
 
+    def scope_with_model(self) -> None:
+        """One user of another agent, which asks a language model."""
+        self._write(_MODEL_AGENT)
+
     def sessions(self, *, turns: int, extracted: bool, age: timedelta = timedelta(0)) -> None:
         """One session in each scope, that has counted ``turns`` turns."""
         self._write(_SESSIONS, turns=turns, extracted=extracted, age=age)
@@ -160,11 +177,13 @@ class Crowd:
         self._write(_MEMORIES, scope=scope_id, count=count)
         self._write(_TERMS, scope=scope_id, count=count)
         self._write(_LINKS, scope=scope_id, each=links_each)
+        self._note_sizes()
         self._write(_MODELS)
 
     def count_terms(self) -> None:
         """What indexing leaves of each scope besides its rows."""
         self._write(_COUNTS)
+        self._note_sizes()
         self._write(_MODELS)
 
     def schedules(self) -> None:
@@ -195,6 +214,13 @@ class Crowd:
         """What autovacuum does within minutes, so that it does not happen in the middle of a measurement."""
         with self._owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM (ANALYZE)"))
+
+    def _note_sizes(self) -> None:
+        """Where this version notes them, so that another one can be measured with the same rows."""
+        with self._owner.connect() as connection:
+            is_noted = connection.execute(_HAS_SIZES).scalar_one()
+        if is_noted:
+            self._write(text(_SIZES))
 
     def _write(self, statement: Any, **values: Any) -> None:
         with self._owner.begin() as connection:

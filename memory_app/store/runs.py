@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -131,6 +132,28 @@ _NOTE_UNDO = text("UPDATE runs SET report = CAST(:report AS jsonb) WHERE id = :i
 _LOCK = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id FOR NO KEY UPDATE")
 
 
+_OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
+_DROP = text(
+    """
+    WITH looked AS MATERIALIZED (
+        SELECT r.id, r.name, r.report, coalesce(r.report #>> '{made,model}', r.model) AS model
+        FROM runs r WHERE r.id = ANY(:ids) AND r.finished_at IS NOT NULL ORDER BY r.id FOR UPDATE SKIP LOCKED
+    ), kept AS MATERIALIZED (
+        SELECT l.id FROM looked l
+        WHERE EXISTS (SELECT FROM images i WHERE i.run_id = l.id)
+           OR (l.name = ANY(:undone_any_time) AND l.report ->> 'undone_at' IS NULL)
+           OR (l.name = ANY(:undone_by_parts) AND EXISTS (
+                   SELECT FROM memories m JOIN memories p ON p.scope_id = m.scope_id AND p.successor = m.id
+                   WHERE m.run_id = l.id AND p.retired_reason = 'merged'))
+           OR (l.model <> :no_model AND EXISTS (SELECT FROM memories m WHERE m.run_id = l.id))
+    ), stamped AS (
+        UPDATE runs r SET kept_at = now() FROM kept k WHERE r.id = k.id
+    )
+    DELETE FROM runs r USING looked l WHERE r.id = l.id AND r.id NOT IN (SELECT id FROM kept)
+    """
+)
+
+
 def begin_extract(
     connection: Connection, tenant_id: int, scope_id: int, session_id: int, *, from_seq: int, to_seq: int
 ) -> Run:
@@ -210,6 +233,42 @@ def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: boo
 def due(connection: Connection, *, most: int) -> tuple[DueRun, ...]:
     """Due, free runs over all tenants, fair across them."""
     return tuple(DueRun(**row._mapping) for row in connection.execute(_DUE, {"most": most}))
+
+
+@dataclass(frozen=True, slots=True)
+class OldRun:
+    """A run that ended long ago, and whose it is."""
+
+    tenant_id: int
+    run_id: UUID
+
+
+def old(connection: Connection, *, age: timedelta, most: int) -> tuple[OldRun, ...]:
+    """Runs of any tenant that ended, or were looked at and kept, longer ago than ``age``; the oldest first."""
+    rows = connection.execute(_OLD, {"age": age, "most": most})
+    return tuple(OldRun(**row._mapping) for row in rows)
+
+
+def drop(
+    connection: Connection,
+    ids: Sequence[UUID],
+    *,
+    undone_any_time: Sequence[str],
+    undone_by_parts: Sequence[str],
+    no_model: str,
+) -> int:
+    """Delete those of the runs that nothing rests on; how many went. The others are looked at again a while later.
+
+    Kept are runs whose changes can be put back, runs named ``undone_any_time``, runs named ``undone_by_parts`` while
+    what they merged has its parts, and those of another model than ``no_model`` while a memory of theirs is there.
+    """
+    values = {
+        "ids": list(ids),
+        "undone_any_time": list(undone_any_time),
+        "undone_by_parts": list(undone_by_parts),
+        "no_model": no_model,
+    }
+    return connection.execute(_DROP, values).rowcount
 
 
 def complete(connection: Connection, claimed: RunClaim, report: Any) -> bool:

@@ -201,7 +201,7 @@ def _vector(place: int) -> str:
 
 def _searchable(shape: Shape) -> str:
     clauses = [clause for name, clause in _TURN_FILTERS.items() if name in shape.filters]
-    return " AND ".join(["t.indexed_at IS NOT NULL", *clauses])
+    return " AND ".join(["t.indexed_at IS NOT NULL AND t.keywords IS NOT NULL", *clauses])
 
 
 def _turn_scores(shape: Shape) -> str:

@@ -120,7 +120,8 @@ _NEXT_SILENT = text("SELECT min(last_activity_at) FROM sessions WHERE scope_id =
 _ADVANCE = text(
     """
     UPDATE sessions
-    SET extracted_seq = :to_seq, starts = 0, failures = 0, refusals = 0, failing_since = NULL, lease_until = NULL,
+    SET extracted_seq = :to_seq, asked_seq = CASE WHEN :sums_up THEN asked_seq ELSE :to_seq END,
+        starts = 0, failures = 0, refusals = 0, failing_since = NULL, lease_until = NULL,
         due_at = CASE WHEN next_seq - 1 > :to_seq OR replay_seqs <> '{}' THEN now() END,
         pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :fence AND extracted_seq = :from_seq - 1
@@ -165,6 +166,9 @@ _IDLE = text("SELECT tenant_id, scope_id, session_id, last_seq FROM idle_session
 _SYNTHESIZED = text(
     """UPDATE sessions SET synthesized_seq = greatest(synthesized_seq, :seq)
     WHERE scope_id = :scope AND id = :session"""
+)
+_ASKED = text(
+    """UPDATE sessions SET asked_seq = greatest(asked_seq, :seq) WHERE scope_id = :scope AND id = :session"""
 )
 _SUMMARY = text(
     """UPDATE sessions SET summary = :summary, summary_id = :memory
@@ -248,6 +252,12 @@ def note_synthesis(connection: Connection, scope_id: int, session_id: int, to_se
     connection.execute(_SYNTHESIZED, values)
 
 
+def note_asked(connection: Connection, scope_id: int, session_id: int, to_seq: int) -> None:
+    """A synthesis of the turns up to ``to_seq`` was asked for; no look for silent sessions comes by it until the next
+    turn."""
+    connection.execute(_ASKED, {"scope": scope_id, "session": session_id, "seq": to_seq})
+
+
 def summary_memory(connection: Connection, scope_id: int, session_id: int) -> UUID | None:
     """The memory that holds the rolling summary of the session."""
     statement = text("SELECT summary_id FROM sessions WHERE scope_id = :scope AND id = :session")
@@ -306,15 +316,16 @@ def ongoing(connection: Connection, scope_id: int, name: str | None) -> Ongoing:
     return Ongoing(None if fields["id"] is None else _session(fields), active_before, tone)
 
 
-def advance(connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int) -> bool:
-    """Note that turns up to ``to_seq`` took effect and free the session.
+def advance(
+    connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int, sums_up: bool = True
+) -> bool:
+    """Note that turns up to ``to_seq`` took effect and free the session; ``sums_up``: a synthesis is to read them.
 
     False when another worker holds a newer fence or the session has moved: then the caller must roll back, so that
     effect and progress stay one.
     """
-    return (
-        connection.execute(_ADVANCE, {**_keys(claimed), "from_seq": from_seq, "to_seq": to_seq}).rowcount == 1
-    )
+    values = {**_keys(claimed), "from_seq": from_seq, "to_seq": to_seq, "sums_up": sums_up}
+    return connection.execute(_ADVANCE, values).rowcount == 1
 
 
 def replayed(connection: Connection, claimed: Claim, seq: int) -> bool:

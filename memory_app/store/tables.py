@@ -187,13 +187,23 @@ sessions = Table(
     Column("summary", Text),
     Column("summary_id", Uuid),
     _count("synthesized_seq"),
+    _count("asked_seq"),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "name"),
     _of_scope(),
     CheckConstraint("next_seq >= 1", name="next_seq"),
     CheckConstraint("extracted_seq >= 0 AND extracted_seq < next_seq", name="extracted_seq"),
     Index("sessions_id_idx", "id"),
-    Index("sessions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("sessions_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    # Those that a synthesis has to be asked for, the longest silent first; ended ones before all.
+    Index(
+        "sessions_unasked_idx",
+        "tenant_id",
+        text("(CASE WHEN ended_at IS NULL THEN last_activity_at ELSE '-infinity'::timestamptz END)"),
+        postgresql_where=text(
+            "due_at IS NULL AND synthesized_seq < next_seq - 1 AND asked_seq < next_seq - 1"
+        ),
+    ),
     postgresql_with={"fillfactor": "60"},
 )
 
@@ -256,7 +266,27 @@ turns = Table(
         "id",
         postgresql_where=text("indexed_at IS NULL AND failed_at IS NULL"),
     ),
-    Index("turns_failed_idx", "tenant_id", "id", postgresql_where=text("failed_at IS NOT NULL")),
+    # What waits to be indexed, tenant by tenant: who never waited for a retry first, then by when the wait is over.
+    Index(
+        "turns_waiting_idx",
+        "tenant_id",
+        text("(coalesce(lease_until, '-infinity'::timestamptz))"),
+        "id",
+        postgresql_where=text("indexed_at IS NULL AND failed_at IS NULL"),
+    ),
+    Index(
+        "turns_suspect_idx",
+        "lease_until",
+        postgresql_where=text("indexed_at IS NULL AND failed_at IS NULL AND starts > 0"),
+    ),
+    Index(
+        "turns_set_aside_idx",
+        "tenant_id",
+        "id",
+        postgresql_where=text("failed_at IS NOT NULL AND extracted_at IS NULL"),
+    ),
+    # What is searched. A turn leaves it when it lapses, so that no scan comes by it any more.
+    Index("turns_searched_idx", "scope_id", "accepted_at", postgresql_where=text("keywords IS NOT NULL")),
 )
 
 entities = Table(
@@ -317,6 +347,7 @@ runs = Table(
     _instant("created_at", now=True),
     _instant("started_at"),
     _instant("finished_at"),
+    _instant("kept_at"),
     PrimaryKeyConstraint("id"),
     ForeignKeyConstraint(
         ["tenant_id", "scope_id"],
@@ -349,7 +380,13 @@ runs = Table(
         unique=True,
         postgresql_where=text("name = 'extract' AND state = 'running'"),
     ),
-    Index("runs_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("runs_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    # The oldest first; one that was looked at and kept counts from then.
+    Index(
+        "runs_finished_idx",
+        text("(coalesce(kept_at, finished_at))"),
+        postgresql_where=text("finished_at IS NOT NULL"),
+    ),
     Index("runs_scope_idx", "scope_id", "created_at"),
     # Serves the end of a tenant, and nothing else: row-level security names the tenant in every statement, so a planner
     # without statistics would take a B-tree of it for finding one run, and read all of the tenant's.
@@ -410,7 +447,6 @@ memories = Table(
         name="memories_session_id_fkey",
         ondelete="CASCADE",
     ),
-    ForeignKeyConstraint(["run_id"], ["runs.id"], name="memories_run_id_fkey", ondelete="SET NULL"),
     ForeignKeyConstraint(
         ["scope_id", "successor"],
         ["memories.scope_id", "memories.id"],
@@ -570,7 +606,21 @@ scope_models = Table(
     Column("is_indexed", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("scope_id", "model"),
     _of_scope(),
+    Index("scope_models_model_idx", "model", "scope_id"),
 )
+
+scope_sizes = Table(
+    "scope_sizes",
+    metadata,
+    _tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("row_count", Integer, nullable=False),
+    PrimaryKeyConstraint("scope_id"),
+    _of_scope(),
+    Index("scope_sizes_row_count_idx", "row_count"),
+)
+"""How many rows a scope holds, about: noted at every 64th. The exact number is a count in `terms`, which is written
+with every row; an index on it would have to follow."""
 
 speakers = Table(
     "speakers",
@@ -651,7 +701,7 @@ schedules = Table(
     _count("missed"),
     PrimaryKeyConstraint("scope_id", "job"),
     _of_scope(),
-    Index("schedules_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("schedules_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
 )
 """When a periodic job of a scope is next due; without a time it waits until something happens there."""
 

@@ -12,16 +12,28 @@ from memory_app.store.db import before_commit
 ROWS = 0
 """The term id that counts the rows themselves; real terms count from 1."""
 
+NOTED_EVERY = 64
+"""Rows after which the size of a scope is noted where it can be looked up by size; `big_scopes` allows for as many."""
+
 _ADD = text(
-    """
-    INSERT INTO terms (tenant_id, scope_id, term, row_count)
-    SELECT :tenant, v.scope_id, v.term, v.n
-    FROM unnest(CAST(:scopes AS bigint[]), CAST(:terms AS integer[]), CAST(:counts AS integer[]))
-        AS v(scope_id, term, n)
-    JOIN scopes c ON c.id = v.scope_id
-    WHERE v.n > 0 OR EXISTS (SELECT FROM terms t WHERE t.scope_id = v.scope_id AND t.term = v.term)
-    ORDER BY v.scope_id, v.term
-    ON CONFLICT (scope_id, term) DO UPDATE SET row_count = greatest(terms.row_count + excluded.row_count, 0)
+    f"""
+    WITH given AS (
+        SELECT * FROM unnest(CAST(:scopes AS bigint[]), CAST(:terms AS integer[]), CAST(:counts AS integer[]))
+            AS v(scope_id, term, n)
+    ), written AS (
+        INSERT INTO terms (tenant_id, scope_id, term, row_count)
+        SELECT :tenant, v.scope_id, v.term, v.n
+        FROM given v JOIN scopes c ON c.id = v.scope_id
+        WHERE v.n > 0 OR EXISTS (SELECT FROM terms t WHERE t.scope_id = v.scope_id AND t.term = v.term)
+        ORDER BY v.scope_id, v.term
+        ON CONFLICT (scope_id, term) DO UPDATE SET row_count = greatest(terms.row_count + excluded.row_count, 0)
+        RETURNING scope_id, term, row_count
+    )
+    INSERT INTO scope_sizes (tenant_id, scope_id, row_count)
+    SELECT :tenant, w.scope_id, w.row_count FROM written w JOIN given v USING (scope_id, term)
+    WHERE w.term = {ROWS} AND w.row_count / {NOTED_EVERY} <> greatest(w.row_count - v.n, 0) / {NOTED_EVERY}
+    ORDER BY w.scope_id
+    ON CONFLICT (scope_id) DO UPDATE SET row_count = excluded.row_count
     """
 )
 _READ = text(

@@ -191,6 +191,23 @@ _BACKLOG = text(
 )
 
 
+_LAPSE = text(
+    """
+    WITH old AS MATERIALIZED (
+        SELECT t.id, t.terms FROM turns t
+        WHERE t.scope_id = :scope AND t.keywords IS NOT NULL AND t.accepted_at < now() - CAST(:age AS interval)
+        ORDER BY t.accepted_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE turns t SET embedding = NULL, embedding_model = NULL, keywords = NULL, terms = NULL
+    FROM old WHERE t.scope_id = :scope AND t.id = old.id RETURNING old.terms
+    """
+)
+_OLDEST_SEARCHED = text(
+    """SELECT accepted_at FROM turns WHERE scope_id = :scope AND keywords IS NOT NULL
+    ORDER BY accepted_at LIMIT 1"""
+)
+
+
 def known_keys(connection: Connection, tenant_id: int, keys: Sequence[str]) -> dict[str, KnownKey]:
     """Earlier uses of these idempotency keys by this tenant."""
     rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "keys": list(keys)})
@@ -358,6 +375,17 @@ def discard(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | Non
 def backlog(connection: Connection, *, most: int) -> int:
     """Accepted turns of this tenant that are not indexed yet; counts to ``most`` and no further."""
     return int(connection.execute(_BACKLOG, {"most": most}).scalar_one())
+
+
+def lapse(connection: Connection, scope_id: int, *, age: timedelta, most: int) -> list[tuple[int, ...]]:
+    """Take what search needs from turns accepted longer ago than ``age``; the terms that each of them held."""
+    rows = connection.execute(_LAPSE, {"scope": scope_id, "age": age, "most": most})
+    return [tuple(row.terms or ()) for row in rows]
+
+
+def oldest_searched(connection: Connection, scope_id: int) -> datetime | None:
+    """When the oldest turn that search can find was accepted."""
+    return connection.execute(_OLDEST_SEARCHED, {"scope": scope_id}).scalar_one_or_none()
 
 
 def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:

@@ -1,0 +1,62 @@
+"""Upkeep: what nobody can ask for any more is deleted, a few hundred rows at a time.
+
+A run is kept for some days after it ended; longer while what it did can be undone, or while a memory names it as the
+question to a language model that it came from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from memory_app.runtime import Runtime
+from memory_app.services import consolidate, entities
+from memory_app.services.extractor import RULES
+from memory_app.store import runs
+from memory_app.store.db import transaction
+
+log = structlog.get_logger(__name__)
+
+BATCH = 500
+MOST_SECONDS = 60.0
+"""The next look goes on where this one ended."""
+
+UNDONE_ANY_TIME = (entities.MERGE_RUN,)
+"""Names of runs whose undo rests on their report alone."""
+
+UNDONE_BY_PARTS = (consolidate.CONSOLIDATE,)
+"""Names of runs that can be undone while the parts of what they merged are there."""
+
+
+def tidy(runtime: Runtime) -> int:
+    """Delete runs that ended longer ago than the setting says and are of no use any more; how many went.
+
+    Two calls at once take different runs.
+    """
+    age = timedelta(days=runtime.settings.schedule.keep_runs_days)
+    until = time.monotonic() + MOST_SECONDS
+    dropped = 0
+    while time.monotonic() < until:
+        with transaction(runtime.engine, None) as connection:
+            old = runs.old(connection, age=age, most=BATCH)
+        by_tenant: dict[int, list[UUID]] = defaultdict(list)
+        for run in old:
+            by_tenant[run.tenant_id].append(run.run_id)
+        for tenant_id, ids in by_tenant.items():
+            with transaction(runtime.engine, tenant_id) as connection:
+                dropped += runs.drop(
+                    connection,
+                    ids,
+                    undone_any_time=UNDONE_ANY_TIME,
+                    undone_by_parts=UNDONE_BY_PARTS,
+                    no_model=RULES,
+                )
+        if len(old) < BATCH:
+            break
+    if dropped:
+        log.info("runs_dropped", runs=dropped)
+    return dropped
