@@ -306,6 +306,9 @@ class Remember(_Section):
     )
     link_similarity: float = Field(0.75, gt=0, le=1, description="Cosine at which two memories are linked.")
     neighbours: int = Field(20, ge=1, le=200, description="Neighbours fetched before deciding.")
+    links_each: int = Field(
+        20, ge=1, le=200, description="Most links of one memory, the strongest; its sources come on top."
+    )
 
 
 class Recall(_Section):

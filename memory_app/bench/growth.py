@@ -18,12 +18,11 @@ from uuid import uuid4
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
 from memory_app.bench.prose import statements
 from memory_app.bench.stage import TENANT, Say
-from memory_app.domain.policy import Policy, parse_policy
+from memory_app.domain.policy import Policy
 from memory_app.domain.records import Mention
 from memory_app.errors import MemoryAppError
 from memory_app.servers import embedded_settings
 from memory_app.services import (
-    capacity,
     decay,
     extract,
     finder,
@@ -77,6 +76,9 @@ SAID = (
     "I collect old radios.",
 )
 """The session that is extracted: each turn says something of its own."""
+
+WRITES = 50
+"""Enough that some of them come to look at the ceiling where only some do."""
 
 LOOKS = 60
 """So often is gone through silent sessions before that is measured once more."""
@@ -243,7 +245,7 @@ def _memories(ground: Ground, size: int) -> Iterator[Figure]:
     of = "memories in the scope"
     memory, runtime = ground.memory, ground.memory.runtime
     scope_id = ground.scope_id(SCOPE)
-    _let_it_hold(memory, memories=size + size // 50 + 50, links=size * LINKS_EACH + size // 8 + 100)
+    _let_it_hold(memory, memories=size + size // 30 + 100, links=(size + size // 30 + 300) * LINKS_EACH)
     ground.crowd.memories(scope_id, size, links_each=LINKS_EACH)
     if size >= runtime.settings.recall.scan_rows:
         scope_index.index_big_scopes(runtime)
@@ -259,7 +261,7 @@ def _memories(ground: Ground, size: int) -> Iterator[Figure]:
     )
     yield replace(extracting, note=f"{done[0].memories} memories") if done else extracting
     yield ground.cost("remember", size, of, lambda: memory.remember(SCOPE, "The blue kettle is broken."))
-    yield ground.cost("remember: a look at the ceiling", size, of, lambda: _look_at_ceiling(ground, scope_id))
+    yield ground.cost(f"remember, {WRITES} times near the ceiling", size, of, lambda: _write(memory))
 
 
 def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
@@ -277,14 +279,10 @@ def _talk(memory: MemoryApp, scope_id: int) -> int:
     return session.id
 
 
-def _look_at_ceiling(ground: Ground, scope_id: int) -> None:
-    memory = ground.memory
-    with transaction(memory.runtime.engine, memory.tenant_id) as connection:
-        row = names.read_scope(connection, scope_id)
-        assert row is not None
-        capacity.keep_ceiling(
-            connection, memory.runtime, memory.tenant_id, scope_id, parse_policy(row.policy), written=()
-        )
+def _write(memory: MemoryApp) -> None:
+    """Things that have nothing in common, so that each is a row of its own."""
+    for place, text in enumerate(statements(WRITES, seed=11)):
+        memory.remember(SCOPE, f"Note {place}: {text}")
 
 
 def _links(ground: Ground, size: int) -> Iterator[Figure]:

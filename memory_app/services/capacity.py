@@ -1,8 +1,8 @@
 """Capacity: how much a scope may hold, and what goes when it holds more. Called under the lock on the scope's row.
 
-The ceiling is kept in the transactions that write, not by a job that comes later: nobody ever sees it passed. Looking
-whether it is reads the index, milliseconds for ten thousand entries, and weighing everything costs more. So in a big
-scope only some writes look, what gives way makes room for many, and it gives way before the room is used up.
+The ceiling is kept in the transactions that write, not by a job that comes later: nobody ever sees it passed. Counting
+reads all of an index, and weighing everything costs more. So a bound is kept with the scope, to which each write adds
+what it stored; only when that passes the ceiling is anything counted, and what gives way then makes room for many.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ BIG = 1_000
 """From this limit on more gives way than has to."""
 
 SLACK = 0.02
-"""Share of a big limit that is freed at a time; where not every write looks, as much is kept free besides."""
-
-LOOKS = 24
-"""How many writes are to look while they fill the room kept free: that none does has a chance of e^-24."""
-
-LINKS_OF_WRITE = 8
-"""Most links that one write usually adds."""
+"""Share of a big limit that is freed at a time."""
 
 SHORTEST_PAUSE = 60.0
 """Seconds for which one cycle serves all that is evicted, even where the settings ask for no pause."""
@@ -89,29 +83,50 @@ def keep_ceiling(
     policy: Policy,
     *,
     written: Sequence[UUID],
+    recount: bool = False,
 ) -> tuple[UUID, ...]:
     """After all writes of a transaction: cut the weakest links and evict the weakest memories where there are too many.
 
     The ids of the evicted. What was ``written`` last stays, as do pinned ones: only with more of these than the ceiling
     is it passed. Where something had to go, the scope is to sleep, once in a cool-down: uniting repeats frees room that
-    nobody misses.
+    nobody misses. ``recount``: the transaction did more than store memories and link those.
     """
     ceiling = ceiling_of(runtime, policy)
-    links_each = _every(ceiling.links // LINKS_OF_WRITE)
-    if _looks(written, each=links_each):
-        bound = _bound(ceiling.links, each=links_each)
-        if fading.has_more_links(connection, scope_id, most=bound):
-            fading.trim_links(connection, scope_id, most=bound - _slack(ceiling.links))
-    each = _every(ceiling.memories)
-    if not _looks(written, each=each):
+    if recount:
+        fading.forget_bounds(connection, scope_id)
+    most = fading.note_written(connection, scope_id)
+    if most.links is None or most.links > ceiling.links:
+        _cut_links(connection, scope_id, ceiling.links)
+    if most.memories is not None and most.memories <= ceiling.memories:
         return ()
-    bound = _bound(ceiling.memories, each=each)
-    if fading.current_count(connection, scope_id, most=bound + 1) <= bound:
-        return ()
-    down_to = bound - _slack(ceiling.memories)
-    gone = evict(connection, runtime, scope_id, down_to=down_to, spared=written[-1:])
+    gone = _make_room(connection, runtime, scope_id, ceiling.memories, spared=written[-1:])
     if gone:
         _sleep_soon(connection, runtime, tenant_id, scope_id)
+    return gone
+
+
+def _cut_links(connection: Connection, scope_id: int, limit: int) -> None:
+    """Count the links, and cut the weakest where the limit is near."""
+    count = fading.link_count(connection, scope_id)
+    if count > _near(limit):
+        down_to = limit - _slack(limit)
+        count = max(count - fading.trim_links(connection, scope_id, most=down_to), 0)
+        # More than may be are left where none of them may be cut: not to be counted again at every write.
+        count = min(count, down_to) if _slack(limit) else count
+    fading.note_links(connection, scope_id, count)
+
+
+def _make_room(
+    connection: Connection, runtime: Runtime, scope_id: int, limit: int, *, spared: Collection[UUID]
+) -> tuple[UUID, ...]:
+    """Count the current memories, and evict the weakest where the limit is near; their ids."""
+    count = fading.current_count(connection, scope_id, most=2 * limit + BIG)
+    gone: tuple[UUID, ...] = ()
+    if count > _near(limit):
+        down_to = limit - _slack(limit)
+        gone = evict(connection, runtime, scope_id, down_to=down_to, spared=spared)
+        count = min(count - len(gone), down_to) if _slack(limit) else count - len(gone)
+    fading.note_memories(connection, scope_id, count)
     return gone
 
 
@@ -119,19 +134,9 @@ def _slack(limit: int) -> int:
     return int(limit * SLACK) if limit >= BIG else 0
 
 
-def _every(limit: int) -> int:
-    """Of how many rows written one makes its transaction look."""
-    return max(1, _slack(limit) // LOOKS)
-
-
-def _looks(written: Sequence[UUID], *, each: int) -> bool:
-    """The end of an id is random."""
-    return not written or any(id.int % each == 0 for id in written)
-
-
-def _bound(limit: int, *, each: int) -> int:
-    """Above this something gives way: the limit itself only where every write looks."""
-    return limit if each == 1 else limit - _slack(limit)
+def _near(limit: int) -> int:
+    """Above this something gives way once it was counted; below, there is room for some more writes without."""
+    return limit - _slack(limit) // 2
 
 
 def _sleep_soon(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> None:

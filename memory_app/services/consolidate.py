@@ -168,7 +168,7 @@ def _unite(
             vector=memories.vector(connection, claimed.scope_id, kept.id),
             model=kept.embedding_model or runtime.embedder.model,
             keywords=keyword_weights(terms(fields.text)),
-            session_id=merges.session_of(connection, claimed.scope_id, kept.id),
+            session_id=merges.sessions_of(connection, claimed.scope_id, [kept.id])[kept.id],
             run_id=claimed.run_id,
         )
         parts = [n.memory.id for n in some]
@@ -195,10 +195,7 @@ def _reworded(
         embedding_model=runtime.embedder.model,
         keywords=keyword_weights(terms(worded.text)),
     )
-    taken = sleeping.is_taken(
-        connection, scope_id, session_id=new.session_id, kind=new.kind, key=new.canonical_key, besides=parts
-    )
-    return row if taken else new
+    return row if sleeping.taken(connection, scope_id, [new], besides=parts) else new
 
 
 def _read(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:

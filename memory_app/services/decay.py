@@ -113,6 +113,8 @@ def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: i
     trimmed = fading.trim_links(connection, scope_id, most=ceiling.links)
     next_purge = fading.next_overdue(connection, scope_id, **_stages(runtime))
     left = fading.held(connection, scope_id)
+    fading.note_memories(connection, scope_id, len(left))
+    fading.note_links(connection, scope_id, None)
     return {
         "expired": [str(id) for id in expired[:IDS_SHOWN]],
         "evicted": [str(id) for id in evicted[:IDS_SHOWN]],
@@ -202,6 +204,7 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     if taken:
         raise Conflict(f"memory {memory.id} was stored again as {taken[0][1]}", field="id")
     fading.revive(connection, scope_id, memory.id)
+    fading.forget_bounds(connection, scope_id)
 
 
 def is_hub(connection: Connection, runtime: Runtime, scope_id: int, memory_id: UUID) -> bool:

@@ -17,6 +17,7 @@ from memory_app.domain.records import Memory
 from memory_app.domain.text import canonical_key
 from memory_app.errors import Conflict
 from memory_app.store import evidence, links, memories, merges, sources
+from memory_app.store import terms as term_store
 from memory_app.store.memory_rows import NewMemory
 
 BLOCKERS_SHOWN = 20
@@ -99,18 +100,31 @@ def _changed(memory: Memory, behind: Sequence[Memory], inside: set[UUID]) -> str
 def unite(
     connection: Connection, tenant_id: int, scope_id: int, new: NewMemory, parts: Sequence[UUID]
 ) -> UUID:
-    """Store the united row, then retire its parts in favour of it; the row's id.
+    """Store one united row in place of its parts; its id. See `unite_all`."""
+    (united,) = unite_all(connection, tenant_id, scope_id, [(new, parts)])
+    return united
 
-    It inherits their evidence and entities. The parts leave the unique indexes first, since the united row may carry
-    the very text of one of them; all of it is one transaction.
+
+def unite_all(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    unions: Sequence[tuple[NewMemory, Sequence[UUID]]],
+) -> tuple[UUID, ...]:
+    """Store united rows, each with its parts, and retire the parts in favour of them; the rows' ids, in order.
+
+    They inherit their parts' evidence and entities. The parts leave the unique indexes first, since a united row may
+    carry the very text of one of them; all of it is one transaction, and as many statements for one as for many.
     """
-    memories.retire(connection, scope_id, parts, reason="merged")
-    merged = memories.insert(connection, tenant_id, scope_id, new)
-    merges.count_terms(connection, tenant_id, scope_id, [merged])
-    memories.succeed(connection, scope_id, parts, merged)
-    evidence.inherit(connection, scope_id, merged, parts)
-    links.add(connection, tenant_id, scope_id, merged, [(part, 1.0) for part in parts], type="derived_from")
-    return merged
+    memories.retire(connection, scope_id, [part for _, parts in unions for part in parts], reason="merged")
+    united = memories.insert_all(connection, tenant_id, scope_id, [new for new, _ in unions])
+    term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new, _ in unions])
+    behind = {id: parts for id, (_, parts) in zip(united, unions, strict=True)}
+    memories.succeed(connection, scope_id, {part: id for id, parts in behind.items() for part in parts})
+    evidence.inherit(connection, scope_id, behind)
+    edges = [(id, part, 1.0) for id, parts in behind.items() for part in parts]
+    links.add(connection, tenant_id, scope_id, edges, type="derived_from")
+    return united
 
 
 def merged_row(

@@ -50,7 +50,7 @@ def promote(
     for one in chosen:
         origin = one.stored.memory.id
         kept = remember.write(connection, runtime, place, one.prepared)
-        evidence.inherit(connection, place.scope_id, kept.id, [origin])
+        evidence.inherit(connection, place.scope_id, {kept.id: [origin]})
         if carry:
             sleeping.carry(connection, place.scope_id, kept.id, source=origin)
         memories.retire(connection, place.scope_id, [origin], reason="merged", successor=kept.id)

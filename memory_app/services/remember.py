@@ -31,7 +31,7 @@ from memory_app.hot import cache
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, rhythms
 from memory_app.services.writing import Place, Prepared, Vector, Writer
-from memory_app.store import memories, names, sessions
+from memory_app.store import fading, memories, names, sessions
 from memory_app.store import neighbours as store_neighbours
 from memory_app.store.db import transaction
 from memory_app.store.memory_rows import Stored
@@ -123,6 +123,7 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
             return
         for item in prepared:
             write(connection, runtime, Place(tenant_id, scope_id), item)
+        fading.forget_bounds(connection, scope_id)
         names.mark_seeded(connection, scope_id)
     drop_context(runtime, scope_id)
 

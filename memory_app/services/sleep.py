@@ -9,7 +9,7 @@ the plan are left alone, and what was added since is not touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,10 +35,20 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of
 from memory_app.services.remember import Place, drop_context
-from memory_app.services.sleep_plan import PARENTS_MOST, Plan, Planned, hour, make_plan, read, without
+from memory_app.services.sleep_plan import (
+    PARENTS_MOST,
+    Plan,
+    Planned,
+    hour,
+    make_plan,
+    read,
+    unlinked,
+    without,
+)
 from memory_app.store import (
     clock,
     entities,
+    fading,
     images,
     links,
     memories,
@@ -48,9 +58,13 @@ from memory_app.store import (
     sleeping,
 )
 from memory_app.store.db import transaction
+from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
+
+UNITED_AT_ONCE = 200
+"""Clusters that become one row each in the same few statements."""
 
 GATE_TRIES = 3
 """Times a cycle is tried, each without the clusters that were found to be wrong before."""
@@ -168,6 +182,7 @@ def _attempt(
         images.begin(connection, claimed.run_id)
         report = _apply(connection, runtime, claimed, plan)
         images.end(connection)
+        fading.forget_bounds(connection, plan.row.id)
         outcome, guilty = _gate(connection, runtime, claimed, plan)
         report |= outcome
         if plan.options.dry_run or not report["applied"]:
@@ -181,19 +196,20 @@ def _apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Pl
     """What was done: ids and figures only."""
     place = Place(claimed.tenant_id, plan.row.id, run_id=claimed.run_id, turn_scopes=plan.row.visible)
     heirs: dict[UUID, UUID] = {}
-    told, left_alone = [], []
+    told: list[dict[str, Any]] = []
+    left_alone: list[str] = []
     current = {n.memory.id: n for n in read(connection, plan.row.id, _members(plan))}
-    for planned in plan.clusters:
-        if all(_is_unchanged(n, current.get(n.memory.id)) for n in planned.members):
-            united = _unite(connection, runtime, claimed, plan, planned)
-        else:
-            united = None
-        if united is None:
-            left_alone.append(str(planned.anchor))
-            continue
-        heirs |= dict.fromkeys((n.memory.id for n in planned.members), united[0])
-        told.append(united[1])
-    links = _link(connection, claimed.tenant_id, plan, heirs)
+    for start in range(0, len(plan.clusters), UNITED_AT_ONCE):
+        some = plan.clusters[start : start + UNITED_AT_ONCE]
+        ready = [one for one in some if all(_is_unchanged(n, current.get(n.memory.id)) for n in one.members)]
+        united = _unite(connection, runtime, claimed, plan, ready)
+        for planned in some:
+            if planned.anchor not in united:
+                left_alone.append(str(planned.anchor))
+                continue
+            heirs |= dict.fromkeys((n.memory.id for n in planned.members), united[planned.anchor])
+            told.append(_told(runtime, plan, planned))
+    links = _link(connection, runtime, claimed.tenant_id, plan, heirs)
     patterns = _name_patterns(connection, runtime, place, plan, heirs)
     there = sleeping.current(connection, plan.row.id)
     risen = [one for one in plan.promotable if one.stored.memory.id in there]
@@ -250,29 +266,55 @@ def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
 
 
 def _unite(
-    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, planned: Planned
-) -> tuple[UUID, dict[str, Any]] | None:
-    """Store the united row and tell of it; None when another current row says just that already."""
-    scope_id, ids = plan.row.id, [n.memory.id for n in planned.members]
-    fields = replace(ladder.merge(planned.members), text=planned.text)
-    kept = next((n.memory for n in planned.members if n.memory.text == planned.text), None)
-    row = merging.merged_row(
-        replace(fields, synthesis_type=fields.synthesis_type or "consolidation"),
-        vector=memories.vector(connection, scope_id, kept.id) if kept else plan.vectors[planned.text],
-        model=(kept.embedding_model if kept else None) or runtime.embedder.model,
-        keywords=keyword_weights(terms(planned.text)),
-        session_id=merges.session_of(connection, scope_id, planned.anchor),
-        run_id=claimed.run_id,
-    )
-    if sleeping.is_taken(
-        connection, scope_id, session_id=row.session_id, kind=row.kind, key=row.canonical_key, besides=ids
-    ):
-        return None
-    united = merging.unite(connection, claimed.tenant_id, scope_id, row, ids)
-    return united, _told(runtime, plan, planned, fields)
+    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, clusters: Sequence[Planned]
+) -> dict[UUID, UUID]:
+    """Store the united rows; their ids by anchor. Left out is what another current row says already."""
+    scope_id = plan.row.id
+    rows = _united_rows(connection, runtime, claimed, plan, clusters)
+    # The first of two clusters that would say the same is stored.
+    first: dict[tuple[int | None, str, str], UUID] = {}
+    for anchor, row in rows.items():
+        first.setdefault((row.session_id, row.kind, row.canonical_key), anchor)
+    ready = [one for one in clusters if one.anchor in set(first.values())]
+    while ready:
+        parts = [n.memory.id for one in ready for n in one.members]
+        taken = sleeping.taken(connection, scope_id, [rows[one.anchor] for one in ready], besides=parts)
+        if not taken:
+            break
+        # What is left out keeps its members, whose statements may stand beside another's then.
+        ready = [one for place, one in enumerate(ready) if place not in taken]
+    unions = [(rows[one.anchor], [n.memory.id for n in one.members]) for one in ready]
+    ids = merging.unite_all(connection, claimed.tenant_id, scope_id, unions) if unions else ()
+    return {one.anchor: id for one, id in zip(ready, ids, strict=True)}
 
 
-def _told(runtime: Runtime, plan: Plan, planned: Planned, fields: ladder.MergedFields) -> dict[str, Any]:
+def _united_rows(
+    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, clusters: Sequence[Planned]
+) -> dict[UUID, NewMemory]:
+    """What each cluster becomes, by its anchor."""
+    kept = {
+        one.anchor: next((n.memory for n in one.members if n.memory.text == one.text), None)
+        for one in clusters
+    }
+    vectors = memories.vectors(connection, plan.row.id, [memory.id for memory in kept.values() if memory])
+    sessions = merges.sessions_of(connection, plan.row.id, [one.anchor for one in clusters])
+    rows = {}
+    for one in clusters:
+        fields = replace(ladder.merge(one.members), text=one.text)
+        memory = kept[one.anchor]
+        rows[one.anchor] = merging.merged_row(
+            replace(fields, synthesis_type=fields.synthesis_type or "consolidation"),
+            vector=vectors[memory.id] if memory else plan.vectors[one.text],
+            model=(memory.embedding_model if memory else None) or runtime.embedder.model,
+            keywords=keyword_weights(terms(one.text)),
+            session_id=sessions[one.anchor],
+            run_id=claimed.run_id,
+        )
+    return rows
+
+
+def _told(runtime: Runtime, plan: Plan, planned: Planned) -> dict[str, Any]:
+    fields = ladder.merge(planned.members)
     anchor = next(n.memory for n in planned.members if n.memory.id == planned.anchor)
     united = replace(
         anchor,
@@ -294,20 +336,21 @@ def _told(runtime: Runtime, plan: Plan, planned: Planned, fields: ladder.MergedF
     }
 
 
-def _link(connection: Connection, tenant_id: int, plan: Plan, heirs: dict[UUID, UUID]) -> int:
+def _link(
+    connection: Connection, runtime: Runtime, tenant_id: int, plan: Plan, heirs: dict[UUID, UUID]
+) -> int:
     """Link what is similar and was not linked; what was united is linked as the one it became."""
-    known = set(sleeping.linked_pairs(connection, plan.row.id))
     there = sleeping.current(connection, plan.row.id)
-    made: dict[UUID, list[tuple[UUID, float]]] = {}
+    found: dict[frozenset[UUID], links.Edge] = {}
     for one, other, cosine in plan.likenesses:
         source, target = heirs.get(one, one), heirs.get(other, other)
         pair = frozenset({source, target})
-        if len(pair) == 2 and pair <= there and pair not in known:
-            known.add(pair)
-            made.setdefault(source, []).append((target, min(cosine, 1.0)))
-    for source, targets in made.items():
-        links.add(connection, tenant_id, plan.row.id, source, targets, type="similar_to")
-    return sum(map(len, made.values()))
+        if len(pair) == 2 and pair <= there:
+            found.setdefault(pair, (source, target, min(cosine, 1.0)))
+    most = runtime.settings.remember.links_each
+    edges = unlinked(connection, plan.row.id, list(found.values()), most=most)
+    links.add(connection, tenant_id, plan.row.id, edges, type="similar_to", most=most)
+    return len(edges)
 
 
 def _name_patterns(

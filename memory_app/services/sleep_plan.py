@@ -26,7 +26,7 @@ from memory_app.services.capacity import strength_of
 from memory_app.services.promotion import Promotable
 from memory_app.services.quality import Found, ProbeQuestion
 from memory_app.services.remember import Prepared, neighbour_of, thresholds_of
-from memory_app.store import clock, entities, fading, memories, merges, sleeping
+from memory_app.store import clock, entities, fading, links, memories, merges, sleeping
 from memory_app.store.db import transaction
 from memory_app.store.fading import Weighed
 from memory_app.store.names import ScopeRow
@@ -34,8 +34,8 @@ from memory_app.store.names import ScopeRow
 LIKENESSES_EACH = 5
 """Most new links of one memory in a cycle."""
 
-PACKED = 60
-"""Memories of small components that are read together."""
+PACKED = 1_000
+"""Memories of small components that are read together; pairs are compared within a component only."""
 
 PARENTS_MOST = 20
 """Most memories named as the sources of a pattern."""
@@ -139,8 +139,24 @@ def _changes_something(connection: Connection, runtime: Runtime, plan: Plan) -> 
         return True
     if not plan.likenesses:
         return False
-    known = sleeping.linked_pairs(connection, plan.row.id)
-    return any(frozenset({one, other}) not in known for one, other, _ in plan.likenesses)
+    most = runtime.settings.remember.links_each
+    return bool(unlinked(connection, plan.row.id, plan.likenesses, most=most))
+
+
+def unlinked(
+    connection: Connection, scope_id: int, likenesses: Sequence[links.Edge], *, most: int
+) -> list[links.Edge]:
+    """Those that are not linked yet and would stay if they were: at both ends there is room, or a weaker link."""
+    if not likenesses:
+        return []
+    known = sleeping.linked_pairs(connection, scope_id)
+    new = [edge for edge in likenesses if frozenset(edge[:2]) not in known]
+    weakest = links.full(connection, scope_id, [end for edge in new for end in edge[:2]], most=most)
+    return [
+        (one, other, cosine)
+        for one, other, cosine in new
+        if cosine > max(weakest.get(one, -1.0), weakest.get(other, -1.0))
+    ]
 
 
 def _soft(
@@ -177,25 +193,27 @@ def _similar(
             places = [place for place, id in enumerate(group.ids) if id in soft]
             ids, rows = [group.ids[place] for place in places], group.vectors[places]
             near = near_pairs(rows, least=thresholds.merge, most=runtime.settings.remember.neighbours)
-            for piece in _packed(components(near)):
-                some = [ids[place] for place in piece]
-                found += _clusters(runtime, tenant_id, scope_id, some, thresholds, strengths, options)
+            for pieces in _packed(components(near)):
+                together = [[ids[place] for place in piece] for piece in pieces]
+                found += _clusters(runtime, tenant_id, scope_id, together, thresholds, strengths, options)
             alike = sorted(set(near_pairs(rows, least=thresholds.link, most=LIKENESSES_EACH)))
             likenesses += [(ids[i], ids[j], float(rows[i] @ rows[j])) for i, j in alike]
     ordered = sorted(found, key=lambda planned: (planned.strength_before, planned.anchor))
     return tuple(ordered[: options.max_clusters]), tuple(likenesses)
 
 
-def _packed(found: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _packed(found: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
     """Small components together, a huge one in pieces: a round trip for each would be most of the time."""
-    packed: list[int] = []
+    packed: list[Sequence[int]] = []
+    size = 0
     for component in found:
         for start in range(0, len(component), PIECE):
             piece = component[start : start + PIECE]
-            if packed and len(packed) + len(piece) > PACKED:
+            if packed and size + len(piece) > PACKED:
                 yield packed
-                packed = []
-            packed += piece
+                packed, size = [], 0
+            packed.append(piece)
+            size += len(piece)
     if packed:
         yield packed
 
@@ -209,16 +227,18 @@ def _clusters(
     runtime: Runtime,
     tenant_id: int,
     scope_id: int,
-    ids: Sequence[UUID],
+    pieces: Sequence[Sequence[UUID]],
     thresholds: ladder.Thresholds,
     strengths: dict[UUID, float],
     options: SleepOptions,
 ) -> list[Planned]:
-    if len(ids) < options.min_cluster_size:
+    pieces = [piece for piece in pieces if len(piece) >= options.min_cluster_size]
+    ids = [id for piece in pieces for id in piece]
+    if not ids:
         return []
     with transaction(runtime.engine, tenant_id) as connection:
         members = {n.memory.id: n for n in read(connection, scope_id, ids)}
-        pairs = memories.pair_similarities(connection, scope_id, ids)
+        pairs = memories.pair_similarities(connection, scope_id, *pieces)
         behind = sleeping.depths(connection, scope_id, ids)
     fresh = [n for id, n in members.items() if behind.get(id, 0) < runtime.settings.sleep.max_rewrites]
     known = {n.memory.id for n in fresh}

@@ -6,6 +6,7 @@ through the one write path, so that a second run over the same material reinforc
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -138,8 +139,11 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
             for item in prepared[len(made.consolidated) :]
             if set(item.statement.parents) <= current
         ]
-        _write_links(connection, claimed, made.links, current)
-        _keep_ceiling(connection, runtime, claimed, row, written=[result.id for result in patterns])
+        _write_links(connection, runtime, claimed, made.links, current)
+        # What is linked may be older than this transaction.
+        _keep_ceiling(
+            connection, runtime, claimed, row, written=[result.id for result in patterns], recount=True
+        )
         report = {
             "success": True,
             "agent": row.agent,
@@ -223,7 +227,13 @@ def _roll(
 
 
 def _keep_ceiling(
-    connection: Connection, runtime: Runtime, claimed: RunClaim, row: ScopeRow, *, written: Sequence[UUID]
+    connection: Connection,
+    runtime: Runtime,
+    claimed: RunClaim,
+    row: ScopeRow,
+    *,
+    written: Sequence[UUID],
+    recount: bool = False,
 ) -> None:
     capacity.keep_ceiling(
         connection,
@@ -232,23 +242,25 @@ def _keep_ceiling(
         row.id,
         parse_policy(row.policy),
         written=written,
+        recount=recount,
     )
 
 
 def _write_links(
-    connection: Connection, claimed: RunClaim, found: Sequence[DeepLink], current: set[UUID]
+    connection: Connection,
+    runtime: Runtime,
+    claimed: RunClaim,
+    found: Sequence[DeepLink],
+    current: set[UUID],
 ) -> None:
     assert claimed.scope_id is not None
+    edges: dict[str, list[links.Edge]] = defaultdict(list)
     for link in found:
         if {link.source, link.target} <= current:
-            links.add(
-                connection,
-                claimed.tenant_id,
-                claimed.scope_id,
-                link.source,
-                [(link.target, link.weight)],
-                type=link.type,
-            )
+            edges[link.type].append((link.source, link.target, link.weight))
+    most = runtime.settings.remember.links_each
+    for kind, some in edges.items():
+        links.add(connection, claimed.tenant_id, claimed.scope_id, some, type=kind, most=most)
 
 
 def _place(claimed: RunClaim) -> remember.Place:

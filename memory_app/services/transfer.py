@@ -110,6 +110,7 @@ def load_all(
             names.lock_scope(connection, tenant_id, row.id)
             _check_room(connection, runtime, row, lists)
             snapshots.load(connection, tenant_id, row.id, lists)
+            fading.forget_bounds(connection, row.id)
             if given["scope"]["is_seeded"]:
                 names.mark_seeded(connection, row.id)
             scope_ids.append(row.id)

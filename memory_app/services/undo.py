@@ -13,7 +13,7 @@ from memory_app.errors import Conflict, NotFound
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, ending, entities, merging, putting_back
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, memories, merges, names, runs
+from memory_app.store import clock, fading, memories, merges, names, runs
 from memory_app.store.db import transaction
 from memory_app.store.runs import Run
 
@@ -43,6 +43,7 @@ def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
         assert run is not None and run.scope_id is not None
         _check(run)
         UNDO[run.name](connection, tenant_id, run)
+        fading.forget_bounds(connection, run.scope_id)
         runs.amend(connection, run_id, {**run.report, "undone_at": clock.now(connection).isoformat()})
         done = runs.read(connection, run_id)
     drop_context(runtime, run.scope_id)
@@ -66,6 +67,7 @@ def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memor
                 f"memory {memory_id} was not made by merging; there is nothing to undo", field="id"
             )
         restored = merging.take_apart(connection, tenant_id, found.scope_id, [memory_id])
+        fading.forget_bounds(connection, found.scope_id)
         parts = merges.rows(connection, found.scope_id, restored)
     drop_context(runtime, found.scope_id)
     return tuple(part.memory for part in parts)

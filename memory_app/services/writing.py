@@ -82,14 +82,8 @@ class Writer:
                 return self._place_in_time(decision.holds, decision.cuts), 0
             case ladder.InsertLinked():
                 memory_id = self._insert(self._interval(), single_valued=not decision.contested)
-                links.add(
-                    self.connection,
-                    self.place.tenant_id,
-                    self.place.scope_id,
-                    memory_id,
-                    decision.links,
-                    type="similar_to",
-                )
+                alike = [(memory_id, target, weight) for target, weight in decision.links]
+                self._link(alike, type="similar_to", most=self.runtime.settings.remember.links_each)
                 return memory_id, 0
             case ladder.Insert():
                 return self._place_in_time(decision.holds or (self._interval(),), ()), 0
@@ -121,7 +115,7 @@ class Writer:
                     self.connection, self.place.scope_id, cut.target, interval.start, interval.until
                 )
                 self._count_terms(copy)
-        memories.succeed(self.connection, self.place.scope_id, [cut.target for cut in cuts], ids[-1])
+        memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
         return ids[-1]
 
     def _merge(self, decision: ladder.Merge) -> UUID:
@@ -167,9 +161,8 @@ class Writer:
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
-        self._link(
-            memory_id, [(parent, 1.0) for parent in self.prepared.statement.parents], type="derived_from"
-        )
+        parents = self.prepared.statement.parents
+        self._link([(memory_id, parent, 1.0) for parent in parents], type="derived_from")
         return memory_id
 
     def _connect(self, memory_id: UUID) -> None:
@@ -184,8 +177,8 @@ class Writer:
             self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
         )
 
-    def _link(self, source: UUID, targets: Sequence[tuple[UUID, float]], *, type: str) -> None:
-        links.add(self.connection, self.place.tenant_id, self.place.scope_id, source, targets, type=type)
+    def _link(self, edges: Sequence[links.Edge], *, type: str, most: int | None = None) -> None:
+        links.add(self.connection, self.place.tenant_id, self.place.scope_id, edges, type=type, most=most)
 
     def _interval(self) -> Interval:
         return Interval(self.candidate.valid_from, self.candidate.valid_until)

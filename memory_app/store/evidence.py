@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -18,16 +18,18 @@ _ADD = text(
 _INHERIT_EVIDENCE = text(
     """
     INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
-    SELECT e.tenant_id, e.scope_id, :memory, e.turn_scope_id, e.turn_id FROM evidence e
-    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
+    SELECT DISTINCT e.tenant_id, e.scope_id, v.heir, e.turn_scope_id, e.turn_id
+    FROM unnest(CAST(:heirs AS uuid[]), CAST(:parents AS uuid[])) AS v(heir, parent)
+    JOIN evidence e ON e.scope_id = :scope AND e.memory_id = v.parent
     ON CONFLICT DO NOTHING
     """
 )
 _INHERIT_MENTIONS = text(
     """
     INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
-    SELECT e.tenant_id, e.scope_id, :memory, e.entity_id FROM mentions e
-    WHERE e.scope_id = :scope AND e.memory_id = ANY(:parents)
+    SELECT DISTINCT e.tenant_id, e.scope_id, v.heir, e.entity_id
+    FROM unnest(CAST(:heirs AS uuid[]), CAST(:parents AS uuid[])) AS v(heir, parent)
+    JOIN mentions e ON e.scope_id = :scope AND e.memory_id = v.parent
     ON CONFLICT DO NOTHING
     """
 )
@@ -52,8 +54,13 @@ def add(
         connection.execute(_ADD, values)
 
 
-def inherit(connection: Connection, scope_id: int, memory_id: UUID, parents: Sequence[UUID]) -> None:
-    """Give a merged memory the evidence and the entities of its parents."""
-    values = {"scope": scope_id, "memory": memory_id, "parents": list(parents)}
+def inherit(connection: Connection, scope_id: int, parents: Mapping[UUID, Sequence[UUID]]) -> None:
+    """Give each merged memory the evidence and the entities of its parents."""
+    pairs = [(heir, parent) for heir, some in parents.items() for parent in some]
+    values = {
+        "scope": scope_id,
+        "heirs": [heir for heir, _ in pairs],
+        "parents": [parent for _, parent in pairs],
+    }
     connection.execute(_INHERIT_EVIDENCE, values)
     connection.execute(_INHERIT_MENTIONS, values)

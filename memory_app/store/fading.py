@@ -30,7 +30,24 @@ _COUNT = text(
     """SELECT count(*) FROM (SELECT FROM memories
        WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
 )
-_HAS_MORE_LINKS = text("SELECT EXISTS (SELECT FROM links WHERE scope_id = :scope OFFSET :most)")
+_LINK_COUNT = text("SELECT count(*) FROM links WHERE scope_id = :scope")
+_SINCE = """CAST(lpad(to_hex(CAST(floor(extract(epoch FROM now()) * 1000) AS bigint)), 12, '0') || repeat('0', 20)
+    AS uuid)"""
+"""The least id that a row may have which this transaction wrote."""
+
+_NOTE_WRITTEN = text(
+    f"""
+    UPDATE scopes c SET
+        most_memories = c.most_memories + (
+            SELECT count(*) FROM memories m
+            WHERE m.scope_id = :scope AND m.id >= {_SINCE} AND m.stored_at = now() AND m.retired_at IS NULL),
+        most_links = c.most_links + (
+            SELECT count(*) FROM links l
+            WHERE l.scope_id = :scope AND l.source_id >= {_SINCE} AND l.created_at = now())
+    WHERE c.id = :scope RETURNING c.most_memories AS memories, c.most_links AS links
+    """
+)
+_NOTE_COUNTED = """UPDATE scopes SET {column} = :count WHERE id = :scope"""
 _OVERDUE = text(
     """
     SELECT id FROM (
@@ -75,6 +92,14 @@ _DROP_IMAGES = text(
 
 
 @dataclass(frozen=True, slots=True)
+class Most:
+    """No more current memories and links than these are in a scope; None: nobody has counted them."""
+
+    memories: int | None
+    links: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Weighed:
     """A current memory without its text, and how many links it has."""
 
@@ -93,9 +118,37 @@ def current_count(connection: Connection, scope_id: int, *, most: int) -> int:
     return int(connection.execute(_COUNT, {"scope": scope_id, "most": most}).scalar_one())
 
 
-def has_more_links(connection: Connection, scope_id: int, *, most: int) -> bool:
-    """Are there more than ``most`` links, of whatever type? Reads no more than these of the index."""
-    return bool(connection.execute(_HAS_MORE_LINKS, {"scope": scope_id, "most": most}).scalar_one())
+def link_count(connection: Connection, scope_id: int) -> int:
+    """How many links of whatever type there are; reads all of their index."""
+    return int(connection.execute(_LINK_COUNT, {"scope": scope_id}).scalar_one())
+
+
+def note_written(connection: Connection, scope_id: int) -> Most:
+    """Add what this transaction stored to what may be there; the new bounds. The scope's row must be locked.
+
+    Adds the memories and those links that begin at one of them. Who makes memories current again, or links older ones,
+    must call `forget_bounds`.
+    """
+    row = connection.execute(_NOTE_WRITTEN, {"scope": scope_id}).one()
+    return Most(row.memories, row.links)
+
+
+def note_memories(connection: Connection, scope_id: int, count: int | None) -> None:
+    """There are no more current memories than ``count``; None: nobody knows."""
+    values = {"scope": scope_id, "count": count}
+    connection.execute(text(_NOTE_COUNTED.format(column="most_memories")), values)
+
+
+def note_links(connection: Connection, scope_id: int, count: int | None) -> None:
+    """There are no more links than ``count``; None: nobody knows."""
+    values = {"scope": scope_id, "count": count}
+    connection.execute(text(_NOTE_COUNTED.format(column="most_links")), values)
+
+
+def forget_bounds(connection: Connection, scope_id: int) -> None:
+    """Have the next write count: rows came into the scope, or are current again, that `note_written` does not see."""
+    note_memories(connection, scope_id, None)
+    note_links(connection, scope_id, None)
 
 
 def overdue(

@@ -42,34 +42,73 @@ _DEGREE = text(
 _ADD = text(
     """
     INSERT INTO links (tenant_id, scope_id, source_id, target_id, type, weight)
-    SELECT :tenant, :scope, :source, v.id, :type, v.weight
-    FROM unnest(CAST(:targets AS uuid[]), CAST(:weights AS real[])) AS v(id, weight)
+    SELECT :tenant, :scope, v.source, v.target, :type, max(v.weight)
+    FROM unnest(CAST(:sources AS uuid[]), CAST(:targets AS uuid[]), CAST(:weights AS real[]))
+        AS v(source, target, weight)
+    GROUP BY v.source, v.target
     ON CONFLICT (scope_id, source_id, target_id, type) DO UPDATE SET weight = excluded.weight
     """
 )
+_OF_END = """SELECT l.source_id, l.target_id, l.type, l.weight, l.created_at FROM links l
+        WHERE l.scope_id = :scope AND l.{end} = e.id AND l.type <> 'derived_from'"""
+_RANKED = f"""
+    SELECT e.id, k.*, row_number() OVER (
+               PARTITION BY e.id ORDER BY k.weight DESC, k.created_at DESC, k.source_id, k.target_id, k.type) AS place
+    FROM (SELECT DISTINCT v.id FROM unnest(CAST(:ids AS uuid[])) AS v(id)) e
+    CROSS JOIN LATERAL (
+        {_OF_END.format(end="source_id")}
+        UNION ALL
+        {_OF_END.format(end="target_id")}) k"""
+_CUT = text(
+    f"""
+    DELETE FROM links l USING (SELECT r.* FROM ({_RANKED}) r WHERE r.place > :most) weak
+    WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type
+    """
+)
+_FULL = text(f"SELECT r.id, r.weight FROM ({_RANKED}) r WHERE r.place = :most")
+
+Edge = tuple[UUID, UUID, float]
+"""Where a link begins, where it ends, and its weight, 0–1."""
 
 
 def add(
     connection: Connection,
     tenant_id: int,
     scope_id: int,
-    source: UUID,
-    targets: Iterable[tuple[UUID, float]],
+    edges: Iterable[Edge],
     *,
     type: str,
+    most: int | None = None,
 ) -> None:
-    """Typed, weighted edges from one memory to others of the same scope."""
-    pairs = [pair for pair in targets if pair[0] != source]
-    if pairs:
-        values = {
-            "tenant": tenant_id,
-            "scope": scope_id,
-            "source": source,
-            "type": type,
-            "targets": [target for target, _ in pairs],
-            "weights": [weight for _, weight in pairs],
-        }
-        connection.execute(_ADD, values)
+    """Draw typed links between memories of the scope.
+
+    With ``most`` a memory at either end keeps its strongest links only, as many as that; equal ones give way to newer.
+    What says where a memory comes from is neither counted nor cut.
+    """
+    drawn = [edge for edge in edges if edge[0] != edge[1]]
+    if not drawn:
+        return
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "type": type,
+        "sources": [source for source, _, _ in drawn],
+        "targets": [target for _, target, _ in drawn],
+        "weights": [weight for _, _, weight in drawn],
+    }
+    connection.execute(_ADD, values)
+    if most is not None:
+        ends = [end for source, target, _ in drawn for end in (source, target)]
+        connection.execute(_CUT, {"scope": scope_id, "ids": ends, "most": most})
+
+
+def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, most: int) -> dict[UUID, float]:
+    """Those of the memories that have ``most`` links already, with the weight of the weakest that counts: only a
+    stronger one would stay."""
+    if not ids:
+        return {}
+    rows = connection.execute(_FULL, {"scope": scope_id, "ids": list(ids), "most": most})
+    return {row.id: float(row.weight) for row in rows}
 
 
 def degree(connection: Connection, scope_id: int, memory_id: UUID) -> int:

@@ -18,35 +18,48 @@ from memory_app.store.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, st
 
 _INSERT = text(
     """
-    INSERT INTO memories (
-        tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
-        subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
-        relational_context, tags, synthesis_type, valid_from, valid_until, created_at, last_seen,
-        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms, traits)
-    VALUES (
-        :tenant, :scope, :session_id, :run_id, :kind, :subtype, :text, :canonical_key, :subject, :relation, :object,
-        :subject_key, :object_key, :single_valued, :importance, :confidence, :pinned, :origin, :sources,
-        CAST(:emotional_state AS jsonb), CAST(:relational_context AS jsonb), :tags, :synthesis_type, :valid_from,
-        :valid_until, coalesce(CAST(:created_at AS timestamptz), now()),
-        coalesce(CAST(:last_seen AS timestamptz), now()), :last_recalled,
-        coalesce(CAST(:confirmed_at AS timestamptz), :valid_from), :repeat_count, :recall_count, :feedback_score,
-        CAST(:embedding AS halfvec), :embedding_model, CAST(:keywords AS sparsevec), :terms, :traits)
-    RETURNING id
+    WITH given AS MATERIALIZED (
+        SELECT uuidv7() AS id, v.* FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS v(
+            place integer, session_id bigint, run_id uuid, kind text, subtype text, text text, canonical_key text,
+            subject text, relation text, object text, subject_key text, object_key text, single_valued boolean,
+            importance smallint, confidence real, pinned boolean, origin text, sources text[], emotional_state jsonb,
+            relational_context jsonb, tags text[], synthesis_type text, valid_from timestamptz,
+            valid_until timestamptz, created_at timestamptz, last_seen timestamptz, last_recalled timestamptz,
+            confirmed_at timestamptz, repeat_count integer, recall_count integer, feedback_score real, embedding text,
+            embedding_model text, keywords text, terms integer[], traits smallint)
+        ORDER BY v.place
+    ), stored AS (
+        INSERT INTO memories (
+            id, tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
+            subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
+            relational_context, tags, synthesis_type, valid_from, valid_until, created_at, last_seen, last_recalled,
+            confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords, terms,
+            traits)
+        SELECT v.id, :tenant, :scope, v.session_id, v.run_id, v.kind, v.subtype, v.text, v.canonical_key, v.subject,
+            v.relation, v.object, v.subject_key, v.object_key, v.single_valued, v.importance, v.confidence, v.pinned,
+            v.origin, v.sources, v.emotional_state, v.relational_context, v.tags, v.synthesis_type, v.valid_from,
+            v.valid_until, coalesce(v.created_at, now()), coalesce(v.last_seen, now()), v.last_recalled,
+            coalesce(v.confirmed_at, v.valid_from), v.repeat_count, v.recall_count, v.feedback_score,
+            CAST(v.embedding AS halfvec), v.embedding_model, CAST(v.keywords AS sparsevec), v.terms, v.traits
+        FROM given v ORDER BY v.place
+    )
+    SELECT id FROM given ORDER BY place
     """
 )
 
 _PAIRS = text(
     """
     WITH RECURSIVE behind AS (
-        SELECT m.id AS top, m.id, m.embedding, m.embedding_model FROM memories m
-        WHERE m.scope_id = :scope AND m.id = ANY(:ids)
+        SELECT g.number, m.id AS top, m.id, m.embedding, m.embedding_model
+        FROM unnest(CAST(:ids AS uuid[]), CAST(:groups AS integer[])) AS g(id, number)
+        JOIN memories m ON m.scope_id = :scope AND m.id = g.id
         UNION ALL
-        SELECT b.top, p.id, p.embedding, p.embedding_model FROM behind b
+        SELECT b.number, b.top, p.id, p.embedding, p.embedding_model FROM behind b
         JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
     )
     SELECT a.top AS one, b.top AS other, min(1 - (a.embedding <=> b.embedding)) AS similarity
-    FROM behind a JOIN behind b ON b.top > a.top AND b.embedding_model = a.embedding_model
+    FROM behind a
+    JOIN behind b ON b.number = a.number AND b.top > a.top AND b.embedding_model = a.embedding_model
     GROUP BY a.top, b.top
     """
 )
@@ -97,6 +110,16 @@ _RETIRE = text(
     RETURNING id
     """
 )
+_SUCCEED = text(
+    """
+    UPDATE memories m SET successor = v.successor
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:successors AS uuid[])) AS v(id, successor)
+    WHERE m.scope_id = :scope AND m.id = v.id
+    """
+)
+_VECTORS = text(
+    "SELECT id, embedding::text AS embedding FROM memories WHERE scope_id = :scope AND id = ANY(:ids)"
+)
 _READ = text(f"SELECT {COLUMNS} FROM memories m WHERE m.id = :id")
 _LIST = text(
     f"""
@@ -139,16 +162,30 @@ _CLOSE = text(
 
 def insert(connection: Connection, tenant_id: int, scope_id: int, new: NewMemory) -> UUID:
     """One row; its id. The partial unique indexes refuse a second current row of the same statement."""
-    values = {**values_of(new), "tenant": tenant_id, "scope": scope_id}
-    id: UUID = connection.execute(_INSERT, values).scalar_one()
+    (id,) = insert_all(connection, tenant_id, scope_id, [new])
     return id
 
 
+def insert_all(
+    connection: Connection, tenant_id: int, scope_id: int, new: Sequence[NewMemory]
+) -> tuple[UUID, ...]:
+    """As many rows in one statement; their ids, in the same order."""
+    rows = [{**values_of(one), "place": place} for place, one in enumerate(new)]
+    values = {"tenant": tenant_id, "scope": scope_id, "rows": json.dumps(rows, default=str)}
+    return tuple(connection.execute(_INSERT, values).scalars())
+
+
 def pair_similarities(
-    connection: Connection, scope_id: int, ids: Sequence[UUID]
+    connection: Connection, scope_id: int, *groups: Sequence[UUID]
 ) -> Mapping[frozenset[UUID], float]:
-    """For every pair among ``ids`` the lowest cosine between any two of the statements behind them."""
-    rows = connection.execute(_PAIRS, {"scope": scope_id, "ids": list(ids)})
+    """For every pair within each of the ``groups`` the lowest cosine between any two of the statements behind them."""
+    places = [(id, place) for place, group in enumerate(groups) for id in group]
+    values = {
+        "scope": scope_id,
+        "ids": [id for id, _ in places],
+        "groups": [place for _, place in places],
+    }
+    rows = connection.execute(_PAIRS, values)
     return {frozenset((row.one, row.other)): float(row.similarity) for row in rows}
 
 
@@ -190,7 +227,7 @@ def resume(
     """A copy of a row that holds in another interval, with the same evidence and entities; its id."""
     values = {"scope": scope_id, "id": memory_id, "valid_from": start, "valid_until": until}
     copy: UUID = connection.execute(_RESUME, values).scalar_one()
-    evidence.inherit(connection, scope_id, copy, [memory_id])
+    evidence.inherit(connection, scope_id, {copy: [memory_id]})
     return copy
 
 
@@ -215,10 +252,11 @@ def retire(
     return tuple(connection.execute(_RETIRE, values).scalars())
 
 
-def succeed(connection: Connection, scope_id: int, ids: Sequence[UUID], successor: UUID) -> None:
-    """Name the row that followed rows which are retired already."""
-    statement = text("UPDATE memories SET successor = :successor WHERE scope_id = :scope AND id = ANY(:ids)")
-    connection.execute(statement, {"scope": scope_id, "ids": list(ids), "successor": successor})
+def succeed(connection: Connection, scope_id: int, successors: Mapping[UUID, UUID]) -> None:
+    """Name for each row, which is retired already, the one that followed it."""
+    if successors:
+        values = {"scope": scope_id, "ids": list(successors), "successors": list(successors.values())}
+        connection.execute(_SUCCEED, values)
 
 
 def read(connection: Connection, memory_id: UUID) -> Stored | None:
@@ -272,9 +310,13 @@ def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:
 
 def vector(connection: Connection, scope_id: int, memory_id: UUID) -> list[float]:
     """The stored vector of a row."""
-    statement = text("SELECT embedding::text FROM memories WHERE scope_id = :scope AND id = :id")
-    found = connection.execute(statement, {"scope": scope_id, "id": memory_id}).scalar_one()
-    return [float(part) for part in json.loads(found)]
+    return vectors(connection, scope_id, [memory_id])[memory_id]
+
+
+def vectors(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, list[float]]:
+    """The stored vectors of rows."""
+    rows = connection.execute(_VECTORS, {"scope": scope_id, "ids": list(ids)})
+    return {row.id: [float(part) for part in json.loads(row.embedding)] for row in rows}
 
 
 def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> list[set[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -136,7 +135,7 @@ def _relational(fields: dict[str, Any] | None) -> RelationalContext | None:
 
 
 def values_of(new: NewMemory) -> dict[str, Any]:
-    """The parameters of the statement that writes the row."""
+    """The row as JSON, but for ids and instants, whose text form will do."""
     names = NewMemory.__slots__
     return {name: getattr(new, name) for name in names} | {
         "origin": new.origin.value,
@@ -157,5 +156,5 @@ def _traits(new: NewMemory) -> int:
     return int(found | Trait.PREFERENCE if new.subtype == "preference" else found)
 
 
-def _json(value: EmotionalState | RelationalContext | None) -> str | None:
-    return None if value is None else json.dumps(asdict(value), ensure_ascii=False)
+def _json(value: EmotionalState | RelationalContext | None) -> dict[str, Any] | None:
+    return None if value is None else asdict(value)

@@ -31,7 +31,7 @@ _VECTORS = text(
       AND m.embedding_model = :model ORDER BY m.id
     """
 )
-_SESSION = text("SELECT session_id FROM memories WHERE scope_id = :scope AND id = :id")
+_SESSIONS = text("SELECT id, session_id FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
 _ROWS = text(f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) ORDER BY m.id")
 _PARTS = text(
     f"""
@@ -138,9 +138,10 @@ def vectors(connection: Connection, scope_id: int, *, kind: str, model: str) -> 
     )
 
 
-def session_of(connection: Connection, scope_id: int, memory_id: UUID) -> int | None:
-    """The session a memory belongs to; None for one of the user."""
-    return connection.execute(_SESSION, {"scope": scope_id, "id": memory_id}).scalar_one()  # type: ignore[no-any-return]
+def sessions_of(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, int | None]:
+    """The session each memory belongs to; None for one of the user."""
+    rows = connection.execute(_SESSIONS, {"scope": scope_id, "ids": list(ids)})
+    return {row.id: row.session_id for row in rows}
 
 
 def _unit(rows_of_floats: NDArray[np.float32]) -> NDArray[np.float32]:

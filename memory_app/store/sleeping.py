@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.slumber import Topic
+from memory_app.store.memory_rows import NewMemory
 
 _BEHIND = """
     WITH RECURSIVE behind AS (
@@ -56,9 +57,12 @@ _KNOWN_KEYS = text(
 )
 _TAKEN = text(
     """
-    SELECT EXISTS (SELECT FROM memories m
-        WHERE m.scope_id = :scope AND m.session_id IS NOT DISTINCT FROM :session AND m.kind = :kind
-          AND m.canonical_key = :key AND m.retired_at IS NULL AND m.valid_until IS NULL AND NOT m.id = ANY(:besides))
+    SELECT v.place FROM unnest(CAST(:sessions AS bigint[]), CAST(:kinds AS text[]), CAST(:keys AS text[]))
+        WITH ORDINALITY AS v(session_id, kind, key, place)
+    WHERE EXISTS (SELECT FROM memories m
+        WHERE m.scope_id = :scope AND m.session_id IS NOT DISTINCT FROM v.session_id AND m.kind = v.kind
+          AND m.canonical_key = v.key AND m.retired_at IS NULL AND m.valid_until IS NULL
+          AND NOT m.id = ANY(:besides))
     """
 )
 _LINKED = text("SELECT source_id, target_id FROM links WHERE scope_id = :scope AND type = 'similar_to'")
@@ -138,18 +142,18 @@ def known_keys(connection: Connection, scope_id: int, keys: Sequence[str]) -> fr
     return frozenset(connection.execute(_KNOWN_KEYS, {"scope": scope_id, "keys": list(keys)}).scalars())
 
 
-def is_taken(
-    connection: Connection,
-    scope_id: int,
-    *,
-    session_id: int | None,
-    kind: str,
-    key: str,
-    besides: Sequence[UUID],
-) -> bool:
-    """Is there another current row of the same statement?"""
-    values = {"scope": scope_id, "session": session_id, "kind": kind, "key": key, "besides": list(besides)}
-    return bool(connection.execute(_TAKEN, values).scalar_one())
+def taken(
+    connection: Connection, scope_id: int, rows: Sequence[NewMemory], *, besides: Sequence[UUID]
+) -> frozenset[int]:
+    """Places in ``rows`` of those beside which another current row makes the same statement."""
+    values = {
+        "scope": scope_id,
+        "sessions": [row.session_id for row in rows],
+        "kinds": [row.kind for row in rows],
+        "keys": [row.canonical_key for row in rows],
+        "besides": list(besides),
+    }
+    return frozenset(place - 1 for place in connection.execute(_TAKEN, values).scalars())
 
 
 def linked_pairs(connection: Connection, scope_id: int) -> frozenset[frozenset[UUID]]:

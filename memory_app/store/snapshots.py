@@ -38,7 +38,8 @@ LIST_QUERIES = {
         FROM mentions n JOIN entities e ON e.scope_id = n.scope_id AND e.id = n.entity_id
         WHERE n.scope_id = :scope AND {_CHOSEN.format(id="n.memory_id")} ORDER BY n.memory_id, e.key""",
     "sessions": f"""
-        SELECT to_jsonb(s) {_OWN} - 'id' - 'fence' - 'lease_until' - 'starts' FROM sessions s
+        SELECT to_jsonb(s) {_OWN} - 'id' - 'fence' - 'lease_until' - 'starts' - 'asked_seq'
+        FROM sessions s
         WHERE s.scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL ORDER BY s.id""",
     "turns": f"""
         SELECT to_jsonb(t) {_OWN} - 'session_id' - 'idempotency_key' - 'request_hash' - 'lease_until'
@@ -55,6 +56,10 @@ LIST_QUERIES = {
 
 _ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS v(given)"
 _WHOSE = "jsonb_build_object('tenant_id', CAST(:tenant AS bigint), 'scope_id', CAST(:scope AS bigint))"
+_SESSION = "(SELECT s.id FROM sessions s WHERE s.scope_id = :scope AND s.name = v.given ->> 'session')"
+"""What a row names is looked up for each, not joined: to a planner that does not know the new rows yet the scope looks
+empty, and it would go through all of them for each row."""
+
 # A turn that was being indexed when it was exported has no lease here; with its start counted, nobody would claim it.
 _IMPORTS = {
     "sessions": f"""
@@ -66,15 +71,13 @@ _IMPORTS = {
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS sessions), v.given) p""",
     "turns": f"""
         INSERT INTO turns SELECT p.* FROM {_ROWS}
-        JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
         CROSS JOIN LATERAL jsonb_populate_record(
-            CAST(NULL AS turns), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id, 'starts',
+            CAST(NULL AS turns), v.given || {_WHOSE} || jsonb_build_object('session_id', {_SESSION}, 'starts',
                 CASE WHEN v.given ->> 'indexed_at' IS NULL THEN to_jsonb(0) ELSE v.given -> 'starts' END)) p""",
     "nodes": f"""
         INSERT INTO memories SELECT p.* FROM {_ROWS}
-        LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = v.given ->> 'session'
         CROSS JOIN LATERAL jsonb_populate_record(
-            CAST(NULL AS memories), v.given || {_WHOSE} || jsonb_build_object('session_id', s.id)) p""",
+            CAST(NULL AS memories), v.given || {_WHOSE} || jsonb_build_object('session_id', {_SESSION})) p""",
     "links": f"""
         INSERT INTO links SELECT p.* FROM {_ROWS}
         CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS links), v.given || {_WHOSE}) p""",
@@ -84,15 +87,15 @@ _IMPORTS = {
         SELECT :tenant, :scope, p.key, p.type, p.label, coalesce(p.aliases, '{{}}'), p.summary, p.first_seen,
             p.last_seen, p.mention_count
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS entities), v.given - 'merged_into') p""",
-    "heirs": f"""
-        UPDATE entities e SET merged_into = h.id
-        FROM {_ROWS}, entities h
-        WHERE e.scope_id = :scope AND e.key = v.given ->> 'key'
-          AND h.scope_id = :scope AND h.key = v.given ->> 'merged_into'""",
+    "heirs": """
+        UPDATE entities e SET merged_into = (
+            SELECT h.id FROM entities h WHERE h.scope_id = :scope AND h.key = CAST(:rows AS jsonb) ->> e.key)
+        WHERE e.scope_id = :scope AND jsonb_exists(CAST(:rows AS jsonb), e.key)""",
     "mentions": f"""
         INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
-        SELECT :tenant, :scope, CAST(v.given ->> 'memory_id' AS uuid), e.id
-        FROM {_ROWS} JOIN entities e ON e.scope_id = :scope AND e.key = v.given ->> 'entity'""",
+        SELECT :tenant, :scope, CAST(v.given ->> 'memory_id' AS uuid),
+            (SELECT e.id FROM entities e WHERE e.scope_id = :scope AND e.key = v.given ->> 'entity')
+        FROM {_ROWS}""",
     "evidence": f"""
         INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
         SELECT :tenant, :scope, CAST(v.given ->> 'memory_id' AS uuid), :scope, CAST(v.given ->> 'turn_id' AS uuid)
@@ -120,7 +123,6 @@ _STEPS = (
     ("nodes", "nodes"),
     ("links", "links"),
     ("entities", "entities"),
-    ("heirs", "entities"),
     ("mentions", "mentions"),
     ("evidence", "evidence"),
     ("speakers", "turns"),
@@ -165,9 +167,15 @@ def load(
 
     Raises `InvalidInput` naming the list whose rows do not fit.
     """
+    whose = {"tenant": tenant_id, "scope": scope_id}
     for name, source in _STEPS:
         for rows in _batches(source, lists[source]):
-            _store(connection, name, {"tenant": tenant_id, "scope": scope_id, "rows": rows})
+            _store(connection, name, {**whose, "rows": rows})
+        if name == "entities":
+            heirs = {
+                row["key"]: row["merged_into"] for row in lists[source] if row["merged_into"] is not None
+            }
+            _store(connection, "heirs", {**whose, "rows": json.dumps(heirs)})
     _count(connection, tenant_id, scope_id, lists)
 
 

@@ -147,6 +147,9 @@ scopes = Table(
     Column("user_id", BigInteger),
     _instant("created_at", now=True),
     _instant("seeded_at"),
+    # No more current memories and links than these are in the scope; NULL: not counted.
+    Column("most_memories", Integer),
+    Column("most_links", Integer),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "id"),
     UniqueConstraint(

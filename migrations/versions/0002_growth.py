@@ -35,6 +35,7 @@ STATEMENTS = (
     "ALTER TABLE memories DROP CONSTRAINT memories_run_id_fkey",
     "CREATE INDEX schedules_tenant_due_idx ON schedules (tenant_id, due_at) WHERE due_at IS NOT NULL",
     "DROP INDEX schedules_due_idx",
+    "ALTER TABLE scopes ADD COLUMN most_memories integer, ADD COLUMN most_links integer",
     "CREATE INDEX scope_models_model_idx ON scope_models (model, scope_id)",
     """CREATE TABLE scope_sizes (
         tenant_id bigint NOT NULL,

@@ -40,6 +40,7 @@ DEFINERS = {
     "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],
     "stale_scopes": ["tenant_id", "scope_id", "model"],
+    "old_runs": ["tenant_id", "run_id"],
     "keyword_hits": ["id"],
 }
 """The only functions that look across tenants, with the columns they answer: ids and counts."""
@@ -75,6 +76,7 @@ FILL = """
     f AS (INSERT INTO feedback (tenant_id, scope_id, turn_id, label)
           SELECT tenant_id, scope_id, id, 'up' FROM n),
     p AS (INSERT INTO checkpoints (tenant_id, scope_id, content) SELECT tenant_id, id, '{}' FROM c),
+    b AS (INSERT INTO scope_sizes (tenant_id, scope_id, row_count) SELECT tenant_id, id, 64 FROM c),
     g AS (INSERT INTO scope_models (tenant_id, scope_id, model) SELECT tenant_id, id, 'hash-256' FROM c),
     y AS (INSERT INTO schedules (tenant_id, scope_id, job) SELECT tenant_id, id, 'sleep' FROM c),
     z AS (INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key)
@@ -289,6 +291,7 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
         "runs",
         "schedules",
         "scope_models",
+        "scope_sizes",
         "scopes",
         "sessions",
         "tenants",

@@ -220,7 +220,7 @@ def test_links_of_every_type_give_way_but_for_where_a_memory_comes_from(
     with transaction(runtime.engine, tenant) as connection:
         scope_id = names.ensure_scope(connection, tenant, SCOPE).id
         for kind in ("causes", "derived_from", "similar_to"):
-            links.add(connection, tenant, scope_id, first, [(second, 0.9)], type=kind)
+            links.add(connection, tenant, scope_id, [(first, second, 0.9)], type=kind)
     set_policy(owner, tenant, max_links=0)
 
     run = decay.ask(runtime, tenant, SCOPE)
