@@ -291,7 +291,8 @@ def _links(ground: Ground, size: int) -> Iterator[Figure]:
 
     def say_all() -> None:
         for place in range(size):
-            memory.remember(SCOPE, f"I love X{place} cake.")
+            cake = f"X{place} cake"
+            memory.remember(SCOPE, f"I love {cake}.", subject="I", relation="likes", object=cake)
 
     figure = ground.cost("remember: all alike", size, "statements", say_all)
     yield replace(figure, note=f"{ground.crowd.count('links')} links")

@@ -49,22 +49,20 @@ _ADD = text(
     ON CONFLICT (scope_id, source_id, target_id, type) DO UPDATE SET weight = excluded.weight
     """
 )
-_OF_END = """SELECT l.source_id, l.target_id, l.type, l.weight, l.created_at FROM links l
-        WHERE l.scope_id = :scope AND l.{end} = e.id AND l.type <> 'derived_from'"""
-_RANKED = f"""
-    SELECT e.id, k.*, row_number() OVER (
-               PARTITION BY e.id ORDER BY k.weight DESC, k.created_at DESC, k.source_id, k.target_id, k.type) AS place
-    FROM (SELECT DISTINCT v.id FROM unnest(CAST(:ids AS uuid[])) AS v(id)) e
-    CROSS JOIN LATERAL (
-        {_OF_END.format(end="source_id")}
+_RANKED = """
+    SELECT k.*, row_number() OVER (
+               PARTITION BY k.id ORDER BY k.weight DESC, k.created_at DESC, k.other, k.type) AS place
+    FROM (
+        SELECT l.source_id AS id, l.target_id AS other, l.type, l.weight, l.created_at, l.ctid AS row FROM links l
+        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type <> 'derived_from'
         UNION ALL
-        {_OF_END.format(end="target_id")}) k"""
+        SELECT l.target_id, l.source_id, l.type, l.weight, l.created_at, l.ctid FROM links l
+        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type <> 'derived_from') k"""
 _CUT = text(
-    f"""
-    DELETE FROM links l USING (SELECT r.* FROM ({_RANKED}) r WHERE r.place > :most) weak
-    WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type
-    """
+    f"DELETE FROM links WHERE ctid = ANY(ARRAY(SELECT r.row FROM ({_RANKED}) r WHERE r.place > :most))"
 )
+"""By their places in the table, which the lock on the scope's row keeps: a join would be planned for the few links that
+the scope had when statistics were taken."""
 _FULL = text(f"SELECT r.id, r.weight FROM ({_RANKED}) r WHERE r.place = :most")
 
 Edge = tuple[UUID, UUID, float]
@@ -99,7 +97,7 @@ def add(
     connection.execute(_ADD, values)
     if most is not None:
         ends = [end for source, target, _ in drawn for end in (source, target)]
-        connection.execute(_CUT, {"scope": scope_id, "ids": ends, "most": most})
+        connection.execute(_CUT, {"scope": scope_id, "ids": list(set(ends)), "most": most})
 
 
 def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, most: int) -> dict[UUID, float]:
@@ -107,7 +105,7 @@ def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, most: in
     stronger one would stay."""
     if not ids:
         return {}
-    rows = connection.execute(_FULL, {"scope": scope_id, "ids": list(ids), "most": most})
+    rows = connection.execute(_FULL, {"scope": scope_id, "ids": list(set(ids)), "most": most})
     return {row.id: float(row.weight) for row in rows}
 
 
