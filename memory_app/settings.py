@@ -319,6 +319,12 @@ class Recall(_Section):
         ge=100,
         description="Rows up to which a scope is scanned; a bigger one gets search indexes of its own.",
     )
+    big_scopes_max: int = Field(
+        50,
+        ge=0,
+        description="Most scopes with search indexes of their own, since every statement on turns and memories locks "
+        "all of them; further big ones are scanned. A server with few locks gets fewer.",
+    )
     candidates: int = Field(200, ge=10, description="Candidates each arm hands to the scoring.")
     query_limit_chars: int = Field(8_000, ge=1, description="Longest query.")
 

@@ -534,6 +534,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     ORDER BY z.row_count DESC LIMIT most
 $$;
 
+-- How many rows each of these scopes holds; one that is gone is not among them. Ids and counts only.
+CREATE OR REPLACE FUNCTION scope_rows(scopes bigint[]) RETURNS TABLE (tenant_id bigint, scope_id bigint, row_count integer)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT c.tenant_id, c.id, coalesce((
+        SELECT t.row_count FROM public.terms t WHERE t.scope_id = c.id AND t.term = 0), 0)
+    FROM public.scopes c WHERE c.id = ANY(scopes)
+$$;
+
 -- Scopes that hold vectors of other models than the current one: ids and the model only. Models are few: each is looked
 -- up by stepping from one to the next.
 CREATE OR REPLACE FUNCTION stale_scopes(current_model text, most integer)
@@ -604,6 +612,7 @@ BEGIN
             ('due_work', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),
+            ('scope_rows', 'memory_finder'),
             ('old_runs', 'memory_finder'),
             ('tenants_in_turn', 'memory_finder'),
             ('asks_model', 'memory_finder'),

@@ -58,6 +58,8 @@ SOCKET_PATH_BYTES = 103
 SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
+    # Every statement locks the search indexes of all big scopes.
+    "max_locks_per_transaction": "256",
     "shared_buffers": "256MB",
     "work_mem": "16MB",
     "maintenance_work_mem": "256MB",

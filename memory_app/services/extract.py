@@ -194,7 +194,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        written = [remember.write(connection, runtime, place, item) for item in prepared[: len(told)]]
+        written = remember.write_all(connection, runtime, place, prepared[: len(told)])
         noted = _note_questions(connection, runtime, place, batch, prepared[len(told) :])
         evicted = _keep_ceiling(connection, runtime, batch, [*noted, *written])
         if batch.policy.entity_extraction:
@@ -233,13 +233,10 @@ def _note_questions(
     asked: Sequence[remember.Prepared],
 ) -> list[remember.Remembered]:
     """The query graph of the session, where wanted: questions through the one write path, then the answers to them."""
-    if not batch.policy.query_graph:
+    if not batch.policy.query_graph or not batch.turns:
         return []
-    noted = []
-    for question in asked:
-        turn = next(turn for turn in batch.turns if turn.id in question.statement.evidence)
-        in_session = replace(place, session=(batch.claim.session_id, turn.session))
-        noted.append(remember.write(connection, runtime, in_session, question))
+    in_session = replace(place, session=(batch.claim.session_id, batch.turns[0].session))
+    noted = remember.write_all(connection, runtime, in_session, asked)
     answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
     query_store.link_answers(connection, batch.claim.scope_id, answers)
     return noted

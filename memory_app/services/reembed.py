@@ -106,13 +106,18 @@ class _Run:
         with transaction(self.runtime.engine, stale.tenant_id) as connection:
             left = reembedding.count(connection, stale)
         self.tell(left=left)
-        if self.runtime.owner is not None and left >= self.runtime.settings.recall.scan_rows:
+        if self.runtime.owner is not None and self._is_indexed(stale):
             # The indexes for the new vectors come first, so that a moved row is found by the next question.
             index_scope(self.runtime, self.runtime.owner, stale.tenant_id, stale.scope_id)
         for table in reembedding.TABLES:
             self._move_table(stale, table)
         if not self.is_over():
             self._finish(stale)
+
+    def _is_indexed(self, stale: StaleScope) -> bool:
+        """Has the scope search indexes for any model? A big one without got none for want of room."""
+        with transaction(self.runtime.engine, stale.tenant_id) as connection:
+            return bool(scope_models.indexed(connection, stale.scope_id))
 
     def _move_table(self, stale: StaleScope, table: str) -> None:
         after = FIRST

@@ -51,6 +51,7 @@ __all__ = [
     "seed",
     "thresholds_of",
     "write",
+    "write_all",
 ]
 
 log = structlog.get_logger(__name__)
@@ -121,8 +122,7 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         current = names.read_scope(connection, scope_id)
         if current is None or current.is_seeded:
             return
-        for item in prepared:
-            write(connection, runtime, Place(tenant_id, scope_id), item)
+        write_all(connection, runtime, Place(tenant_id, scope_id), prepared)
         fading.forget_bounds(connection, scope_id)
         names.mark_seeded(connection, scope_id)
     drop_context(runtime, scope_id)
@@ -148,17 +148,53 @@ def write(
     *,
     deduplicate: bool = True,
 ) -> Remembered:
-    """Judge one statement and write the outcome. The scope's row must be locked by this transaction.
+    """Judge one statement and write the outcome; see `write_all`."""
+    (remembered,) = write_all(connection, runtime, place, [prepared], deduplicate=deduplicate)
+    return remembered
 
-    Raises `Transient` when something that it was made of was forgotten meanwhile: whoever made it must look again.
+
+def write_all(
+    connection: Connection,
+    runtime: Runtime,
+    place: Place,
+    prepared: Sequence[Prepared],
+    *,
+    deduplicate: bool = True,
+) -> list[Remembered]:
+    """Judge statements one after the other and write the outcomes. The scope's row must be locked by this transaction.
+
+    What is near to any of them is looked for once, before the first is written. Raises `Transient` when something that
+    one was made of was forgotten meanwhile: whoever made it must look again.
     """
-    footing = _footing(connection, runtime, place, prepared.statement)
-    prepared = _under_heirs(prepared, footing.heirs)
+    if not prepared:
+        return []
+    footing = _footing(connection, runtime, place, [one.statement for one in prepared])
+    items = [_under_heirs(one, footing.heirs) for one in prepared]
+    asked = [_asked(runtime, place, one, footing.heirs) for one in items]
+    near = store_neighbours.nearest(connection, place.scope_id, asked, is_indexed=footing.is_indexed)
+    return [
+        _write(connection, runtime, place, item, question, ids, footing, deduplicate=deduplicate)
+        for item, question, ids in zip(items, asked, near, strict=True)
+    ]
+
+
+def _write(
+    connection: Connection,
+    runtime: Runtime,
+    place: Place,
+    prepared: Prepared,
+    asked: Asked,
+    near: Sequence[UUID],
+    footing: Footing,
+    *,
+    deduplicate: bool,
+) -> Remembered:
     candidate = _candidate(prepared, place, footing.now)
-    neighbours = _neighbours(connection, runtime, place, prepared, footing)
+    rows = store_neighbours.neighbours(connection, place.scope_id, asked, near)
+    neighbours = tuple(neighbour_of(row, footing.heirs) for row in rows)
     thresholds = thresholds_of(runtime, prepared.statement.kind)
-    near = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
-    pairs = memories.pair_similarities(connection, place.scope_id, near) if len(near) > 1 else {}
+    alike = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
+    pairs = memories.pair_similarities(connection, place.scope_id, alike) if len(alike) > 1 else {}
     decision = ladder.decide(
         candidate, neighbours, thresholds=thresholds, pairs=pairs, deduplicate=deduplicate
     )
@@ -236,10 +272,13 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
     )
 
 
-def _footing(connection: Connection, runtime: Runtime, place: Place, statement: Statement) -> Footing:
+def _footing(
+    connection: Connection, runtime: Runtime, place: Place, statements: Sequence[Statement]
+) -> Footing:
     """What holds now; what is forgotten must not come back through what was made of it a moment before."""
-    is_derived = statement.origin in DERIVED
-    turn_ids, parents = (set(ids) if is_derived else set() for ids in (statement.evidence, statement.parents))
+    derived = [statement for statement in statements if statement.origin in DERIVED]
+    turn_ids = {id for statement in derived for id in statement.evidence}
+    parents = {id for statement in derived for id in statement.parents}
     found = store_neighbours.footing(
         connection,
         place.scope_id,
@@ -248,7 +287,7 @@ def _footing(connection: Connection, runtime: Runtime, place: Place, statement: 
         parents=list(parents),
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
-    if found.sources < len(turn_ids) + len(parents):
+    if not turn_ids | parents <= found.sources:
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
         )
@@ -263,26 +302,25 @@ def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
     )
 
 
-def _neighbours(
-    connection: Connection, runtime: Runtime, place: Place, prepared: Prepared, footing: Footing
-) -> tuple[Neighbour, ...]:
-    subject, same = prepared.subject_key, footing.heirs
-    known_as = (
-        [] if subject is None else [subject, *(alias for alias, heir in same.items() if heir == subject)]
-    )
-    asked = Asked(
+def _asked(runtime: Runtime, place: Place, prepared: Prepared, same: Mapping[str, str]) -> Asked:
+    return Asked(
         session_id=place.session[0] if place.session else None,
         kind=prepared.statement.kind,
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_keys=known_as,
+        subject_keys=_known_as(prepared.subject_key, same),
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
+        object_keys=_known_as(prepared.object_key or prepared.key, same),
+        single_valued=prepared.single_valued,
         merge=thresholds_of(runtime, prepared.statement.kind).merge,
         limit=runtime.settings.remember.neighbours,
     )
-    found = store_neighbours.neighbours(connection, place.scope_id, asked, is_indexed=footing.is_indexed)
-    return tuple(neighbour_of(stored, same) for stored in found)
+
+
+def _known_as(slug: str | None, same: Mapping[str, str]) -> list[str]:
+    """The slug and those of the aliases that were merged into it."""
+    return [] if slug is None else [slug, *(alias for alias, heir in same.items() if heir == slug)]
 
 
 def neighbour_of(stored: Stored, same: Mapping[str, str]) -> Neighbour:

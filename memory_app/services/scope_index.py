@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import structlog
 from sqlalchemy import Connection, Engine
 
@@ -17,16 +19,33 @@ MOST_SCOPES = 20
 """Scopes done in one call; the next look finds the rest."""
 
 
-def index_big_scopes(runtime: Runtime) -> int:
-    """Build the indexes of every scope above the size that has none for the current model; how many were done.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many scopes have search indexes, and how many may, by the setting and by the locks of the server."""
 
-    Building needs the owner of the tables: raises `Misconfigured` when ``database.owner_url`` is not set.
+    indexed: int
+    most: int
+
+
+def room(connection: Connection, *, setting: int) -> Room:
+    """How near the end is; ``setting`` is `Recall.big_scopes_max`."""
+    indexed = scope_index.all_indexed(connection)
+    return Room(len(indexed), min(setting, scope_index.affordable(connection)))
+
+
+def index_big_scopes(runtime: Runtime) -> int:
+    """Build the indexes of the biggest scopes above the size that have none for the current model; how many were done.
+
+    No more scopes get some than the setting and the server's locks allow; the others are scanned. Building needs the
+    owner of the tables: raises `Misconfigured` when ``database.owner_url`` is not set.
     """
     model = runtime.embedder.model
     with transaction(runtime.engine, None) as connection:
         found = scope_index.big_scopes(
             connection, least_rows=runtime.settings.recall.scan_rows, model=model, most=MOST_SCOPES
         )
+    if runtime.owner is not None:
+        _drop_needless(runtime, runtime.owner)
     if not found:
         return 0
     if runtime.owner is None:
@@ -35,9 +54,35 @@ def index_big_scopes(runtime: Runtime) -> int:
             "set MEMORY_DATABASE__OWNER_URL for the maintenance worker",
             field="database.owner_url",
         )
+    with transaction(runtime.engine, None) as connection:
+        indexed = set(scope_index.all_indexed(connection))
+        most = room(connection, setting=runtime.settings.recall.big_scopes_max).most
+    done = 0
     for scope in found:
-        index_scope(runtime, runtime.owner, scope.tenant_id, scope.scope_id)
-    return len(found)
+        if scope.scope_id in indexed or len(indexed) < most:
+            index_scope(runtime, runtime.owner, scope.tenant_id, scope.scope_id)
+            indexed.add(scope.scope_id)
+            done += 1
+    if done < len(found):
+        log.warning("big_scopes_scanned", scopes=len(found) - done, most=most)
+    return done
+
+
+def _drop_needless(runtime: Runtime, owner: Engine) -> None:
+    """Make room: drop the indexes of scopes that are gone, and of those that shrank to half of what is big."""
+    with transaction(runtime.engine, None) as connection:
+        indexed = scope_index.all_indexed(connection)
+        there = {row.scope_id: row for row in scope_index.scope_rows(connection, indexed)}
+    for scope_id in indexed:
+        row = there.get(scope_id)
+        if row is not None and 2 * row.row_count >= runtime.settings.recall.scan_rows:
+            continue
+        if row is not None:
+            with transaction(runtime.engine, row.tenant_id) as connection:
+                for model in scope_models.indexed(connection, scope_id):
+                    scope_models.mark(connection, scope_id, model, is_indexed=False)
+        scope_index.drop(owner, scope_id)
+        log.info("scope_indexes_dropped", scope=scope_id)
 
 
 AGREEMENT_LEAST = 0.95

@@ -134,11 +134,10 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
         for item in prepared[: len(made.consolidated)]:
             if set(item.statement.parents) <= current:
                 merged += _replace(connection, runtime, place, item)
-        patterns = [
-            remember.write(connection, runtime, place, item)
-            for item in prepared[len(made.consolidated) :]
-            if set(item.statement.parents) <= current
+        whole = [
+            item for item in prepared[len(made.consolidated) :] if set(item.statement.parents) <= current
         ]
+        patterns = remember.write_all(connection, runtime, place, whole)
         _write_links(connection, runtime, claimed, made.links, current)
         # What is linked may be older than this transaction.
         _keep_ceiling(
@@ -167,7 +166,7 @@ def _apply_session(
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         _lock(connection, claimed)
         place = _place(claimed)
-        written = [remember.write(connection, runtime, place, item) for item in statements]
+        written = remember.write_all(connection, runtime, place, statements)
         replaced = sum(
             _replace(connection, runtime, place, item, until=item.statement.valid_from) for item in changed
         )

@@ -31,7 +31,7 @@ _COUNT = text(
        WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
 )
 _LINK_COUNT = text("SELECT count(*) FROM links WHERE scope_id = :scope")
-_SINCE = """CAST(lpad(to_hex(CAST(floor(extract(epoch FROM now()) * 1000) AS bigint)), 12, '0') || repeat('0', 20)
+SINCE = """CAST(lpad(to_hex(CAST(floor(extract(epoch FROM now()) * 1000) AS bigint)), 12, '0') || repeat('0', 20)
     AS uuid)"""
 """The least id that a row may have which this transaction wrote."""
 
@@ -40,10 +40,10 @@ _NOTE_WRITTEN = text(
     UPDATE scopes c SET
         most_memories = c.most_memories + (
             SELECT count(*) FROM memories m
-            WHERE m.scope_id = :scope AND m.id >= {_SINCE} AND m.stored_at = now() AND m.retired_at IS NULL),
+            WHERE m.scope_id = :scope AND m.id >= {SINCE} AND m.stored_at = now() AND m.retired_at IS NULL),
         most_links = c.most_links + (
             SELECT count(*) FROM links l
-            WHERE l.scope_id = :scope AND l.source_id >= {_SINCE} AND l.created_at = now())
+            WHERE l.scope_id = :scope AND l.source_id >= {SINCE} AND l.created_at = now())
     WHERE c.id = :scope RETURNING c.most_memories AS memories, c.most_links AS links
     """
 )

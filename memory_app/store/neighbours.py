@@ -1,6 +1,7 @@
-"""What the write path looks at before it judges a statement: in few round trips, since the scope's row is held.
+"""What the write path looks at before it judges statements: in few round trips, since the scope's row is held.
 
-In a scope that has a search index of its own the nearest rows come from there; else the rows of the kind are scanned.
+The nearest rows of all statements of a transaction come from one scan of the scope, or from its search index where it
+has one. What the transaction itself wrote in the meantime is compared with each statement as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
+from memory_app.store.fading import SINCE
 from memory_app.store.memory_rows import COLUMNS, Stored, stored
 from memory_app.store.vectors import vector_text
 
@@ -21,20 +23,20 @@ from memory_app.store.vectors import vector_text
 @dataclass(frozen=True, slots=True)
 class Footing:
     """What holds at the moment of judging: the database's clock, the slugs of merged entities and of what each was
-    merged into, whether the scope has vectors of the model and a search index for them, and how many of the sources are
+    merged into, whether the scope has vectors of the model and a search index for them, and which of the sources are
     there."""
 
     now: datetime
     heirs: Mapping[str, str]
     knows_model: bool
     is_indexed: bool
-    sources: int
+    sources: frozenset[UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a statement is compared with. ``subject_keys`` are all slugs of its subject; ``merge`` the cosine from which
-    the statements behind a row matter."""
+    """What a statement is compared with. ``subject_keys`` and ``object_keys`` are all slugs of either; ``merge`` the
+    cosine from which the statements behind a row matter; ``single_valued``: whatever else holds of the subject."""
 
     session_id: int | None
     kind: str
@@ -43,17 +45,23 @@ class Asked:
     canonical_key: str
     subject_keys: Sequence[str]
     relations: Sequence[str]
+    object_keys: Sequence[str]
+    single_valued: bool
     merge: float
     limit: int
 
+
+SCANNED_FOR_AT_ONCE = 32
+"""Statements whose nearest rows come from one scan: each is a number more to keep for every row."""
 
 _FOOTING = text(
     """
     SELECT now() AS now, set_config('hnsw.ef_search', '60', true) AS candidates,
         set_config('hnsw.iterative_scan', 'relaxed_order', true) AS iterates,
         (SELECT s.is_indexed FROM scope_models s WHERE s.scope_id = :scope AND s.model = :model) AS is_indexed,
-        (SELECT count(*) FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns))
-            + (SELECT count(*) FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents)) AS sources,
+        ARRAY(SELECT t.id FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
+              UNION ALL
+              SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents)) AS sources,
         (SELECT jsonb_object_agg(h.alias, h.heir) FROM (
             SELECT split_part(a.key, ':', 2) AS alias, min(split_part(h.key, ':', 2)) AS heir
             FROM entities a JOIN entities h ON h.scope_id = a.scope_id AND h.id = a.merged_into
@@ -65,15 +73,20 @@ _FOOTING = text(
     """
 )
 _SCANNED = """
-    SELECT n.id FROM memories n
-    WHERE n.scope_id = :scope AND n.embedding_model = :model AND n.kind = :kind
-      AND n.session_id IS NOT DISTINCT FROM :session AND n.retired_at IS NULL AND n.valid_until IS NULL
-    ORDER BY n.embedding <=> CAST(:vector AS halfvec) LIMIT :limit"""
-_INDEXED = """
-    SELECT n.id FROM memories n
-    WHERE n.scope_id = {scope} AND n.embedding_model = {model} AND n.kind = :kind
-      AND n.session_id IS NULL AND n.retired_at IS NULL AND n.valid_until IS NULL
-    ORDER BY CAST(n.embedding AS halfvec({dimensions})) <=> CAST(:vector AS halfvec({dimensions})) LIMIT :limit"""
+    scanned AS MATERIALIZED (
+        SELECT n.id, n.kind, n.session_id, {distances} FROM memories n
+        WHERE n.scope_id = :scope AND n.embedding_model = :model AND n.kind = ANY(:kinds)
+          AND n.retired_at IS NULL AND n.valid_until IS NULL)
+    {arms}"""
+_SCANNED_ARM = """(SELECT {place} AS place, id FROM scanned
+        WHERE kind = (CAST(:kinds AS text[]))[{number}]
+          AND session_id IS NOT DISTINCT FROM (CAST(:sessions AS bigint[]))[{number}]
+        ORDER BY d{place} LIMIT :limit)"""
+_INDEXED_ARM = """(SELECT {place} AS place, n.id FROM memories n
+        WHERE n.scope_id = {scope} AND n.embedding_model = {model} AND n.kind = (CAST(:kinds AS text[]))[{number}]
+          AND n.session_id IS NULL AND n.retired_at IS NULL AND n.valid_until IS NULL
+        ORDER BY CAST(n.embedding AS halfvec({dimensions})) <=> CAST(:vector_{place} AS halfvec({dimensions}))
+        LIMIT :limit)"""
 _NEIGHBOURS = f"""
     SELECT {COLUMNS}, m.similarity,
            CASE WHEN m.similarity >= :merge THEN
@@ -89,7 +102,14 @@ _NEIGHBOURS = f"""
                          THEN 1 - (m.embedding <=> CAST(:vector AS halfvec)) ELSE 0 END AS similarity
         FROM memories m
         WHERE m.scope_id = :scope AND m.id IN (
-            ({{nearest}})
+            (SELECT n.id FROM (
+                 SELECT p.* FROM memories p WHERE p.scope_id = :scope AND p.id = ANY(:near)
+                 UNION ALL
+                 SELECT p.* FROM memories p
+                 WHERE p.scope_id = :scope AND p.id >= {{since}} AND p.stored_at = now() AND NOT p.id = ANY(:near)) n
+             WHERE n.embedding_model = :model AND n.kind = :kind AND n.session_id IS NOT DISTINCT FROM :session
+               AND n.retired_at IS NULL AND n.valid_until IS NULL
+             ORDER BY n.embedding <=> CAST(:vector AS halfvec) LIMIT :limit)
             UNION
             (SELECT n.id FROM memories n
              WHERE n.scope_id = :scope AND n.session_id IS NOT DISTINCT FROM :session AND n.kind = :kind
@@ -98,11 +118,12 @@ _NEIGHBOURS = f"""
             UNION
             (SELECT n.id FROM memories n
              WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = ANY(:subject_keys)
-               AND n.relation = ANY(:relations)
+               AND n.relation = ANY(:relations) {{same_object}}
                AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
         ) OFFSET 0) m
     """
-_SCANNING = text(_NEIGHBOURS.format(nearest=_SCANNED))
+_OF_ONE_OBJECT = text(_NEIGHBOURS.format(since=SINCE, same_object="AND n.object_key = ANY(:object_keys)"))
+_OF_ANY_OBJECT = text(_NEIGHBOURS.format(since=SINCE, same_object=""))
 
 
 def footing(
@@ -114,7 +135,7 @@ def footing(
     parents: Sequence[UUID],
     turn_scopes: Sequence[int],
 ) -> Footing:
-    """What holds now; ``sources`` counts those of the turns and parents that are there.
+    """What holds now; ``sources`` are those of the turns and parents that are there.
 
     Sets how the index is gone through for the rest of the transaction: it also holds rows of other kinds and retired
     ones, and without the iterative scan too few would be left.
@@ -128,15 +149,63 @@ def footing(
     }
     row = connection.execute(_FOOTING, values).one()
     return Footing(
-        row.now, row.heirs or {}, row.is_indexed is not None, bool(row.is_indexed), int(row.sources)
+        row.now,
+        row.heirs or {},
+        row.is_indexed is not None,
+        bool(row.is_indexed),
+        frozenset(row.sources),
     )
 
 
+def nearest(
+    connection: Connection, scope_id: int, asked: Sequence[Asked], *, is_indexed: bool = False
+) -> list[tuple[UUID, ...]]:
+    """For each statement the nearest current rows of its kind, as the scope is now: one look for all of them.
+
+    A few more than the statement's limit, since what one statement changes may take rows from the list of another.
+    """
+    found: list[list[UUID]] = [[] for _ in asked]
+    by_index = [place for place, one in enumerate(asked) if is_indexed and one.session_id is None]
+    by_scan = [place for place in range(len(asked)) if place not in set(by_index)]
+    for start in range(0, len(by_scan), SCANNED_FOR_AT_ONCE):
+        places = by_scan[start : start + SCANNED_FOR_AT_ONCE]
+        _collect(connection, _scanning(len(places)), scope_id, asked, places, found)
+    if by_index:
+        one = asked[by_index[0]]
+        statement = _asking(scope_id, one.model, len(one.vector), len(by_index))
+        _collect(connection, statement, scope_id, asked, by_index, found)
+    return [tuple(ids) for ids in found]
+
+
+def _collect(
+    connection: Connection,
+    statement: TextClause,
+    scope_id: int,
+    asked: Sequence[Asked],
+    places: Sequence[int],
+    found: list[list[UUID]],
+) -> None:
+    some = [asked[place] for place in places]
+    values: dict[str, Any] = {
+        "scope": scope_id,
+        "model": some[0].model,
+        "kinds": [one.kind for one in some],
+        "sessions": [one.session_id for one in some],
+        "limit": max(one.limit for one in some) + len(asked) - 1,
+        **{f"vector_{number}": vector_text(one.vector) for number, one in enumerate(some)},
+    }
+    for row in connection.execute(statement, values):
+        found[places[row.place]].append(row.id)
+
+
 def neighbours(
-    connection: Connection, scope_id: int, asked: Asked, *, is_indexed: bool = False
+    connection: Connection, scope_id: int, asked: Asked, near: Sequence[UUID]
 ) -> tuple[Stored, ...]:
-    """The nearest current rows of the kind, the row that says the same, and every row of the same subject and relation,
-    history included; most similar first."""
+    """The nearest current rows of the kind, the row that says the same, and the rows that it may have to do with as a
+    fact, history included; most similar first.
+
+    ``near`` is what `nearest` found for it. Rows that this transaction stored since are looked through besides.
+    """
     values = {
         "scope": scope_id,
         "session": asked.session_id,
@@ -146,19 +215,33 @@ def neighbours(
         "canonical_key": asked.canonical_key,
         "subject_keys": list(asked.subject_keys),
         "relations": list(asked.relations),
+        "object_keys": list(asked.object_keys),
         "merge": asked.merge,
         "limit": asked.limit,
+        "near": list(near),
     }
-    statement = _SCANNING
-    if is_indexed and asked.session_id is None:
-        statement = _asking(scope_id, asked.model, len(asked.vector))
+    statement = _OF_ANY_OBJECT if asked.single_valued else _OF_ONE_OBJECT
     rows = connection.execute(statement, values)
     return tuple(sorted((stored(row) for row in rows), key=lambda s: (-s.similarity, s.memory.id)))
 
 
+@lru_cache(maxsize=SCANNED_FOR_AT_ONCE)
+def _scanning(count: int) -> TextClause:
+    """One scan that keeps for each row how far it is from each of ``count`` vectors."""
+    distances = ", ".join(
+        f"n.embedding <=> (SELECT CAST(:vector_{place} AS halfvec)) AS d{place}" for place in range(count)
+    )
+    arms = " UNION ALL ".join(_SCANNED_ARM.format(place=place, number=place + 1) for place in range(count))
+    return text("WITH " + _SCANNED.format(distances=distances, arms=arms))
+
+
 @lru_cache(maxsize=1024)
-def _asking(scope_id: int, model: str, dimensions: int) -> TextClause:
+def _asking(scope_id: int, model: str, dimensions: int, count: int) -> TextClause:
     """A statement of the scope's own: its number and model are literals, or the partial index would not fit."""
-    literal: Any = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
-    nearest = _INDEXED.format(scope=int(scope_id), model=literal, dimensions=int(dimensions))
-    return text(_NEIGHBOURS.format(nearest=nearest))
+    literal = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
+    fixed = {"scope": int(scope_id), "model": literal, "dimensions": int(dimensions)}
+    return text(
+        " UNION ALL ".join(
+            _INDEXED_ARM.format(place=place, number=place + 1, **fixed) for place in range(count)
+        )
+    )

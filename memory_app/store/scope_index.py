@@ -1,7 +1,8 @@
 """Search indexes of a big scope: a partial HNSW and a partial GIN on its turns and on its memories.
 
 A global vector index would make every write slow and, filtered by scope, find too few rows. A partial one costs
-only its own scope. They are built concurrently, as the owner of the tables, outside any transaction.
+only its own scope, but for this: whatever is done to the table is planned with all of its indexes and locks each. So
+there are few such scopes. The indexes are built concurrently, as the owner of the tables, outside any transaction.
 """
 
 from __future__ import annotations
@@ -28,6 +29,23 @@ _OF_SCOPE = text(
     """SELECT c.relname FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
       AND c.relname ~ :pattern"""
 )
+
+_ALL = text(
+    f"""SELECT DISTINCT CAST(substring(c.relname FROM '_(?\\:hnsw|words)_([0-9]+)') AS bigint) AS scope_id
+    FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
+      AND c.relname ~ '^({"|".join(TABLES)})_(hnsw|words)_[0-9]+(_[0-9a-f]+)?$' ORDER BY 1"""
+)
+_ROWS = text("SELECT tenant_id, scope_id, row_count FROM scope_rows(:scopes)")
+_LOCKS = text(
+    """SELECT CAST(current_setting('max_locks_per_transaction') AS integer) AS each,
+        CAST(current_setting('server_version_num') AS integer) >= 180000 AS keeps_own"""
+)
+
+INDEXES_EACH = 6
+"""Indexes that a scope may have in both tables: for two models while its rows move from one to the other."""
+
+OTHER_RELATIONS = 80
+"""Tables and indexes besides those that a transaction of ours may lock."""
 
 _DIMENSIONS = """SELECT vector_dims(embedding) FROM {table}
     WHERE scope_id = :scope AND embedding_model = :model LIMIT 1"""
@@ -57,6 +75,15 @@ _DEFINED = text(
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeRows:
+    """How many turns and memories a scope holds."""
+
+    tenant_id: int
+    scope_id: int
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class BigScope:
     """A scope that is worth indexes of its own."""
 
@@ -68,6 +95,28 @@ def big_scopes(connection: Connection, *, least_rows: int, model: str, most: int
     """Scopes of any tenant with at least ``least_rows`` rows and no indexes for ``model``, biggest first."""
     rows = connection.execute(_BIG, {"least_rows": least_rows, "model": model, "most": most})
     return tuple(BigScope(*row) for row in rows)
+
+
+def all_indexed(connection: Connection) -> tuple[int, ...]:
+    """Every scope of any tenant that has search indexes, also one that is gone; from the catalogue."""
+    return tuple(connection.execute(_ALL).scalars())
+
+
+def scope_rows(connection: Connection, scope_ids: Sequence[int]) -> tuple[ScopeRows, ...]:
+    """The sizes of those of the scopes that are still there."""
+    return tuple(ScopeRows(*row) for row in connection.execute(_ROWS, {"scopes": list(scope_ids)}))
+
+
+def affordable(connection: Connection) -> int:
+    """As many scopes may have search indexes here: even with a transaction in every connection that the server takes,
+    which locks all of them, the table of locks does not overflow.
+
+    The table has room for twice `max_locks_per_transaction` for each connection; some locks a connection keeps for
+    itself: 16, since version 18 as many as `max_locks_per_transaction`.
+    """
+    row = connection.execute(_LOCKS).one()
+    room = 2 * int(row.each) + (int(row.each) if row.keeps_own else 16)
+    return max((room - OTHER_RELATIONS) // INDEXES_EACH, 0)
 
 
 def build(

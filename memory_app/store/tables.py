@@ -512,10 +512,11 @@ memories = Table(
     Index("memories_run_idx", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index("memories_successor_idx", "scope_id", "successor", postgresql_where=text("successor IS NOT NULL")),
     Index(
-        "memories_subject_idx",
+        "memories_fact_idx",
         "scope_id",
         "subject_key",
         "relation",
+        "object_key",
         "valid_from",
         postgresql_where=text("subject_key IS NOT NULL"),
     ),

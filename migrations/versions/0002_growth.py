@@ -33,6 +33,9 @@ STATEMENTS = (
     "CREATE INDEX runs_finished_idx ON runs ((coalesce(kept_at, finished_at))) WHERE finished_at IS NOT NULL",
     # A memory names the run that made it also when that is no longer kept; to take the name out would rewrite the row.
     "ALTER TABLE memories DROP CONSTRAINT memories_run_id_fkey",
+    """CREATE INDEX memories_fact_idx ON memories (scope_id, subject_key, relation, object_key, valid_from)
+    WHERE subject_key IS NOT NULL""",
+    "DROP INDEX memories_subject_idx",
     "CREATE INDEX schedules_tenant_due_idx ON schedules (tenant_id, due_at) WHERE due_at IS NOT NULL",
     "DROP INDEX schedules_due_idx",
     "ALTER TABLE scopes ADD COLUMN most_memories integer, ADD COLUMN most_links integer",

@@ -41,6 +41,7 @@ DEFINERS = {
     "big_scopes": ["tenant_id", "scope_id"],
     "stale_scopes": ["tenant_id", "scope_id", "model"],
     "old_runs": ["tenant_id", "run_id"],
+    "scope_rows": ["tenant_id", "scope_id", "row_count"],
     "keyword_hits": ["id"],
 }
 """The only functions that look across tenants, with the columns they answer: ids and counts."""
