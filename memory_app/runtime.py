@@ -5,8 +5,10 @@ Make it after a fork and close it at the end; it owns every connection of the pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from datetime import timedelta
+from threading import Lock
 from typing import Any
 
 import structlog
@@ -33,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 USUAL_CIRCUIT = breaker.Circuit()
 
+LOOK_AT_OTHERS_SECONDS = 1.0
+"""How long a worker does what its messages say before it looks who else waits."""
+
 HINT_LIFE_MS = 5_000
 """A hint that was lost blocks its followers for this long at most; the finder looks sooner."""
 
@@ -47,6 +52,23 @@ class Chats:
 
     def close(self) -> None:
         self.wire.close()
+
+
+@dataclass(slots=True)
+class Pace:
+    """Says once in ``every_seconds`` that it is time, to one of those who ask. Safe between threads."""
+
+    every_seconds: float
+    _next: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def is_due(self) -> bool:
+        now = time.monotonic()
+        with self._lock:
+            if now < self._next:
+                return False
+            self._next = now + self.every_seconds
+            return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +89,8 @@ class Runtime:
     drops: Drops
     """How many messages were dropped at the broker; opened only by who asks."""
     backlog: Backlog
+    pace: Pace
+    """When this process is to look whether it is the turn of other tenants."""
 
     def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
         """Send one message that says "look", unless one is already under way. Never fails, never waits long.
@@ -127,6 +151,7 @@ def build(settings: Settings) -> Runtime:
             timeout_seconds=settings.redis.timeout_seconds,
         ),
         backlog=Backlog(settings.record.backlog_limit),
+        pace=Pace(LOOK_AT_OTHERS_SECONDS),
     )
 
 

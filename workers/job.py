@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from memory_app.services import jobs
+from memory_app.services import fairness
 from memory_app.services.job_table import JOBS
 from workers.app import app
 from workers.parts import is_shared, runtime
@@ -16,7 +16,7 @@ LIMITS = {"soft_time_limit": 600, "time_limit": 660}
 
 def perform(run_id: str) -> None:
     """Do one run, if it is due and free."""
-    jobs.perform(runtime(), UUID(run_id), JOBS, shared=is_shared())
+    fairness.perform_in_turn(runtime(), UUID(run_id), shared=is_shared())
 
 
 for task in sorted({job.task for job in JOBS.values()}):

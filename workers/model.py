@@ -7,7 +7,7 @@ It is sent to the other queues where it suits better; see `memory_app.services.p
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import extract
+from memory_app.services import extract, fairness
 from workers.app import app
 from workers.parts import is_shared, runtime
 from workers.task import MemoryTask
@@ -19,4 +19,4 @@ def extract_session(session_id: int) -> None:
     if is_shared():
         extract.extract_session(runtime(), session_id, most_batches=1, shared=True)
     else:
-        extract.extract_session(runtime(), session_id)
+        fairness.extract_in_turn(runtime(), session_id)

@@ -1,4 +1,4 @@
-"""``bench retrieval``, ``latency``, ``throughput``, ``growth``."""
+"""``bench retrieval``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_app.bench import beam, locomo, stage
+from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import retrieval as retrieval_bench
@@ -139,6 +140,23 @@ def growth(
     figures = growth_bench.measure(data, only=only or (), most=most, say=say)
     _write(json_file, figures)
     _show_growth(figures["figures"], former)
+
+
+@app.command()
+def fairness(
+    flood: Annotated[int, typer.Option(min=1, help="Turns that one tenant hands over at once.")] = 20_000,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions they are spread over.")] = 100,
+    singles: Annotated[int, typer.Option(min=1, help="Single turns of the other tenant.")] = 100,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """How long one tenant's single turns wait for their index behind very many of another, with real workers."""
+    with temporary_folder(data) as folder:
+        figures = fairness_bench.measure(folder, flood=flood, sessions=sessions, singles=singles, say=say)
+    figures = {"machine": stage.machine(), **figures}
+    _write(json_file, figures)
+    _show_times("milliseconds", figures["times"])
+    write_table("fairness", ("what", "value"), list(figures["rates"].items()))
 
 
 def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:

@@ -73,16 +73,21 @@ class ExtractReport:
 
 
 def extract_session(
-    runtime: Runtime, session_id: int, *, most_batches: int = 20, shared: bool = False
+    runtime: Runtime,
+    session_id: int,
+    *,
+    most_batches: int = 20,
+    most_seconds: float = MOST_SECONDS,
+    shared: bool = False,
 ) -> ExtractReport:
     """Extract what is due in one session. A second call at the same time finds it lent out and does nothing.
 
-    After ``most_batches``, or a while that leaves time for one more, the rest waits behind what others have to do.
+    After ``most_batches``, or once ``most_seconds`` are over, the rest waits behind what others have to do.
     ``shared``: this process does other work meanwhile, so a session that may have killed its worker is left to another.
     """
     _clear_hint(runtime, session_id)
     total = ExtractReport()
-    ends_at = time.monotonic() + MOST_SECONDS
+    ends_at = time.monotonic() + most_seconds
     for batch in count(1):
         claimed = _claim(runtime, session_id, shared=shared)
         if claimed is None:

@@ -170,3 +170,11 @@ def lags(connection: Connection) -> Mapping[str, Lag]:
 def order_violations(connection: Connection) -> int:
     """Extractions that did not begin where the one before them in their session had ended."""
     return int(connection.execute(_ORDER).scalar_one())
+
+
+def index_waits(connection: Connection) -> tuple[float, ...]:
+    """Seconds from acceptance to index, of every indexed turn of this tenant."""
+    statement = text(
+        "SELECT extract(epoch FROM indexed_at - accepted_at)::double precision FROM turns WHERE indexed_at IS NOT NULL"
+    )
+    return tuple(connection.execute(statement).scalars())

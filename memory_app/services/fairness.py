@@ -1,0 +1,50 @@
+"""Fairness between tenants in a worker: a queue is worked off in the order of its messages, and one tenant may have
+caused thousands of them.
+
+So once a second a worker first does a little of what waits in the database, taken from each tenant in turn, and no
+message holds it for long: a session that is not through after a while goes to the end of the queue.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from memory_app import queue
+from memory_app.runtime import Runtime
+from memory_app.services import extract, index, jobs
+from memory_app.services.job_table import JOBS
+from memory_app.store import runs, waiting
+from memory_app.store.db import transaction
+
+TENANTS = 4
+"""Tenants of which one session, or one run, each is done first."""
+
+SLICE_SECONDS = 1.0
+"""How long one session may take before others get a turn; more than most need."""
+
+
+def extract_in_turn(runtime: Runtime, session_id: int) -> None:
+    """Extract what a message names, after what is the turn of others."""
+    if runtime.pace.is_due():
+        index.index_turns(runtime, most_batches=1)
+        with transaction(runtime.engine, None) as connection:
+            due = waiting.due_sessions(connection, most=TENANTS)
+        for session in due:
+            if not session.asks_model and not session.is_suspect:
+                extract.extract_session(runtime, session.id, most_seconds=SLICE_SECONDS)
+    extract.extract_session(runtime, session_id, most_seconds=SLICE_SECONDS)
+
+
+def perform_in_turn(runtime: Runtime, run_id: UUID, *, shared: bool) -> None:
+    """Do the run that a message names, after one of each of some other tenants.
+
+    ``shared``: this process does other work meanwhile, so that nobody waits for it.
+    """
+    if not shared and runtime.pace.is_due():
+        with transaction(runtime.engine, None) as connection:
+            due = runs.due(connection, most=TENANTS)
+        for run in due:
+            job = JOBS.get(run.name)
+            if job is not None and queue.ROUTES[job.task] == queue.MAINTENANCE and not run.is_suspect:
+                jobs.perform(runtime, run.run_id, JOBS)
+    jobs.perform(runtime, run_id, JOBS, shared=shared)
