@@ -12,6 +12,7 @@ from memory_app.services import doctor as doctor_service
 from memory_app.services import status as status_service
 from memory_app.services.check import Check, State
 from memory_app.services.doctor import is_well
+from memory_app.store.health import shown
 
 app = typer.Typer()
 
@@ -43,8 +44,8 @@ def status(
         write_json(found)
         return
     pipe = found.pipeline
-    backlog = f"{pipe.unindexed} turns to index (oldest {pipe.oldest_unindexed_seconds:.0f} s)"
-    backlog += f", {pipe.due_sessions} sessions to extract (oldest {pipe.oldest_due_seconds:.0f} s)"
+    backlog = f"{shown(pipe.unindexed)} turns to index (oldest {pipe.oldest_unindexed_seconds:.0f} s)"
+    backlog += f", {shown(pipe.due_sessions)} sessions to extract (oldest {pipe.oldest_due_seconds:.0f} s)"
     out.print(f"backlog: {backlog}", markup=False, highlight=False)
     for name, queues in (found.workers or {}).items():
         out.print(f"worker {name}: {', '.join(queues)}", markup=False, highlight=False)

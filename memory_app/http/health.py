@@ -22,11 +22,11 @@ from memory_app.services.health import health, read_pipeline
 router = APIRouter(route_class=StrictRoute, tags=["operations"])
 
 _GAUGES = {
-    "unindexed": "Accepted turns that are not indexed yet.",
+    "unindexed": "Accepted turns that are not indexed yet, counted up to 1,000.",
     "oldest_unindexed_seconds": "Age of the oldest of them.",
-    "due_sessions": "Sessions that are due for extraction.",
+    "due_sessions": "Sessions that are due for extraction, counted up to 1,000.",
     "oldest_due_seconds": "How long the first of them has been due.",
-    "failed": "Turns that were set aside and wait for a replay or a discard.",
+    "failed": "Turns that were set aside and wait for a replay or a discard, counted up to 1,000.",
 }
 
 

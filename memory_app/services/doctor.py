@@ -27,7 +27,7 @@ from memory_app.settings import Settings
 from memory_app.store import app_role, catalog, db, health, inspection, revision
 from memory_app.store.app_role import Deviation
 from memory_app.store.catalog import Difference
-from memory_app.store.health import DueWork
+from memory_app.store.health import DueWork, shown
 from memory_app.store.inspection import Server
 
 VECTOR_VERSION = (0, 8)
@@ -242,7 +242,7 @@ def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
     except MemoryAppError as error:
         yield Check("due work", State.FAIL, error.message, "mend Postgres first")
         return
-    found = f"{pipe.unindexed} turns to index, {pipe.due_sessions} sessions to extract"
+    found = f"{shown(pipe.unindexed)} turns to index, {shown(pipe.due_sessions)} sessions to extract"
     if not late:
         yield Check("due work", State.OK, found)
         return

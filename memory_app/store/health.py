@@ -29,10 +29,20 @@ class DueWork:
     is_held: bool
 
 
+COUNTED = 1_000
+"""Counts of the state of the pipe go as far and no further; what waits beyond is not walked through."""
+
+
+def shown(count: int) -> str:
+    """A count as people read it: ``1000+`` where there may be more."""
+    return f"{count}+" if count >= COUNTED else str(count)
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """Accepted turns not yet indexed, those of them that nobody holds, due sessions, the oldest of each in seconds,
-    and failed turns that wait for a replay or a discard."""
+    """Accepted turns not yet indexed, those of them that nobody holds, due sessions, and failed turns that wait for a
+    replay or a discard, each counted up to `COUNTED`; and the oldest that waits of the first and the third, in
+    seconds."""
 
     unindexed: int
     claimable: int
