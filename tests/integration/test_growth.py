@@ -85,6 +85,11 @@ def claim(runtime: Runtime, batch: int = 64) -> tuple[turns.ClaimedTurn, ...]:
         return turns.claim(connection, batch=batch, lease=LEASE)
 
 
+def due_work(runtime: Runtime) -> dict[str, health.DueWork]:
+    with transaction(runtime.engine, None) as connection:
+        return {work.kind: work for work in health.due_work(connection)}
+
+
 def rows(owner: Engine, statement: str, **values: Any) -> list[Any]:
     with owner.connect() as connection:
         return list(connection.execute(text(statement), values).scalars())
@@ -136,6 +141,7 @@ def test_looking_what_is_due_reads_no_more_of_a_longer_backlog(
     backlog(crowd, 3_000)
     finder.look(runtime)
     assert cost(meter, lambda: finder.look(runtime)).rows <= 2 * health.COUNTED + FEW
+    assert cost(meter, lambda: due_work(runtime)).rows <= FEW
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
     assert (state.unindexed, state.claimable) == (health.COUNTED, health.COUNTED)
