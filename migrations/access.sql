@@ -480,7 +480,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
                 (SELECT t.accepted_at AS due_at FROM public.turns t
                  WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
                    AND coalesce(t.lease_until, '-infinity') = '-infinity'
-                 ORDER BY t.id LIMIT 1)
+                 ORDER BY coalesce(t.lease_until, '-infinity'), t.id LIMIT 1)
                 UNION ALL
                 (SELECT greatest(t.accepted_at, t.lease_until) FROM public.turns t
                  WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
