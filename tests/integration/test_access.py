@@ -12,6 +12,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
 from memory_app.embedded import Servers
+from memory_app.errors import StoreRefused
 from memory_app.store import keys, turns
 from memory_app.store.db import transaction
 from memory_app.store.tables import metadata
@@ -33,6 +34,7 @@ DEFINERS = {
         "oldest_due_seconds",
         "failed",
     ],
+    "due_work": ["kind", "oldest_seconds", "is_held"],
     "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name", "is_suspect"],
@@ -245,7 +247,7 @@ def test_the_application_cannot_make_tenants_or_keys(
 ) -> None:
     for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET created_at = now()"):
         with (
-            pytest.raises(ProgrammingError, match="permission denied"),
+            pytest.raises(StoreRefused, match="permission denied"),
             transaction(app, filled[0]) as connection,
         ):
             connection.execute(text(statement))
