@@ -28,9 +28,13 @@ class Connections:
     settings: Http
     members: dict[Connection, None] = field(default_factory=dict)
     addresses: Counter[str] = field(default_factory=Counter)
+    is_stopping: bool = False
+    """The server ends. A connection that was accepted in this moment would not be told otherwise."""
 
     def admit(self, connection: Connection) -> bool:
         """Whether there is room for one more; makes room if need be and if somebody keeps us waiting."""
+        if self.is_stopping:
+            return False
         limit = self.settings.connections_per_address
         if limit and self.addresses[connection.address] >= limit:
             return False
@@ -84,7 +88,7 @@ class Connection(H11Protocol):
         if self.all.admit(self):
             self._watch_patience()
         else:
-            error = Transient("too many connections are open; try again", retry_after=1)
+            error = Transient("no more connections are taken here; try again", retry_after=1)
             self._refuse(error_answer(error))
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -56,7 +56,8 @@ class Server(uvicorn.Server):
     """uvicorn, whose connections have deadlines."""
 
     def __init__(self, app: FastAPI, settings: Http) -> None:
-        connection: Any = partial(Connection, connections=Connections(settings))
+        self.connections = Connections(settings)
+        connection: Any = partial(Connection, connections=self.connections)
         super().__init__(
             uvicorn.Config(
                 app,
@@ -83,6 +84,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Connections that only wait are closed; a body that is arriving gets a little time, an answer gets more."""
+        self.connections.is_stopping = True
         self.arrivals.stop()
         await super().shutdown(sockets)
 

@@ -274,7 +274,7 @@ def test_F36_an_api_that_is_told_to_stop_ends_in_spite_of_slow_callers(start: St
     ):
         api.member.signal_main(signal.SIGTERM)
 
-        assert {raw.answer().status for raw in half_open} == {0}
+        assert {raw.answer().status for raw in half_open} <= {0, 503}  # 503: accepted in this moment
         assert {raw.answer().status for raw in bodies} == {503}
         wait_until(lambda: not api.member.is_alive(), "the API has ended", seconds=60)
     assert "Cancel" not in api.member.said()
