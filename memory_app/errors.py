@@ -13,7 +13,8 @@
     │   ├── CircuitOpen         a provider failed too often; waiting for its probe
     │   ├── ProviderUnavailable a provider did not answer, or answered 5xx
     │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
-    │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.client`)
+    │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.faults`)
+    │   │   └── HotRefused      Redis refuses until a person acts: a wrong password, a missing right, a cluster
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     │       └── StoreRefused    Postgres turns us away until a person mends it; a part refuses to start on this
     └── Permanent               never retried; the run or turn says failed and why

@@ -15,6 +15,7 @@ from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
 from memory_app.broker import transport
+from memory_app.hot.faults import translate
 from memory_app.redis_url import Address
 
 log = structlog.get_logger(__name__)
@@ -101,6 +102,7 @@ class Sender:
     """Sends hints by name. Safe to share between threads; make it after a fork."""
 
     def __init__(self, address: Address, *, prefix: str) -> None:
+        self._address = address
         self._app = Celery("memory_sender", set_as_current=False)
         self._app.conf.update(broker_settings(address, prefix))
         self._app.conf.update(
@@ -140,7 +142,7 @@ class Sender:
                     name, kwargs=ids, queue=route, producer=producer, argsrepr="()", kwargsrepr="{…}"
                 )
         except self._refusals as error:
-            log.warning("hint_not_sent", task=name, error=type(error).__name__)
+            log.warning("hint_not_sent", task=name, reason=translate(error, self._address).message)
             return False
         return True
 

@@ -13,6 +13,7 @@ from celery import Celery
 from kombu.exceptions import KombuError
 
 from memory_app.errors import Transient
+from memory_app.hot.faults import translate
 from memory_app.queue import broker_settings
 from memory_app.redis_url import Address
 
@@ -35,16 +36,18 @@ def consumers(
     app = Celery("memory_roster", set_as_current=False)
     app.conf.update(broker_settings(address, prefix))
     app.conf.broker_transport_options |= {"socket_timeout": 3, "socket_connect_timeout": 2}
+    connection = app.connection_for_read()
+    errors = (KombuError, OSError, TimeoutError, *connection.connection_errors, *connection.channel_errors)
     try:
         replies = app.control.broadcast(
-            "active_queues", reply=True, timeout=timeout_seconds, limit=expected, connection=app.connection()
+            "active_queues", reply=True, timeout=timeout_seconds, limit=expected, connection=connection
         )
-    except (KombuError, OSError, TimeoutError) as error:
-        log.warning("roster_not_read", error=type(error).__name__)
-        raise RosterUnavailable(
-            f"Redis did not carry the question to the workers ({type(error).__name__})"
-        ) from error
+    except errors as error:
+        reason = translate(error, address).message
+        log.warning("roster_not_read", reason=reason)
+        raise RosterUnavailable(reason) from error
     finally:
+        connection.release()
         app.close()
     return {name: _queues(said) for reply in replies or () for name, said in reply.items()}
 

@@ -101,7 +101,7 @@ class Runtime:
             if not hints.claim(self.hot, hint_name(task, **ids), life_ms=HINT_LIFE_MS):
                 return
         except MemoryAppError as error:
-            log.warning("hint_not_sent", task=task, error=error.kind)
+            log.warning("hint_not_sent", task=task, reason=error.message)
             return
         self.sender.send(task, to=to, **ids)
 

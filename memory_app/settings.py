@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_app import redis_url
 from memory_app.redis_url import Address
+
+EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
+"""A variable that a compose file hands on without a value."""
 
 
 class _Section(BaseModel):
@@ -55,7 +66,7 @@ class Redis(_Section):
         SecretStr("redis://localhost:6379/0"),
         description="Redis 7 or Valkey, noeviction; rediss:// for TLS, or sentinel://host,host/0?primary=NAME.",
     )
-    ca_file: Path | None = Field(
+    ca_file: Annotated[Path | None, EMPTY_IS_NONE] = Field(
         None,
         description="Authority that signed the certificates of Redis and of the broker, where an address names "
         "none (ssl_ca_certs); None takes those of the system.",
@@ -68,7 +79,7 @@ class Redis(_Section):
 
 
 class Broker(_Section):
-    url: SecretStr | None = Field(
+    url: Annotated[SecretStr | None, EMPTY_IS_NONE] = Field(
         None, description="Redis of the queues, written like redis.url; None takes that of hot memory."
     )
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from own_servers import HOST, STOP_SECONDS, free_port, open_folder, wait_until
 from redis import Redis
@@ -19,6 +21,9 @@ from redis.exceptions import RedisError
 PROGRAM = "/usr/bin/redis-server"
 USERS = Path(__file__).parents[1] / "deploy/redis/users.acl"
 FILL = USERS.with_name("fill-users.sh")
+LOOPBACK = "DNS:localhost,IP:127.0.0.1"
+"""Names in a certificate, as openssl takes them."""
+
 PARTS = ("api", "worker", "beat", "finder", "flower", "doctor")
 
 
@@ -32,9 +37,7 @@ class Authority:
     def file(self) -> Path:
         return self.folder / "ca.pem"
 
-    def certify(
-        self, name: str, *, hosts: str = "DNS:localhost,IP:127.0.0.1", days: int = 2
-    ) -> tuple[Path, Path]:
+    def certify(self, name: str, *, hosts: str = LOOPBACK, days: int = 2) -> tuple[Path, Path]:
         """Certificate and key of a server or a client."""
         key, request, certificate = (self.folder / f"{name}.{suffix}" for suffix in ("key", "csr", "pem"))
         extensions = self.folder / f"{name}.ext"
@@ -47,12 +50,17 @@ class Authority:
         )
         return certificate, key
 
-    def client_options(self, name: str) -> dict[str, str]:
-        """For a client that shows a certificate, as redis-py takes them."""
+    def client_options(self, name: str) -> dict[str, Any]:
+        """For a client that shows a certificate and takes any server, as redis-py takes them."""
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         if not certificate.exists():
             self.certify(name)
-        return {"ssl_ca_certs": str(self.file), "ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+        return {
+            "ssl_cert_reqs": "none",
+            "ssl_check_hostname": False,
+            "ssl_certfile": str(certificate),
+            "ssl_keyfile": str(key),
+        }
 
 
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -80,6 +88,8 @@ class DebianRedis:
     port: int
     lines: tuple[str, ...] = ()
     authority: Authority | None = None
+    hosts: str = LOOPBACK
+    days: int = 2
     password: str = "owner-secret"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
@@ -90,6 +100,10 @@ class DebianRedis:
     def url(self, login: str | None = None, *, host: str = HOST) -> str:
         """For the default user, or for ``login`` as user:password."""
         return f"{self.scheme}://{login or f':{self.password}'}@{host}:{self.port}/0"
+
+    def login(self, part: str) -> str:
+        """User and password of a part, as an address takes them."""
+        return f"memory-{part}:{quote(password_of(part), safe='')}"
 
     def client(self) -> Redis:
         """As its owner."""
@@ -117,7 +131,7 @@ class DebianRedis:
     def _port_lines(self) -> list[str]:
         if self.authority is None:
             return [f"port {self.port}"]
-        certificate, key = self.authority.certify("server")
+        certificate, key = self.authority.certify("server", hosts=self.hosts, days=self.days)
         return [
             "port 0",
             f"tls-port {self.port}",
@@ -165,12 +179,14 @@ def fill_users(folder: Path, *, prefix: str = "memory:") -> Path:
 
 
 @contextmanager
-def redis_server(*lines: str, tls: bool = False) -> Iterator[DebianRedis]:
-    """A running redis-server with a password, and with a certificate of an authority of its own if ``tls``."""
+def redis_server(
+    *lines: str, tls: bool = False, hosts: str = LOOPBACK, days: int = 2
+) -> Iterator[DebianRedis]:
+    """A running redis-server with a password; with ``tls``, one that has a certificate for ``hosts``."""
     assert shutil.which(PROGRAM), "apt-get install redis-server"
     with open_folder("memory-redis-") as folder:
         authority = make_authority(folder / "ca") if tls else None
-        server = DebianRedis(folder / "redis", free_port(), lines, authority)
+        server = DebianRedis(folder / "redis", free_port(), lines, authority, hosts, days)
         try:
             server.start()
             yield server

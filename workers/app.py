@@ -40,6 +40,7 @@ app.conf.update(
     worker_consumer="workers.consumer:TolerantConsumer",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    broker_channel_error_retry=True,
     task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2},
     task_acks_late=False,
     task_reject_on_worker_lost=False,

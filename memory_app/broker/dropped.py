@@ -14,7 +14,7 @@ import structlog
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memory_app.broker.message import Fault
+from memory_app.broker.message import DropReason
 from memory_app.errors import Transient
 from memory_app.hot import keys
 from memory_app.hot.client import open_client
@@ -33,7 +33,7 @@ class Counting:
     """Counts of one channel that are not written yet. For one thread."""
 
     prefix: str
-    waiting: Counter[Fault] = field(default_factory=Counter)
+    waiting: Counter[DropReason] = field(default_factory=Counter)
     written_at: float = float("-inf")
 
     def is_due(self) -> bool:

@@ -28,7 +28,7 @@ COMMAND_FIELDS = frozenset({"method", "arguments", "destination", "pattern", "ma
 _ID = re.compile(r"[A-Za-z0-9_.:@-]{1,100}")
 
 
-class Fault(StrEnum):
+class DropReason(StrEnum):
     """Why a message is dropped."""
 
     TOO_LARGE = "too_large"
@@ -47,32 +47,32 @@ class Fault(StrEnum):
     """Passed all of the above, and Celery could not read it."""
 
 
-def task_fault(value: bytes, names: Collection[str]) -> Fault | None:
+def task_fault(value: bytes, names: Collection[str]) -> DropReason | None:
     """What is wrong with a message of a queue of tasks, which may be any of ``names``; None if nothing is."""
     return _fault(value, lambda message: _task_fault(message, names))
 
 
-def command_fault(value: bytes) -> Fault | None:
+def command_fault(value: bytes) -> DropReason | None:
     """The same for a command or question to all workers."""
     return _fault(value, _command_fault)
 
 
-def report_fault(value: bytes) -> Fault | None:
+def report_fault(value: bytes) -> DropReason | None:
     """The same for answers of workers and for events."""
     return _fault(value, _report_fault)
 
 
-def _fault(value: bytes, body_fault: Callable[[Mapping[str, Any]], Fault | None]) -> Fault | None:
+def _fault(value: bytes, body_fault: Callable[[Mapping[str, Any]], DropReason | None]) -> DropReason | None:
     if len(value) > MESSAGE_LIMIT_BYTES:
-        return Fault.TOO_LARGE
+        return DropReason.TOO_LARGE
     try:
         message = loads(value)  # type: ignore[no-untyped-call]
     except UNREADABLE:
-        return Fault.NOT_JSON
+        return DropReason.NOT_JSON
     if not _is_envelope(message):
-        return Fault.MALFORMED
+        return DropReason.MALFORMED
     if message.get("content-type") != "application/json" or (message.get("headers") or {}).get("compression"):
-        return Fault.CONTENT_TYPE
+        return DropReason.CONTENT_TYPE
     return body_fault(message)
 
 
@@ -93,21 +93,21 @@ def _is_envelope(message: object) -> bool:
     )
 
 
-def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> Fault | None:
+def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReason | None:
     headers = message.get("headers") or {}
     if not isinstance(headers.get("task"), str) or not _is_id(headers.get("id")):
-        return Fault.MALFORMED
+        return DropReason.MALFORMED
     if headers["task"] not in names:
-        return Fault.UNKNOWN_TASK
+        return DropReason.UNKNOWN_TASK
     if not _has_usual_headers(headers):
-        return Fault.UNSUPPORTED
+        return DropReason.UNSUPPORTED
     try:
         args, kwargs, embed = _body(message)
     except UNREADABLE:
-        return Fault.BODY
+        return DropReason.BODY
     if not isinstance(args, list) or not isinstance(kwargs, dict) or not isinstance(embed, dict | None):
-        return Fault.BODY
-    return Fault.UNSUPPORTED if any((embed or {}).values()) else None
+        return DropReason.BODY
+    return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
 
 
 def _has_usual_headers(headers: Mapping[str, Any]) -> bool:
@@ -124,15 +124,15 @@ def _has_usual_headers(headers: Mapping[str, Any]) -> bool:
     )
 
 
-def _command_fault(message: Mapping[str, Any]) -> Fault | None:
+def _command_fault(message: Mapping[str, Any]) -> DropReason | None:
     clock = (message.get("headers") or {}).get("clock")
     if not isinstance(clock, int | None):
-        return Fault.MALFORMED
+        return DropReason.MALFORMED
     try:
         body = _body(message)
     except UNREADABLE:
-        return Fault.BODY
-    return None if _is_command(body) else Fault.BODY
+        return DropReason.BODY
+    return None if _is_command(body) else DropReason.BODY
 
 
 def _is_command(body: object) -> bool:
@@ -155,13 +155,13 @@ def _is_return_address(value: object) -> bool:
     )
 
 
-def _report_fault(message: Mapping[str, Any]) -> Fault | None:
+def _report_fault(message: Mapping[str, Any]) -> DropReason | None:
     try:
         body = _body(message)
     except UNREADABLE:
-        return Fault.BODY
+        return DropReason.BODY
     parts = body if isinstance(body, list) else [body]
-    return None if all(isinstance(part, dict) for part in parts) else Fault.BODY
+    return None if all(isinstance(part, dict) for part in parts) else DropReason.BODY
 
 
 def _body(message: Mapping[str, Any]) -> Any:

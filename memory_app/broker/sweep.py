@@ -14,7 +14,7 @@ import structlog
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memory_app.broker.message import Fault
+from memory_app.broker.message import DropReason
 
 log = structlog.get_logger(__name__)
 
@@ -36,9 +36,9 @@ return taken
 """
 
 
-def sweep(redis: Redis, queue: str, fault_of: Callable[[bytes], Fault | None]) -> Counter[Fault]:
+def sweep(redis: Redis, queue: str, fault_of: Callable[[bytes], DropReason | None]) -> Counter[DropReason]:
     """Take garbage out of the end of ``queue`` that is taken from; how many of each kind. Never raises."""
-    removed: Counter[Fault] = Counter()
+    removed: Counter[DropReason] = Counter()
     try:
         values = Counter(redis.register_script(NEXT)([queue], [MESSAGES, BYTES]))
         faults = {value: fault for value in values if (fault := fault_of(value)) is not None}

@@ -13,16 +13,21 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import structlog
 from kombu.connection import Connection
 from kombu.transport import redis as kombu_redis
 from redis import ConnectionPool, Redis
+from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
 from memory_app.broker import message
 from memory_app.broker.dropped import Counting
-from memory_app.broker.message import UNREADABLE, Fault
+from memory_app.broker.message import UNREADABLE, DropReason
 from memory_app.broker.sweep import sweep
+from memory_app.hot.faults import translate
 from memory_app.redis_url import Address
+
+log = structlog.get_logger(__name__)
 
 
 def name(address: Address) -> str:
@@ -34,14 +39,17 @@ def name(address: Address) -> str:
 def options(address: Address) -> dict[str, Any]:
     """What the transport needs to know besides the broker's URL."""
     if address.primary is None:
-        return {}
+        return {"address": address}
     tls = {} if address.tls is None else {"ssl": True, **address.tls.options()}
     return {
+        "address": address,
         "master_name": address.primary,
         "sentinels": address.hosts,
         "sentinel_kwargs": {"socket_timeout": 3, "socket_connect_timeout": 3, **tls},
     }
 
+
+OWN_OPTIONS = ("task_queues", "task_names", "address")
 
 Admits = Callable[[str, bytes], bool]
 """Whether a message from a queue or channel may go further."""
@@ -63,7 +71,7 @@ class QoS(kombu_redis.QoS):
             super().restore_by_tag(tag, client=client, leftmost=leftmost)  # type: ignore[no-untyped-call]
         except UNREADABLE:
             self._remove_from_indices(tag).execute()  # type: ignore[no-untyped-call]
-            self.channel.drop(Fault.NOT_JSON)
+            self.channel.drop(DropReason.NOT_JSON)
 
 
 class Client(kombu_redis.PrefixedStrictRedis):
@@ -111,19 +119,42 @@ class Channel(kombu_redis.Channel):
     QoS = QoS
     task_queues: tuple[str, ...] = ()
     task_names: tuple[str, ...] = ()
+    address: Address | None = None
     from_transport_options: tuple[str, ...] = (  # type: ignore[assignment]
         *kombu_redis.Channel.from_transport_options,
-        "task_queues",
-        "task_names",
+        *OWN_OPTIONS,
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._counting: Counting | None = None
-        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+        try:
+            super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+        except (RedisError, OSError) as error:
+            if self.address is not None:
+                log.warning("broker_not_reached", reason=translate(error, self.address).message)
+            raise
 
-    def drop(self, fault: Fault) -> None:
+    def drop(self, fault: DropReason) -> None:
         """Count a message that goes no further."""
         self._count({fault: 1})
+
+    def remove_misplaced(self) -> None:
+        """Take away what another program put in the place of a queue, or of what belongs to it.
+
+        Redis refuses every command on such a key, so that nothing would be taken from any queue again.
+        """
+        plain = Redis(connection_pool=self.pool)
+        queues = [
+            self._q_for_pri(queue, step)  # type: ignore[no-untyped-call]
+            for queue in self.task_queues
+            for step in self.priority_steps
+        ]
+        kinds = {**dict.fromkeys(queues, b"list"), self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
+        for name, kind in kinds.items():
+            key = self.global_keyprefix + name
+            if plain.type(key) not in (kind, b"none"):
+                log.warning("misplaced_key_removed", key=key)
+                plain.delete(key)
 
     def get_table(self, exchange: str) -> list[tuple[str, ...]]:
         """Bindings are read from Redis too: what is none is passed over."""
@@ -160,10 +191,10 @@ class Channel(kombu_redis.Channel):
             self._count(sweep(plain, self.global_keyprefix + source, self._task_fault))
         return False
 
-    def _task_fault(self, value: bytes) -> Fault | None:
+    def _task_fault(self, value: bytes) -> DropReason | None:
         return message.task_fault(value, self.task_names)
 
-    def _count(self, faults: Mapping[Fault, int]) -> None:
+    def _count(self, faults: Mapping[DropReason, int]) -> None:
         if self._counting is None:
             self._counting = Counting(self.global_keyprefix)
         self._counting.waiting.update(faults)
@@ -190,8 +221,7 @@ class SentinelChannel(Channel, kombu_redis.SentinelChannel):
     master_name: str
     from_transport_options: tuple[str, ...] = (  # type: ignore[assignment]
         *kombu_redis.SentinelChannel.from_transport_options,
-        "task_queues",
-        "task_names",
+        *OWN_OPTIONS,
         "sentinels",
     )
 

@@ -1,4 +1,7 @@
-"""``serve``, ``worker``, ``beat``, ``finder``, ``flower``: one part each, for whoever runs them under a supervisor."""
+"""``serve``, ``worker``, ``beat``, ``finder``, ``flower``: one part each, for whoever runs them under a supervisor.
+
+Each refuses to start on a Redis that waiting does not mend, and says why; one that is away is waited for.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ import typer
 
 from memory_app import cores, queue, runtime
 from memory_app.errors import Misconfigured
+from memory_app.hot.rights import Part
 from memory_app.http.server import serve as serve_http
 from memory_app.log import configure
 from memory_app.services import finder as finder_service
-from memory_app.services import startup
+from memory_app.services import redis_checks, startup
 from memory_app.settings import Settings
 from memory_app.stack import commands
 from memory_app.stack.folder import open_schedule
@@ -35,6 +39,7 @@ FLOWER_DEFAULTS = {"FLOWER_ADDRESS": "127.0.0.1", "FLOWER_READ_ONLY": "true"}
 def serve() -> None:
     """Serve the HTTP API."""
     settings = _logging_settings()
+    redis_checks.admit(settings, Part.API)
     serve_http(settings)
 
 
@@ -57,7 +62,9 @@ def worker(
         raise typer.BadParameter(
             f"unknown queue {sorted(unknown)[0]}; one of {', '.join(queue.QUEUES)}", param_hint="--queue"
         )
-    usual = Settings().worker.model_threads if commands.waits(queues) else PROCESSES
+    settings = _logging_settings()
+    redis_checks.admit(settings, Part.WORKER)
+    usual = settings.worker.model_threads if commands.waits(queues) else PROCESSES
     _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency or usual))
 
 
@@ -72,13 +79,17 @@ def beat(
     ] = None,
 ) -> None:
     """Run Celery Beat; any number may run."""
-    _become(commands.beat(schedule or open_schedule(Settings().data_folder)))
+    settings = _logging_settings()
+    redis_checks.admit(settings, Part.BEAT)
+    _become(commands.beat(schedule or open_schedule(settings.data_folder)))
 
 
 @app.command()
 def finder() -> None:
     """Look for due work every few seconds and send hints; any number may run."""
-    parts = runtime.build(_logging_settings())
+    settings = _logging_settings()
+    redis_checks.admit(settings, Part.FINDER)
+    parts = runtime.build(settings)
     startup.check_database(parts.engine)
     cores.take_one()
     told = Event()
@@ -98,6 +109,7 @@ def flower() -> None:
         raise Misconfigured(
             "FLOWER_BASIC_AUTH is not set; give a login as name:password, else everybody sees the work"
         )
+    redis_checks.admit(_logging_settings(), Part.FLOWER)
     _become(commands.flower(), FLOWER_DEFAULTS)
 
 

@@ -5,6 +5,7 @@ values are ids, numbers, times and one-word labels. Each call may raise `HotUnav
 without it.
 """
 
-from memory_app.hot.client import Hot, HotUnavailable, connect
+from memory_app.hot.client import Hot, connect
+from memory_app.hot.faults import HotRefused, HotUnavailable
 
-__all__ = ["Hot", "HotUnavailable", "connect"]
+__all__ = ["Hot", "HotRefused", "HotUnavailable", "connect"]

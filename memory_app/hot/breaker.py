@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memory_app.errors import CircuitOpen, Permanent
-from memory_app.hot.client import Hot, HotUnavailable
+from memory_app.hot.client import Hot
+from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.keys import BREAKER, milliseconds
 
 

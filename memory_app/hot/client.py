@@ -26,8 +26,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from memory_app.errors import Transient
 from memory_app.hot import keys
+from memory_app.hot.faults import HotUnavailable, translate
 from memory_app.hot.keys import Key
 from memory_app.redis_url import Address
 
@@ -38,12 +38,6 @@ PAUSE_SECONDS = 3.0
 
 HEALTH_CHECK_SECONDS = 10
 """A connection idle for longer is tried before it is used; half-open ones are found this way."""
-
-
-class HotUnavailable(Transient):
-    """Redis is away, slow, full or refuses. Hot memory is left out; nothing is lost."""
-
-    kind = "hot_unavailable"
 
 
 class Outage:
@@ -91,6 +85,7 @@ class Hot:
     """Hot memory of one process; shared between threads, never across a fork. Made by `connect`."""
 
     redis: Redis = field(repr=False)
+    address: Address = field(repr=False)
     prefix: str
     stream_turns: int
     stream_life: timedelta
@@ -112,15 +107,15 @@ class Hot:
             yield self.redis
         except (RedisConnectionError, RedisTimeoutError) as error:
             self.outage.failed()
-            raise HotUnavailable(f"Redis did not answer ({type(error).__name__})") from error
+            raise translate(error, self.address) from error
         except ReadOnlyError as error:
             # We still talk to a server that another one has replaced; a new connection finds the one at our address.
             self.redis.connection_pool.disconnect(inuse_connections=False)
             self.outage.answered()
-            raise HotUnavailable("Redis is a replica now; connecting anew") from error
+            raise translate(error, self.address) from error
         except RedisError as error:
             self.outage.answered()
-            raise HotUnavailable(f"Redis refused ({type(error).__name__})") from error
+            raise translate(error, self.address) from error
         self.outage.answered()
 
     def told(self, asked: Asked[T]) -> T:
@@ -164,7 +159,7 @@ def connect(
     """
     redis = open_client(address, timeout_seconds=timeout_seconds)
     scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
-    return Hot(redis, prefix, stream_turns, stream_life, context_life, scripts)
+    return Hot(redis, address, prefix, stream_turns, stream_life, context_life, scripts)
 
 
 def open_client(address: Address, *, timeout_seconds: float) -> Redis:

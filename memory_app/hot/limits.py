@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory_app.hot.client import Hot, HotUnavailable
+from memory_app.hot.client import Hot
+from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.keys import LIMIT, milliseconds
 
 

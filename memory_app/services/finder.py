@@ -14,7 +14,7 @@ import structlog
 from memory_app import queue
 from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
-from memory_app.hot.client import HotUnavailable
+from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.life import EVERY_SECONDS
 from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs, periodic, placing

@@ -20,7 +20,8 @@ import structlog
 from memory_app import queue
 from memory_app.errors import MemoryAppError
 from memory_app.hot import life as hot_life
-from memory_app.hot.client import Hot, HotUnavailable
+from memory_app.hot.client import Hot
+from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.life import Sign
 from memory_app.life import LifeFile
 

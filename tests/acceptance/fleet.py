@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 from own_servers import free_port, wait_until
 from parts import Process, call, run, started
-from redis_servers import DebianRedis, password_of
+from redis_servers import DebianRedis
 
 FLOWER_LOGIN = "me:flower-secret"
 QUEUES = ("--queue", "ingest", "--queue", "model", "--queue", "maintenance")
@@ -37,13 +36,10 @@ class Fleet:
     api_port: int = field(default_factory=free_port)
     flower_port: int = field(default_factory=free_port)
 
-    def login(self, part: str) -> str:
-        return f"memory-{part}:{quote(password_of(part), safe='')}"
-
     def environment_of(self, part: str, **settings: str) -> dict[str, str]:
         own = {
             **self.environment,
-            "MEMORY_REDIS__URL": self.redis.url(self.login(part), host=self.host),
+            "MEMORY_REDIS__URL": self.redis.url(self.redis.login(part), host=self.host),
             "MEMORY_HTTP__PORT": str(self.api_port),
             "FLOWER_PORT": str(self.flower_port),
             "FLOWER_BASIC_AUTH": FLOWER_LOGIN,

@@ -13,7 +13,7 @@ from redis import Redis
 
 from memory_app import queue
 from memory_app.broker import dropped
-from memory_app.broker.message import Fault, task_fault
+from memory_app.broker.message import DropReason, task_fault
 from memory_app.broker.sweep import sweep
 from memory_app.queue import INGEST, QUEUES, ROUTES, Sender, broker_settings
 from memory_app.redis_url import Address, read
@@ -139,11 +139,11 @@ def test_only_garbage_is_swept_out_and_the_rest_keeps_its_order(raw: Redis, pref
     raw.lpush(name, *waiting)
     removed = sweep(raw, name, lambda value: task_fault(value, ROUTES))
     assert raw.lrange(name, 0, -1) == list(reversed(good))
-    assert removed == {Fault.MALFORMED: 4, Fault.NOT_JSON: 1}
+    assert removed == {DropReason.MALFORMED: 4, DropReason.NOT_JSON: 1}
 
 
 def test_what_is_large_is_not_read_to_be_swept(raw: Redis, prefix: str) -> None:
     name = f"{prefix}{INGEST}"
     raw.lpush(name, b"null", b"x" * 2_000_000, b"null")
-    assert sweep(raw, name, lambda value: task_fault(value, ROUTES)) == {Fault.MALFORMED: 1}
+    assert sweep(raw, name, lambda value: task_fault(value, ROUTES)) == {DropReason.MALFORMED: 1}
     assert raw.llen(name) == 2

@@ -17,7 +17,8 @@ from uuid import UUID, uuid4
 import pytest
 from redis import Redis
 
-from memory_app.broker import dropped
+from memory_app.broker.dropped import Counting
+from memory_app.broker.message import DropReason
 from memory_app.errors import BadModelOutput, CircuitOpen, ProviderUnavailable, Transient
 from memory_app.hot import (
     Hot,
@@ -696,7 +697,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
     life.note(hot, ["finder"], "host:1")
-    dropped.Counting(hot.prefix, Counter({next(iter(dropped.Fault)): 2})).write(hot.redis)
+    Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:

@@ -9,28 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.broker.message import MESSAGE_LIMIT_BYTES, Fault, command_fault, report_fault, task_fault
+from memory_app.broker.message import MESSAGE_LIMIT_BYTES, DropReason, command_fault, report_fault, task_fault
 from memory_app.queue import ROUTES
 
 PIECES = garbage.dropped()
 
 EXPECTED = {
-    "null": Fault.MALFORMED,
-    "deep": Fault.NOT_JSON,
-    "typed value": Fault.NOT_JSON,
-    "null properties": Fault.MALFORMED,
-    "list delivery info": Fault.MALFORMED,
-    "unknown task": Fault.UNKNOWN_TASK,
-    "built-in chord": Fault.UNKNOWN_TASK,
-    "due in the year 9999": Fault.UNSUPPORTED,
-    "limits of its own": Fault.UNSUPPORTED,
-    "callbacks": Fault.UNSUPPORTED,
-    "text as shadow": Fault.UNSUPPORTED,
-    "pickle": Fault.CONTENT_TYPE,
-    "compressed": Fault.CONTENT_TYPE,
-    "body that is no base64": Fault.BODY,
-    "text as arguments": Fault.BODY,
-    "old protocol": Fault.MALFORMED,
+    "null": DropReason.MALFORMED,
+    "deep": DropReason.NOT_JSON,
+    "typed value": DropReason.NOT_JSON,
+    "null properties": DropReason.MALFORMED,
+    "list delivery info": DropReason.MALFORMED,
+    "unknown task": DropReason.UNKNOWN_TASK,
+    "built-in chord": DropReason.UNKNOWN_TASK,
+    "due in the year 9999": DropReason.UNSUPPORTED,
+    "limits of its own": DropReason.UNSUPPORTED,
+    "callbacks": DropReason.UNSUPPORTED,
+    "text as shadow": DropReason.UNSUPPORTED,
+    "pickle": DropReason.CONTENT_TYPE,
+    "compressed": DropReason.CONTENT_TYPE,
+    "body that is no base64": DropReason.BODY,
+    "text as arguments": DropReason.BODY,
+    "old protocol": DropReason.MALFORMED,
 }
 
 
@@ -47,7 +47,7 @@ def test_each_piece_of_garbage_is_told_apart(name: str) -> None:
 
 
 def test_a_large_message_is_not_even_read() -> None:
-    assert task_fault(b"[" * (MESSAGE_LIMIT_BYTES + 1), ROUTES) is Fault.TOO_LARGE
+    assert task_fault(b"[" * (MESSAGE_LIMIT_BYTES + 1), ROUTES) is DropReason.TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_commands_of_celery_are_let_through_and_others_not() -> None:
 def test_answers_and_events_are_let_through() -> None:
     for body in ({"worker@host": {"ok": "pong"}}, [{"type": "task-sent"}]):
         assert report_fault(garbage.envelope(body=body)) is None
-    assert report_fault(garbage.envelope(body=["text"])) is Fault.BODY
+    assert report_fault(garbage.envelope(body=["text"])) is DropReason.BODY
 
 
 JSON = st.recursive(
@@ -90,17 +90,17 @@ def test_any_bytes_are_judged(value: bytes) -> None:
 @given(st.sampled_from(FIELDS), JSON)
 def test_any_value_in_any_field_is_judged(name: str, value: object) -> None:
     message = json.dumps(json.loads(garbage.envelope()) | {name: value}).encode()
-    assert task_fault(message, ROUTES) in (None, *Fault)
-    assert command_fault(message) in (None, *Fault)
-    assert report_fault(message) in (None, *Fault)
+    assert task_fault(message, ROUTES) in (None, *DropReason)
+    assert command_fault(message) in (None, *DropReason)
+    assert report_fault(message) in (None, *DropReason)
 
 
 @given(st.sampled_from(sorted(json.loads(garbage.envelope())["headers"])), JSON)
 def test_any_value_in_any_header_is_judged(name: str, value: object) -> None:
-    assert task_fault(garbage.envelope(headers={name: value}), ROUTES) in (None, *Fault)
-    assert command_fault(garbage.envelope(headers={name: value})) in (None, *Fault)
+    assert task_fault(garbage.envelope(headers={name: value}), ROUTES) in (None, *DropReason)
+    assert command_fault(garbage.envelope(headers={name: value})) in (None, *DropReason)
 
 
 @given(st.sampled_from(sorted(json.loads(garbage.envelope())["properties"])), JSON)
 def test_any_value_in_any_property_is_judged(name: str, value: object) -> None:
-    assert task_fault(garbage.envelope(properties={name: value}), ROUTES) in (None, *Fault)
+    assert task_fault(garbage.envelope(properties={name: value}), ROUTES) in (None, *DropReason)
