@@ -305,3 +305,9 @@ def test_every_fault_is_one_sentence_that_says_what_to_do() -> None:
         assert ";" in fault.sentence or "wait" in fault.sentence or ":" in fault.sentence, fault.name
         assert not fault.sentence.endswith(".")
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_every_sentence_is_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs/troubleshooting.md").read_text()
+    words = {"setting": "`URL`", "user": "NAME", "db": 9, "kind": "", "detail": "BRPOP"}
+    assert [fault.name for fault in FAULTS if fault.sentence.format(**words) not in page] == []
