@@ -9,31 +9,16 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-import typer
-
-from memory_app.cli.lazy import LazyGroup
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="memory",
-    help="Long-term memory for chat apps and AI agents.",
-    cls=LazyGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-
-
-@app.callback()
-def _memory() -> None:
-    """Without a callback of its own, a group without commands cannot be built."""
+__all__ = ["main"]
 
 
 def main() -> None:
     """Run the command of this process's arguments and exit with its status."""
     try:
-        app()
+        if sys.argv[1:2] == ["health"]:
+            import_module("memory_app.cli.health").check(sys.argv[2:])
+        else:
+            import_module("memory_app.cli.lazy").app()
     except Exception as error:  # The edge of the program. Python would print what the error quotes.
         import_module("memory_app.cli.failure").tell(error)
         sys.exit(1)

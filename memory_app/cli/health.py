@@ -1,79 +1,72 @@
 """``health``: one part of this machine or container, looked at lightly, for supervisors that ask every few seconds.
 
-Only the standard library and typer are imported here. `memory doctor` looks at the whole.
+Only the standard library is imported here: typer reads even ``--help`` through validators that cost more than the
+check. `memory doctor` looks at the whole.
 """
 
 from __future__ import annotations
 
+import argparse
 import http.client
+import os
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, NoReturn
-
-import typer
+from typing import NoReturn
 
 from memory_app import life
 
+DESCRIPTION = "Check one part of this machine or container, lightly; exit status 1 when it is not well."
 HOST = "127.0.0.1"
 TIMEOUT_SECONDS = 5.0
 QUEUES = ("ingest", "model", "maintenance")
 
-app = typer.Typer(
-    help="Check one part of this machine or container, lightly; exit status 1 when it is not well.",
-    no_args_is_help=True,
-)
 
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="MEMORY_LIFE_FOLDER",
-        help="Where processes leave their signs of life. Default: memory-life-UID in the folder for temporary files.",
-        show_default=False,
-    ),
-]
-
-
-@app.command()
-def api(
-    port: Annotated[int, typer.Option(envvar="MEMORY_HTTP__PORT", help="Port of the API.")] = 8321,
-) -> None:
-    """Whether the API of this machine answers."""
-    _ask(port, "/health/live", "the API")
+def check(arguments: Sequence[str]) -> None:
+    """Write one line about the part that ``arguments`` name. Exits with 1 when it is not well, 2 for a wrong usage."""
+    options = _parser().parse_args(arguments)
+    if options.part == "api":
+        _ask(options.port, "/health/live", "the API")
+    elif options.part == "flower":
+        _ask(options.port, "/healthcheck", "Flower")
+    elif options.part == "worker":
+        kinds = [f"worker-{name}" for name in QUEUES if options.queue in (None, name)]
+        _look("worker" if options.queue is None else kinds[0], kinds, options.folder)
+    else:
+        _look(options.part, [options.part], options.folder)
 
 
-@app.command()
-def flower(
-    port: Annotated[int, typer.Option(envvar="FLOWER_PORT", help="Port of Flower.")] = 5555,
-) -> None:
-    """Whether Flower of this machine answers."""
-    _ask(port, "/healthcheck", "Flower")
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memory health", description=DESCRIPTION)
+    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    _add_port(parts.add_parser("api", help="it answers"), "MEMORY_HTTP__PORT", 8321)
+    worker = parts.add_parser("worker", help="every worker takes tasks and its pool does them")
+    worker.add_argument("--queue", choices=QUEUES, help="only workers of this queue; default: all")
+    _add_folder(worker)
+    _add_folder(parts.add_parser("beat", help="it goes on"))
+    _add_folder(parts.add_parser("finder", help="it goes on"))
+    _add_port(parts.add_parser("flower", help="it answers"), "FLOWER_PORT", 5555)
+    return parser
 
 
-@app.command()
-def worker(
-    queue: Annotated[
-        str | None, typer.Option(help=f"Only workers of this queue: {', '.join(QUEUES)}. Default: all.")
-    ] = None,
-    folder: Folder = None,
-) -> None:
-    """Whether every worker of this machine takes tasks and its pool does them."""
-    if queue is not None and queue not in QUEUES:
-        raise typer.BadParameter(f"unknown queue {queue}; one of {', '.join(QUEUES)}", param_hint="--queue")
-    kinds = [f"worker-{name}" for name in QUEUES if queue in (None, name)]
-    _look("worker" if queue is None else kinds[0], kinds, folder)
+def _add_port(parser: argparse.ArgumentParser, variable: str, default: int) -> None:
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=os.environ.get(variable) or default,
+        help=f"default: {variable}, else {default}",
+    )
 
 
-@app.command()
-def beat(folder: Folder = None) -> None:
-    """Whether Beat of this machine goes on."""
-    _look("beat", ["beat"], folder)
-
-
-@app.command()
-def finder(folder: Folder = None) -> None:
-    """Whether the finder of this machine goes on."""
-    _look("finder", ["finder"], folder)
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=os.environ.get("MEMORY_LIFE_FOLDER") or None,
+        help="where processes leave their signs of life; default: MEMORY_LIFE_FOLDER, else memory-life-UID in the "
+        "folder for temporary files",
+    )
 
 
 def _look(name: str, kinds: Sequence[str], folder: Path | None) -> None:
@@ -84,7 +77,7 @@ def _look(name: str, kinds: Sequence[str], folder: Path | None) -> None:
     oldest = max(signs, key=lambda sign: sign.age_seconds)
     if oldest.is_silent:
         _fail(f"{oldest.kind} (process {oldest.pid}) has not gone on for {oldest.age_seconds:.0f} s")
-    typer.echo(f"{name} goes on; its last sign is {oldest.age_seconds:.1f} s old")
+    sys.stdout.write(f"{name} goes on; its last sign is {oldest.age_seconds:.1f} s old\n")
 
 
 def _ask(port: int, path: str, name: str) -> None:
@@ -96,9 +89,9 @@ def _ask(port: int, path: str, name: str) -> None:
             _fail(f"{name} does not answer at {HOST}:{port} ({type(error).__name__})")
     if status != 200:
         _fail(f"{name} answers {status} at {HOST}:{port}{path}")
-    typer.echo(f"{name} answers at {HOST}:{port}")
+    sys.stdout.write(f"{name} answers at {HOST}:{port}\n")
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"memory: {message}", err=True)
-    raise typer.Exit(1)
+    sys.stderr.write(f"memory: {message}\n")
+    sys.exit(1)

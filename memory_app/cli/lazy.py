@@ -16,15 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command or a group of commands: where it is defined, and what `memory --help` says of it.
-
-    ``logs``: its modules write log lines, which are shown from WARNING on.
-    """
+    """A command or a group of commands: where it is defined, and what `memory --help` says of it."""
 
     module: str
     help: str
     is_group: bool = False
-    logs: bool = True
 
 
 COMMANDS = {
@@ -63,8 +59,6 @@ COMMANDS = {
     "health": Entry(
         "health",
         "Check one part of this machine or container, lightly; exit status 1 when it is not well.",
-        is_group=True,
-        logs=False,
     ),
     "failed": Entry("failed", "List turns that were set aside, with the reason and without what was said."),
     "replay": Entry("failed", "Index and extract failed turns once more, once the cause is mended."),
@@ -109,7 +103,7 @@ COMMANDS = {
     "erasures": Entry("erasures", "Receipts of what was forgotten.", is_group=True),
     "bench": Entry("bench", "Measure retrieval, latency, throughput and growth.", is_group=True),
 }
-"""In the order in which they are shown."""
+"""In the order in which they are shown. `memory_app.cli.main` runs ``health`` without typer."""
 
 
 class LazyGroup(TyperGroup):
@@ -127,9 +121,23 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """The command itself, as typer makes it."""
     entry = COMMANDS[name]
-    if entry.logs:
-        import_module("memory_app.log").configure(level="WARNING", form="console")
+    import_module("memory_app.log").configure(level="WARNING", form="console")
     module = import_module(f"memory_app.cli.{entry.module}")
     parent = typer.Typer(add_completion=False)
     parent.add_typer(module.app, name=name if entry.is_group else None)
     return typer.main.get_group(parent).commands[name]
+
+
+app = typer.Typer(
+    name="memory",
+    help="Long-term memory for chat apps and AI agents.",
+    cls=LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.callback()
+def _memory() -> None:
+    """Without a callback of its own, a group without commands cannot be built."""

@@ -48,12 +48,13 @@ KINDS_AND_PLACES = (
 
 FALLING_COMMAND = f"""
 from memory_app import cli
+from memory_app.cli import lazy
 
 def fall():
     words = "{CANARY}"
     raise ArithmeticError(words)
 
-cli.app = fall
+lazy.app = fall
 cli.main()
 """
 

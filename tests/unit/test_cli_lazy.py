@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_app import queue
+from memory_app.cli import health
 from memory_app.cli.lazy import COMMANDS, load
 
 ROOT = Path(__file__).parents[2]
@@ -64,14 +66,26 @@ def test_help_and_light_checks_load_nothing_large(tmp_path: Path, arguments: lis
     assert heavy_modules(tmp_path, *arguments) == []
 
 
+def test_an_unknown_part_or_queue_is_a_wrong_usage() -> None:
+    for arguments in ([], ["nonsense"], ["worker", "--queue", "nonsense"], ["api", "--port", "x"]):
+        with pytest.raises(SystemExit) as end:
+            health.check(arguments)
+        assert end.value.code == 2, arguments
+
+
 def test_keys_load_the_database_and_nothing_else(tmp_path: Path) -> None:
     heavy = heavy_modules(tmp_path, "keys", "list")
 
     assert "sqlalchemy" in heavy
-    assert set(heavy) <= {"sqlalchemy", "psycopg", "pydantic_settings"}
+    assert set(heavy) <= {"sqlalchemy", "psycopg", "pydantic", "pydantic_settings"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_what_the_light_check_says() -> None:
+    assert COMMANDS["health"].help == health.DESCRIPTION
+    assert set(health.QUEUES) == set(queue.QUEUES)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "health"])
 def test_the_table_says_what_the_command_says(name: str) -> None:
     command = load(name)
 
@@ -80,7 +94,7 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
 
 
 def test_the_table_names_every_command() -> None:
-    modules = {entry.module for entry in COMMANDS.values()}
+    modules = {entry.module for name, entry in COMMANDS.items() if name != "health"}
     shown = {
         path.stem for path in (ROOT / "memory_app/cli").glob("*.py") if "@app.command" in path.read_text()
     }

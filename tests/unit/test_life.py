@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from memory_app import life
-from memory_app.cli.health import app
+from memory_app.cli.health import check
 from memory_app.errors import Misconfigured
 from memory_app.life import SILENT_AFTER_SECONDS, LifeFile
 
 ROOT = Path(__file__).parents[2]
+Health = Callable[..., tuple[int, str]]
 LEAVE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
@@ -25,9 +26,19 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def health(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, [*arguments, "--folder", str(folder)])
-    return done.exit_code, done.output
+@pytest.fixture
+def health(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Status and words of ``memory health``."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        try:
+            check([*arguments, "--folder", str(tmp_path)])
+            status = 0
+        except SystemExit as end:
+            status = int(str(end.code))
+        return status, "".join(capsys.readouterr())
+
+    return run
 
 
 def grow_old(file: LifeFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,36 +47,38 @@ def grow_old(file: LifeFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life.time, "monotonic", lambda: later)
 
 
-def test_a_part_that_goes_on_is_well(tmp_path: Path) -> None:
+def test_a_part_that_goes_on_is_well(tmp_path: Path, health: Health) -> None:
     LifeFile("finder", tmp_path)
 
-    assert health(tmp_path, "finder")[0] == 0
-    assert health(tmp_path, "beat") == (
+    assert health("finder")[0] == 0
+    assert health("beat") == (
         1,
         "memory: no beat of this user runs here, or it has not started yet\n",
     )
 
 
 def test_a_part_that_stands_still_is_named_with_its_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, health: Health
 ) -> None:
     file = LifeFile("worker-ingest", tmp_path)
     grow_old(file, monkeypatch)
 
-    status, output = health(tmp_path, "worker")
+    status, output = health("worker")
 
     assert status == 1
     assert f"worker-ingest (process {os.getpid()}) has not gone on for 61 s" in output
-    assert health(tmp_path, "worker", "--queue", "model")[0] == 1
+    assert health("worker", "--queue", "model")[0] == 1
     file.touch()
-    assert health(tmp_path, "worker", "--queue", "ingest")[0] == 0
+    assert health("worker", "--queue", "ingest")[0] == 0
 
 
-def test_one_that_hangs_is_not_hidden_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_is_not_hidden_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, health: Health
+) -> None:
     grow_old(LifeFile("worker-ingest", tmp_path), monkeypatch)
     LifeFile("worker-model", tmp_path)
 
-    assert health(tmp_path, "worker")[0] == 1
+    assert health("worker")[0] == 1
 
 
 def test_what_a_killed_process_left_is_no_sign_and_is_swept(tmp_path: Path) -> None:
@@ -100,7 +113,3 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Misconfigured):
         LifeFile("finder", link)
-
-
-def test_an_unknown_queue_is_a_wrong_usage(tmp_path: Path) -> None:
-    assert health(tmp_path, "worker", "--queue", "nonsense")[0] == 2
