@@ -108,7 +108,7 @@ def objects(connection: Connection) -> dict[str, str]:
     return {str(row.name): " ".join(str(row.definition).split()) for row in rows}
 
 
-def expected() -> dict[str, str]:
+def read_expected() -> dict[str, str]:
     """Definition by name of what the code expects."""
     lines = EXPECTED.read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t", 1) for line in lines)
@@ -116,21 +116,21 @@ def expected() -> dict[str, str]:
 
 def differences_of(connection: Connection) -> tuple[Difference, ...]:
     """How this database differs from what the code expects. Sets the search path as `objects` does."""
-    return differences(expected(), objects(connection))
+    return differences(read_expected(), objects(connection))
 
 
-def differences(wanted: Mapping[str, str], actual: Mapping[str, str]) -> tuple[Difference, ...]:
+def differences(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[Difference, ...]:
     """What is missing, different, or there without being expected where that does harm; by name."""
     gone = {
-        name.removeprefix("table ") for name in wanted if name.startswith("table ") and name not in actual
+        name.removeprefix("table ") for name in expected if name.startswith("table ") and name not in actual
     }
     wrong = [
         name
-        for name, definition in wanted.items()
+        for name, definition in expected.items()
         if actual.get(name) != definition and _table_of(name, definition) not in gone
     ]
-    added = [name for name in actual.keys() - wanted.keys() if _does_harm(name, actual[name], wanted)]
-    return tuple(Difference(name, wanted.get(name), actual.get(name)) for name in sorted([*wrong, *added]))
+    added = [name for name in actual.keys() - expected.keys() if _does_harm(name, actual[name], expected)]
+    return tuple(Difference(name, expected.get(name), actual.get(name)) for name in sorted([*wrong, *added]))
 
 
 def _table_of(name: str, definition: str) -> str | None:
@@ -145,17 +145,17 @@ def _table_of(name: str, definition: str) -> str | None:
     return None
 
 
-def _does_harm(name: str, definition: str, wanted: Mapping[str, str]) -> bool:
+def _does_harm(name: str, definition: str, expected: Mapping[str, str]) -> bool:
     """Whether an object that nobody expects changes who sees what, or what a write does."""
     kind = name.partition(" ")[0]
     if kind == "function":
         return any(f"OWNER {role} " in definition for role in ROLES)
     if kind == "right":
         thing = name.partition(" on ")[2]
-        return not thing.startswith("function ") or thing in wanted
+        return not thing.startswith("function ") or thing in expected
     return kind in ("policy", "trigger")
 
 
-def render(found: Mapping[str, str]) -> str:
+def render(definitions: Mapping[str, str]) -> str:
     """The text of ``schema.txt`` for these objects."""
-    return "".join(f"{name}\t{found[name]}\n" for name in sorted(found))
+    return "".join(f"{name}\t{definitions[name]}\n" for name in sorted(definitions))

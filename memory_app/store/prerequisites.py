@@ -148,7 +148,7 @@ def _ensure_roles(connection: Connection, owner: Owner) -> None:
                 for_administrator.append(_membership(role.name, owner))
     if for_administrator:
         raise _administrator(
-            f"the roles of this cluster are not as they must be, and role {owner.name} may not change that",
+            f"the roles of this cluster are not as they must be for role {owner.name} to go on",
             list(dict.fromkeys(for_administrator)),
         )
 

@@ -39,6 +39,7 @@ DEFINERS = {
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name", "is_suspect"],
     "idle_sessions": ["tenant_id", "scope_id", "session_id", "last_seq"],
+    "due_work": ["kind", "oldest_seconds", "is_held"],
     "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],
     "stale_scopes": ["tenant_id", "scope_id", "model"],
@@ -46,7 +47,7 @@ DEFINERS = {
     "scope_rows": ["tenant_id", "scope_id", "row_count"],
     "keyword_hits": ["id"],
 }
-"""The only functions that look across tenants, with the columns they answer: ids and counts."""
+"""The only functions that look across tenants, with the columns they answer: ids, counts and ages."""
 
 FILL = """
     WITH t AS (SELECT CAST(:tenant AS bigint) AS tenant),
