@@ -115,14 +115,21 @@ def _servers(options: Options, folder: Folder, say: Say, pause: Pause) -> Iterat
         _migrate(settings, say, pause)
         yield settings
         return
+    servers_ran = not embedded.gone(folder.path)
+    leave = False
     try:
-        servers = embedded.start(folder.path, durable=options.durable, on_progress=say, pause=pause)
+        try:
+            servers = embedded.start(folder.path, durable=options.durable, on_progress=say, pause=pause)
+        except Misconfigured:
+            leave = servers_ran  # They live, and others may use them, however slow they are.
+            raise
         settings = embedded_settings(servers)
         _migrate(settings, say, pause)
         yield settings
     finally:
-        say("stopping the servers")
-        embedded.stop(folder.path)
+        if not leave:
+            say("stopping the servers")
+            embedded.stop(folder.path)
 
 
 def _migrate(settings: Settings, say: Say, pause: Pause) -> None:

@@ -14,6 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from memory_app import embedded, stack
+from memory_app.embedded import lifetime
+from memory_app.errors import Misconfigured
 from memory_app.stack.api import Api, calling
 from memory_app.stack.folder import Folder
 from tests.acceptance.up_stage import Up, data_folder, extracted, part_pids, server_pids, up, wait_until
@@ -140,3 +143,21 @@ def test_what_cannot_be_started_again_for_now_ends_nothing(running: Up, api: Api
     assert {**every_pid(running.folder), "beat": 0} == {**before, "beat": 0}
     log.rmdir()
     wait_until(lambda: part_pids(running.folder)["beat"] != before["beat"], "Beat is started again")
+
+
+def test_a_start_gives_up_on_servers_that_live_and_do_not_answer_and_leaves_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lifetime, "START_SECONDS", 6.0)
+    with data_folder() as folder:
+        embedded.start(folder, durable=False)
+        before = server_pids(folder)
+        with (
+            frozen([before["postgres"]]),
+            pytest.raises(Misconfigured, match="runs, but has not answered"),
+            stack.running(stack.Options(folder, parts=()), say=lambda _: None),
+        ):
+            pass
+
+        assert embedded.find(folder) is not None
+        assert server_pids(folder) == before
