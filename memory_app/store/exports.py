@@ -20,7 +20,7 @@ BATCH = 100
 
 _VECTORS = "- 'embedding' - 'embedding_model' - 'keywords' - 'terms'"
 
-_LISTS = {
+LISTS = {
     "session": LIST_QUERIES["sessions"],
     "turn": LIST_QUERIES["turns"],
     "memory": LIST_QUERIES["nodes"],
@@ -40,7 +40,7 @@ _LISTS = {
         SELECT to_jsonb(r) - 'tenant_id' - 'scope_id' - 'session_id' - 'answer' - 'fence' - 'lease_until' - 'due_at'
                - 'starts' - 'failing_since' || jsonb_build_object('session', s.name)
         FROM runs r LEFT JOIN sessions s ON s.scope_id = r.scope_id AND s.id = r.session_id
-        WHERE r.scope_id = :scope ORDER BY r.id""",
+        WHERE r.scope_id = :scope ORDER BY r.created_at, r.id""",
 }
 _CHECKPOINTS = """
     SELECT to_jsonb(c) - 'tenant_id' - 'scope_id' || jsonb_build_object('content', {content})
@@ -51,7 +51,7 @@ _WITHOUT_VECTORS = f"""c.content || jsonb_build_object('nodes', coalesce((
 
 def _of_scope(*, with_vectors: bool) -> str:
     """One statement for all types: a scope is one cursor, however many tables it lies in."""
-    queries = _LISTS | {
+    queries = LISTS | {
         "checkpoint": _CHECKPOINTS.format(content="c.content" if with_vectors else _WITHOUT_VECTORS)
     }
     without = {} if with_vectors else dict.fromkeys(("turn", "memory"), _VECTORS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import socket
 import tracemalloc
 from collections import Counter
@@ -30,7 +31,8 @@ from memory_app.services.feedback import Label, give_feedback
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import keys
+from memory_app.store import exports, keys
+from memory_app.store.db import steady
 from tests.commands import Memory
 from tests.own_servers import free_port, wait_until
 
@@ -204,6 +206,24 @@ def test_memory_does_not_grow_with_what_is_exported(runtime: Runtime, tenant: in
         tracemalloc.stop()
     assert rows > 30_000
     assert peak < 4_000_000 < size / 5
+
+
+@pytest.mark.usefixtures("lived")
+@pytest.mark.parametrize("type", ["turn", "memory", "link", "evidence"])
+def test_rows_come_at_once_and_not_after_a_sort(
+    runtime: Runtime, tenant: int, owner: Engine, type: str
+) -> None:
+    with owner.begin() as connection:
+        # As after a bulk import: nobody has looked at the tables yet, and they are taken for large.
+        connection.execute(
+            text("UPDATE pg_class SET reltuples = 1e6, relpages = 1e5 WHERE relname = 'memories'")
+        )
+        scope_id = connection.execute(text("SELECT min(scope_id) FROM memories")).scalar_one()
+    query = exports.LISTS[type].replace(":scope", str(scope_id)).replace(":ids", "NULL")
+    with steady(runtime.engine, tenant) as connection:
+        plan = "\n".join(connection.execute(text(f"EXPLAIN {query}")).scalars())
+    # A sort of those that are sorted by their first column already begins with its first rows.
+    assert re.search(r"(^|->  )Sort ", plan, re.MULTILINE) is None, plan
 
 
 # --- and back -------------------------------------------------------------------------------------------------
