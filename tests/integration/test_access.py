@@ -39,7 +39,6 @@ DEFINERS = {
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
     "due_runs": ["run_id", "name", "is_suspect"],
     "idle_sessions": ["tenant_id", "scope_id", "session_id", "last_seq"],
-    "due_work": ["kind", "oldest_seconds", "is_held"],
     "due_scopes": ["tenant_id", "scope_id", "job", "due_at"],
     "big_scopes": ["tenant_id", "scope_id"],
     "stale_scopes": ["tenant_id", "scope_id", "model"],
