@@ -74,8 +74,16 @@ SAID = (
     "I play the accordion.",
     "I am allergic to peanuts.",
     "I collect old radios.",
+    "My brother is a pilot.",
+    "I hate olives.",
+    "I really like sailing.",
+    "My cat is called Tom.",
+    "I play the cello.",
+    "I am allergic to cats.",
+    "I collect old maps.",
+    "My son is called Leo.",
 )
-"""The session that is extracted: each turn says something of its own."""
+"""The session that is extracted, half of what is read at once: each turn says something of its own."""
 
 WRITES = 50
 """Enough that some of them come to look at the ceiling where only some do."""

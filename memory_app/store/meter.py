@@ -45,7 +45,8 @@ class Meter:
 
     def __post_init__(self) -> None:
         event.listen(self.engine, "before_cursor_execute", self._count)
-        event.listen(self.engine, "checkin", _flush)
+        for engine in (self.engine, self.owner):
+            event.listen(engine, "checkin", _flush)
 
     def _count(self, *_: Any) -> None:
         self.statements += 1

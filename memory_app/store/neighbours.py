@@ -75,7 +75,7 @@ _FOOTING = text(
 _SCANNED = """
     scanned AS MATERIALIZED (
         SELECT n.id, n.kind, n.session_id, {distances} FROM memories n
-        WHERE n.scope_id = :scope AND n.embedding_model = :model AND n.kind = ANY(:kinds)
+        WHERE n.scope_id = :scope AND n.embedding_model = :model AND n.kind = ANY(:scanned_kinds)
           AND n.retired_at IS NULL AND n.valid_until IS NULL)
     {arms}"""
 _SCANNED_ARM = """(SELECT {place} AS place, id FROM scanned
@@ -190,6 +190,7 @@ def _collect(
         "scope": scope_id,
         "model": some[0].model,
         "kinds": [one.kind for one in some],
+        "scanned_kinds": sorted({one.kind for one in some}),
         "sessions": [one.session_id for one in some],
         "limit": max(one.limit for one in some) + len(asked) - 1,
         **{f"vector_{number}": vector_text(one.vector) for number, one in enumerate(some)},
