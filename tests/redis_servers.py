@@ -113,6 +113,9 @@ class DebianRedis:
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = ["save ''", "maxmemory-policy noeviction", f"bind {HOST}", *self._port_lines(), *self.lines]
+        if "cluster-enabled yes" in lines:
+            # Its usual port for the other nodes is 10,000 above the own one, and may lie beyond the last.
+            lines.append(f"cluster-port {free_port()}")
         if not any(line.startswith("aclfile") for line in lines):
             lines += [f"requirepass {self.password}", "user owner on >owner-secret ~* &* +@all"]
         configuration = self.folder / "redis.conf"
