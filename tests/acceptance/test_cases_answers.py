@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from own_servers import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, Started, claims, fact, staged, wait_until
 from sqlalchemy import Connection, Engine, event, text
 
@@ -27,7 +28,6 @@ from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.record import record
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
-from memory_app.stack.ports import choose
 from memory_app.store import keys
 from memory_app.testing import Mode, Rule
 
@@ -53,7 +53,7 @@ def fleet(servers: Servers, template: Servers, tmp_path_factory: pytest.TempPath
     with staged(servers, TEMPLATE, tmp_path_factory.mktemp("stage"), **SETTINGS) as stage:
         with stage.owner.begin() as connection:
             _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
-        port = str(choose(0))
+        port = str(free_port())
         stage.start(commands.serve(), MEMORY_HTTP__PORT=port)
         stage.start(commands.finder())
         fleet = Fleet(stage, stage.worker(), f"http://127.0.0.1:{port}", key)

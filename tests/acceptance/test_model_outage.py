@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from model_workers import PROCESSES, disordered, worker
+from own_servers import free_port
 from provider_stage import TEMPLATE, ProviderStage, Started, staged, wait_until
 from sqlalchemy import text
 
@@ -19,7 +20,6 @@ from memory_app.embedded import Servers
 from memory_app.errors import StoreUnavailable
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling, user_path
-from memory_app.stack.ports import choose
 from memory_app.store import keys
 
 SESSIONS, TURNS = 50, 20
@@ -38,7 +38,7 @@ def stage(servers: Servers, template: Servers, tmp_path: Path) -> Iterator[Provi
 @pytest.fixture
 def callers(stage: ProviderStage) -> Iterator[list[Api]]:
     """Connections to a real API."""
-    port = choose(18321)
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     with stage.owner.begin() as connection:
         _, key = keys.create(connection, "acme", rights=keys.RIGHTS)
