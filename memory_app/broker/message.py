@@ -110,12 +110,16 @@ def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReaso
     return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
 
 
+USUAL_LIMITS = (None, [None, None], [660, 600])
+"""Hard and soft, in seconds: Beat sends those of our tasks for maintenance along. Others are a stranger's."""
+
+
 def _has_usual_headers(headers: Mapping[str, Any]) -> bool:
     """Nothing that changes how a task runs, and nothing in the fields that logs and Flower show."""
     return (
         headers.get("eta") is None
         and headers.get("shadow") is None
-        and headers.get("timelimit") in (None, [None, None])
+        and headers.get("timelimit") in USUAL_LIMITS
         and isinstance(headers.get("retries", 0), int)
         and all(
             headers.get(name) is None or _is_id(headers[name]) for name in ("root_id", "parent_id", "group")

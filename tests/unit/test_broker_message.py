@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory_app.broker.message import MESSAGE_LIMIT_BYTES, DropReason, command_fault, report_fault, task_fault
 from memory_app.queue import ROUTES
+from workers.app import app
 
 PIECES = garbage.dropped()
 
@@ -37,6 +38,16 @@ EXPECTED = {
 def test_a_message_of_ours_is_let_through() -> None:
     assert task_fault(garbage.envelope(), ROUTES) is None
     assert task_fault(garbage.envelope(headers={"expires": "2030-01-01T00:00:00+00:00"}), ROUTES) is None
+
+
+def test_what_beat_sends_for_each_periodic_job_is_let_through() -> None:
+    """Beat sends the limits of a task along, which the senders of hints do not know."""
+    app.loader.import_default_modules()
+    tasks = [task for name, task in app.tasks.items() if name in ROUTES]
+    assert any(task.time_limit for task in tasks)
+    for task in tasks:
+        limits = [task.time_limit, task.soft_time_limit]
+        assert task_fault(garbage.envelope(headers={"timelimit": limits}), ROUTES) is None, task.name
 
 
 @pytest.mark.parametrize("name", PIECES)
