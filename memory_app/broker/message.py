@@ -110,8 +110,8 @@ def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReaso
     return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
 
 
-USUAL_LIMITS = (None, [None, None], [660, 600])
-"""Hard and soft, in seconds: Beat sends those of our tasks for maintenance along. Others are a stranger's."""
+USUAL_LIMITS = (None, [None, None], [90, 60], [660, 600])
+"""Hard and soft, in seconds: Beat sends those of our tasks along. Others are a stranger's."""
 
 
 def _has_usual_headers(headers: Mapping[str, Any]) -> bool:
