@@ -82,7 +82,8 @@ def extract_session(
 ) -> ExtractReport:
     """Extract what is due in one session. A second call at the same time finds it lent out and does nothing.
 
-    After ``most_batches``, or once ``most_seconds`` are over, the rest waits behind what others have to do.
+    After ``most_batches``, or once ``most_seconds`` are over, the rest waits behind what others have to do; a session
+    that is tried turn by turn is kept for longer.
     ``shared``: this process does other work meanwhile, so a session that may have killed its worker is left to another.
     """
     _clear_hint(runtime, session_id)
@@ -93,6 +94,10 @@ def extract_session(
         if claimed is None:
             break
         failpoint.reach("extract.after_claim")
+        if claimed.starts > 1:
+            # The turns behind this one may be what killed the worker. Handed back now, they would go to a process that
+            # does other work too, since a session that has moved on is suspect no more.
+            ends_at = max(ends_at, time.monotonic() + MOST_SECONDS)
         done = _extract_claimed(runtime, claimed)
         total = ExtractReport(
             total.turns + done.turns, total.memories + done.memories, total.failed + done.failed

@@ -148,9 +148,10 @@ def test_what_cannot_be_started_again_for_now_ends_nothing(running: Up, api: Api
 def test_a_start_gives_up_on_servers_that_live_and_do_not_answer_and_leaves_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lifetime, "START_SECONDS", 6.0)
     with data_folder() as folder:
         embedded.start(folder, durable=False)
+        # only now, since the first start also makes the data folder
+        monkeypatch.setattr(lifetime, "START_SECONDS", 6.0)
         before = server_pids(folder)
         with (
             frozen([before["postgres"]]),

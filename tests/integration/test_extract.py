@@ -331,6 +331,20 @@ def test_an_answer_for_several_turns_is_applied_to_the_same_turns_though_a_retry
     assert [row.to_seq for row in rows(owner, "SELECT to_seq FROM runs")] == [3]
 
 
+def test_turns_that_are_tried_alone_stay_with_the_process_that_tries_them(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
+    session = only_session(owner)
+    with pytest.raises(Killed):
+        extract_session(replace(runtime, embedder=raising(Killed())), session)
+    change(owner, "UPDATE runs SET answer = NULL")
+    expire_lease(owner)
+    report = extract_session(runtime, session, most_seconds=0)
+    assert report.turns == 3
+    assert sorted(row.to_seq for row in rows(owner, "SELECT to_seq FROM runs WHERE state = 'done'")) == [1, 3]
+
+
 def test_an_answer_that_cannot_be_read_any_more_is_asked_anew(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
