@@ -1,0 +1,44 @@
+"""Every table of the product, on one metadata: the one description of the schema.
+
+Statements take their columns from here, migrations are compared with it by a test, and doctor, backups and copies walk
+through it. A table that is not imported here is none.
+"""
+
+from __future__ import annotations
+
+from memory_app.store.tables.forget import erasures
+from memory_app.store.tables.jobs import runs, schedules
+from memory_app.store.tables.memories import entities, evidence, feedback, links, memories, mentions
+from memory_app.store.tables.schema import metadata
+from memory_app.store.tables.search import scope_models, scope_sizes, speakers, terms
+from memory_app.store.tables.sleep import images
+from memory_app.store.tables.tenancy import agents, api_keys, scopes, tenants, usage, users
+from memory_app.store.tables.transfer import checkpoints
+from memory_app.store.tables.turns import sessions, turns
+
+__all__ = [
+    "agents",
+    "api_keys",
+    "checkpoints",
+    "entities",
+    "erasures",
+    "evidence",
+    "feedback",
+    "images",
+    "links",
+    "memories",
+    "mentions",
+    "metadata",
+    "runs",
+    "schedules",
+    "scope_models",
+    "scope_sizes",
+    "scopes",
+    "sessions",
+    "speakers",
+    "tenants",
+    "terms",
+    "turns",
+    "usage",
+    "users",
+]

@@ -1,0 +1,116 @@
+"""Runs of jobs, and when a periodic job is due next."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from memory_app.store.tables.schema import (
+    JSON_VALUE,
+    NO_FIELDS,
+    count,
+    instant,
+    metadata,
+    of_scope,
+    tenant,
+    tenant_of_scope,
+    time_ordered,
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    time_ordered(),
+    tenant(),
+    Column("scope_id", BigInteger),
+    Column("session_id", BigInteger),
+    Column("name", Text, nullable=False),
+    Column("period", Text),
+    Column("state", Text, nullable=False),
+    Column("options", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
+    Column("from_seq", Integer),
+    Column("to_seq", Integer),
+    Column("answer", JSON_VALUE),
+    Column("report", JSON_VALUE),
+    Column("reason", Text),
+    Column("model", Text),
+    Column("prompt_version", Text),
+    count("attempts"),
+    Column("fence", BigInteger, nullable=False, server_default=text("0")),
+    instant("lease_until"),
+    instant("due_at"),
+    count("starts"),
+    instant("failing_since"),
+    instant("created_at", now=True),
+    instant("started_at"),
+    instant("finished_at"),
+    instant("kept_at"),
+    PrimaryKeyConstraint("id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "scope_id"],
+        ["scopes.tenant_id", "scopes.id"],
+        name="runs_scope_fkey",
+        ondelete="CASCADE",
+    ),
+    ForeignKeyConstraint(
+        ["scope_id", "session_id"],
+        ["sessions.scope_id", "sessions.id"],
+        name="runs_session_id_fkey",
+        ondelete="CASCADE",
+    ),
+    CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state"),
+    CheckConstraint("state <> 'failed' OR reason IS NOT NULL", name="reason"),
+    Index(
+        "runs_period_key",
+        "tenant_id",
+        "name",
+        "scope_id",
+        "period",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+        postgresql_where=text("period IS NOT NULL"),
+    ),
+    Index(
+        "runs_extract_key",
+        "session_id",
+        "from_seq",
+        unique=True,
+        postgresql_where=text("name = 'extract' AND state = 'running'"),
+    ),
+    Index("runs_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    # The oldest first; one that was looked at and kept counts from then.
+    Index(
+        "runs_finished_idx",
+        text("(coalesce(kept_at, finished_at))"),
+        postgresql_where=text("finished_at IS NOT NULL"),
+    ),
+    Index("runs_scope_idx", "scope_id", "created_at"),
+    # Serves the end of a tenant, and nothing else: row-level security names the tenant in every statement, so a planner
+    # without statistics would take a B-tree of it for finding one run, and read all of the tenant's.
+    Index("runs_tenant_idx", "tenant_id", postgresql_using="brin"),
+    Index("runs_session_idx", "scope_id", "session_id"),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("job", Text, nullable=False),
+    instant("due_at"),
+    count("missed"),
+    PrimaryKeyConstraint("scope_id", "job"),
+    of_scope(),
+    Index("schedules_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+)
+"""When a periodic job of a scope is next due; without a time it waits until something happens there."""

@@ -1,0 +1,73 @@
+"""The metadata that every table registers on, and the forms of columns that several tables share.
+
+Three rules shape every table: the tenant stands in each row (row-level security reads it), keys of what grows begin
+with ``scope_id`` (so that it can be partitioned or distributed by scope), and every referencing column has an index
+(or erasing a person takes minutes).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Integer,
+    MetaData,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "ix": "%(table_name)s_%(column_0_name)s_idx",
+    }
+)
+
+NOW = text("now()")
+NO_TEXTS = text("'{}'::text[]")
+NO_FIELDS = text("'{}'::jsonb")
+
+# Without none_as_null SQLAlchemy writes None as the JSON value null, which IS NULL does not see.
+JSON_VALUE = JSONB(none_as_null=True)
+
+
+def instant(name: str, *, required: bool = False, now: bool = False) -> Column[object]:
+    return Column(
+        name, DateTime(timezone=True), nullable=not (required or now), server_default=NOW if now else None
+    )
+
+
+def tenant() -> Column[int]:
+    """The tenant where no scope stands beside it."""
+    return Column("tenant_id", BigInteger, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False)
+
+
+def tenant_of_scope() -> Column[int]:
+    """The tenant where (tenant_id, scope_id) refers to a scope, which proves the tenant."""
+    return Column("tenant_id", BigInteger, nullable=False)
+
+
+def serial() -> Column[int]:
+    return Column("id", BigInteger, Identity(always=True), nullable=False)
+
+
+def time_ordered() -> Column[object]:
+    return Column("id", Uuid, server_default=text("uuidv7()"), nullable=False)
+
+
+def count(name: str, *, start: int = 0) -> Column[int]:
+    return Column(name, Integer, nullable=False, server_default=text(str(start)))
+
+
+def of_scope() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "scope_id"], ["scopes.tenant_id", "scopes.id"], ondelete="CASCADE"
+    )

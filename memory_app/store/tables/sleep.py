@@ -1,0 +1,37 @@
+"""What a job changed, so that it can be undone."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    Uuid,
+)
+
+from memory_app.store.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
+
+images = Table(
+    "images",
+    metadata,
+    serial(),
+    tenant_of_scope(),
+    Column("scope_id", BigInteger, nullable=False),
+    Column("run_id", Uuid, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("change", Text, nullable=False),
+    Column("row_key", JSON_VALUE, nullable=False),
+    Column("before", JSON_VALUE),
+    Column("after", JSON_VALUE),
+    PrimaryKeyConstraint("scope_id", "id"),
+    of_scope(),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], name="images_run_id_fkey", ondelete="CASCADE"),
+    CheckConstraint("change IN ('insert', 'update', 'delete')", name="change"),
+    Index("images_run_idx", "run_id", "id"),
+)
+"""What a job changed, row by row and without any text: enough to put everything back."""

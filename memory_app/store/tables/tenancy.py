@@ -1,0 +1,124 @@
+"""Tenants with their keys, agents and users, the pair of both that rows carry (a scope), and what a tenant used."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    Date,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from memory_app.store.tables.schema import (
+    JSON_VALUE,
+    NO_FIELDS,
+    instant,
+    metadata,
+    serial,
+    tenant,
+    tenant_of_scope,
+)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    serial(),
+    Column("name", Text, nullable=False, unique=True),
+    instant("created_at", now=True),
+    PrimaryKeyConstraint("id"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    serial(),
+    tenant(),
+    Column("prefix", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("rights", ARRAY(Text), nullable=False),
+    Column("label", Text),
+    instant("created_at", now=True),
+    instant("expires_at"),
+    instant("revoked_at"),
+    instant("last_used_at"),
+    PrimaryKeyConstraint("id"),
+    Index("api_keys_tenant_id_idx", "tenant_id"),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    serial(),
+    tenant(),
+    Column("name", Text, nullable=False),
+    Column("persona", JSON_VALUE),
+    Column("policy", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
+    Column("default_memories", JSON_VALUE, nullable=False, server_default=text("'[]'::jsonb")),
+    instant("created_at", now=True),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("tenant_id", "name"),
+    UniqueConstraint("tenant_id", "id", name="agents_tenant_id_id_key"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    serial(),
+    tenant(),
+    Column("name", Text, nullable=False),
+    Column("time_zone", Text, nullable=False, server_default="UTC"),
+    instant("created_at", now=True),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("tenant_id", "name"),
+    UniqueConstraint("tenant_id", "id", name="users_tenant_id_id_key"),
+)
+
+scopes = Table(
+    "scopes",
+    metadata,
+    serial(),
+    tenant_of_scope(),
+    Column("agent_id", BigInteger, nullable=False),
+    Column("user_id", BigInteger),
+    instant("created_at", now=True),
+    instant("seeded_at"),
+    # No more current memories and links than these are in the scope; NULL: not counted.
+    Column("most_memories", Integer),
+    Column("most_links", Integer),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("tenant_id", "id"),
+    UniqueConstraint(
+        "tenant_id", "agent_id", "user_id", name="scopes_agent_user_key", postgresql_nulls_not_distinct=True
+    ),
+    ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.id"], ondelete="CASCADE"),
+    ForeignKeyConstraint(
+        ["tenant_id", "user_id"],
+        ["users.tenant_id", "users.id"],
+        name="scopes_tenant_id_user_fkey",
+        ondelete="CASCADE",
+    ),
+    Index("scopes_tenant_user_idx", "tenant_id", "user_id"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    tenant(),
+    Column("day", Date, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("calls", BigInteger, nullable=False, server_default=text("0")),
+    Column("tokens_in", BigInteger, nullable=False, server_default=text("0")),
+    Column("tokens_out", BigInteger, nullable=False, server_default=text("0")),
+    Column("cost_usd", Numeric(14, 6), nullable=False, server_default=text("0")),
+    PrimaryKeyConstraint("tenant_id", "day", "model"),
+)
