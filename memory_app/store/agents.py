@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, and_, bindparam, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from memory_app.store.expressions import columns_of
+from memory_app.store.tables.tenancy import agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +25,16 @@ class AgentRow:
     created_at: datetime
 
 
-_COLUMNS = "a.name, a.persona, a.policy, a.default_memories, a.created_at"
+_COLUMNS = columns_of(agents, AgentRow)
+_IS_NAMED = and_(agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent"))
 
-_READ = text(f"SELECT {_COLUMNS} FROM agents a WHERE a.tenant_id = :tenant AND a.name = :name")
-_ENSURE = text("INSERT INTO agents (tenant_id, name) VALUES (:tenant, :name) ON CONFLICT DO NOTHING")
-_CHANGE = text(
-    f"""
-    UPDATE agents a
-    SET persona = CASE WHEN :with_persona THEN CAST(:persona AS jsonb) ELSE a.persona END,
-        policy = CASE WHEN :with_policy THEN CAST(:policy AS jsonb) ELSE a.policy END,
-        default_memories = CASE WHEN :with_memories THEN CAST(:memories AS jsonb) ELSE a.default_memories END
-    WHERE a.tenant_id = :tenant AND a.name = :name
-    RETURNING {_COLUMNS}
-    """
-)
+_READ = select(*_COLUMNS).where(_IS_NAMED)
+_ENSURE = insert(agents).on_conflict_do_nothing().inline()
+_CHANGE = update(agents).where(_IS_NAMED).returning(*_COLUMNS)
 
 
 def read(connection: Connection, tenant_id: int, name: str) -> AgentRow | None:
-    row = connection.execute(_READ, {"tenant": tenant_id, "name": name}).one_or_none()
+    row = connection.execute(_READ, {"tenant": tenant_id, "agent": name}).one_or_none()
     return None if row is None else _agent(row)
 
 
@@ -51,23 +46,10 @@ def change(
     parts: Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]] | None],
 ) -> AgentRow:
     """Set the given parts (``persona``, ``policy``, ``default_memories``) of an agent, made when it is new."""
-    connection.execute(_ENSURE, {"tenant": tenant_id, "name": name})
-    persona = parts.get("persona")
-    values = {
-        "tenant": tenant_id,
-        "name": name,
-        "with_persona": "persona" in parts,
-        "persona": None if persona is None else _json(persona),
-        "with_policy": "policy" in parts,
-        "policy": _json(parts.get("policy") or {}),
-        "with_memories": "default_memories" in parts,
-        "memories": _json(parts.get("default_memories") or []),
-    }
-    return _agent(connection.execute(_CHANGE, values).one())
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    connection.execute(_ENSURE, {"tenant_id": tenant_id, "name": name})
+    # An UPDATE that sets nothing is no SQL.
+    statement = _CHANGE if parts else _READ
+    return _agent(connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one())
 
 
 def _agent(row: Row[Any]) -> AgentRow:

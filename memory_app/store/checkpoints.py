@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, func, insert, select
 
-_ADD = text(
-    """
-    INSERT INTO checkpoints (tenant_id, scope_id, session_name, content)
-    VALUES (:tenant, :scope, :session, CAST(:content AS jsonb)) RETURNING id
-    """
-)
-_LIST = text(
-    """
-    SELECT id, session_name AS session, created_at, jsonb_array_length(content -> 'nodes') AS nodes,
-           jsonb_array_length(content -> 'links') AS links
-    FROM checkpoints WHERE scope_id = :scope AND (CAST(:before AS uuid) IS NULL OR id < :before)
-    ORDER BY id DESC LIMIT :limit
-    """
-)
-_READ = text("SELECT content FROM checkpoints WHERE scope_id = :scope AND id = :id")
+from memory_app.store.expressions import before_if_given
+from memory_app.store.tables.transfer import checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +25,32 @@ class CheckpointRow:
     links: int
 
 
+_ADD = insert(checkpoints).returning(checkpoints.c.id)
+_LIST = (
+    select(
+        checkpoints.c.id,
+        checkpoints.c.session_name.label("session"),
+        checkpoints.c.created_at,
+        func.jsonb_array_length(checkpoints.c.content["nodes"]).label("nodes"),
+        func.jsonb_array_length(checkpoints.c.content["links"]).label("links"),
+    )
+    .where(checkpoints.c.scope_id == bindparam("scope"), before_if_given(checkpoints.c.id, "before"))
+    .order_by(checkpoints.c.id.desc())
+    .limit(bindparam("limit"))
+)
+_READ = select(checkpoints.c.content).where(
+    checkpoints.c.scope_id == bindparam("scope"), checkpoints.c.id == bindparam("checkpoint")
+)
+
+
 def add(
     connection: Connection, tenant_id: int, scope_id: int, *, session: str | None, content: Mapping[str, Any]
 ) -> UUID:
     values = {
-        "tenant": tenant_id,
-        "scope": scope_id,
-        "session": session,
-        "content": json.dumps(content, ensure_ascii=False),
+        "tenant_id": tenant_id,
+        "scope_id": scope_id,
+        "session_name": session,
+        "content": content,
     }
     return connection.execute(_ADD, values).scalar_one()  # type: ignore[no-any-return]
 
@@ -61,4 +65,4 @@ def listed(
 
 def read(connection: Connection, scope_id: int, checkpoint_id: UUID) -> dict[str, Any] | None:
     """The document, or None."""
-    return connection.execute(_READ, {"scope": scope_id, "id": checkpoint_id}).scalar_one_or_none()
+    return connection.execute(_READ, {"scope": scope_id, "checkpoint": checkpoint_id}).scalar_one_or_none()

@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, and_, bindparam, func, insert, select, text, update
 
 from memory_app.domain.records import Role
+from memory_app.store.expressions import among
+from memory_app.store.tables.memories import evidence, feedback, memories
+from memory_app.store.tables.turns import turns
 
-_ADD = text(
-    """
-    INSERT INTO feedback (tenant_id, scope_id, turn_id, memory_id, label, note)
-    VALUES (:tenant, :scope, :turn, :memory, :label, :note)
-    RETURNING id
-    """
-)
-_OF_TURN = text(
-    """
-    SELECT m.id FROM evidence e JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id
-    WHERE e.turn_scope_id = :scope AND e.turn_id = :turn AND e.scope_id = :scope AND m.retired_at IS NULL
-    ORDER BY m.id
-    """
+_ADD = insert(feedback).returning(feedback.c.id)
+_OF_TURN = (
+    select(memories.c.id)
+    .join_from(
+        evidence,
+        memories,
+        and_(memories.c.scope_id == evidence.c.scope_id, memories.c.id == evidence.c.memory_id),
+    )
+    .where(
+        evidence.c.turn_scope_id == bindparam("scope"),
+        evidence.c.turn_id == bindparam("turn"),
+        evidence.c.scope_id == bindparam("scope"),
+        memories.c.retired_at.is_(None),
+    )
+    .order_by(memories.c.id)
 )
 _SIMILAR = text(
     """
@@ -36,13 +41,14 @@ _SIMILAR = text(
     ORDER BY m.id
     """
 )
-_MOVE = text(
-    """
-    UPDATE memories SET feedback_score = greatest(-1, least(1, feedback_score + :by))
-    WHERE scope_id = :scope AND id = ANY(:ids)
-    """
+_MOVE = (
+    update(memories)
+    .where(memories.c.scope_id == bindparam("scope"), among(memories.c.id, "ids"))
+    .values(feedback_score=func.greatest(-1, func.least(1, memories.c.feedback_score + bindparam("by"))))
 )
-_TURN = text("SELECT scope_id, role FROM turns WHERE scope_id = ANY(:scopes) AND id = :id")
+_TURN = select(turns.c.scope_id, turns.c.role).where(
+    among(turns.c.scope_id, "scopes"), turns.c.id == bindparam("turn")
+)
 _STANDING = text(
     """
     WITH RECURSIVE after AS (
@@ -77,10 +83,10 @@ def add(
 ) -> int:
     """One row; its number in the scope's table. Exactly one of the targets is given."""
     values = {
-        "tenant": tenant_id,
-        "scope": scope_id,
-        "turn": turn_id,
-        "memory": memory_id,
+        "tenant_id": tenant_id,
+        "scope_id": scope_id,
+        "turn_id": turn_id,
+        "memory_id": memory_id,
         "label": label,
         "note": note,
     }
@@ -89,7 +95,7 @@ def add(
 
 def turn(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> RatedTurn | None:
     """The turn, if it belongs to any of the scopes."""
-    row = connection.execute(_TURN, {"scopes": list(scope_ids), "id": turn_id}).one_or_none()
+    row = connection.execute(_TURN, {"scopes": list(scope_ids), "turn": turn_id}).one_or_none()
     return None if row is None else RatedTurn(row.scope_id, Role(row.role))
 
 

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, bindparam, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.errors import InvalidInput, NotFound
+from memory_app.store.expressions import columns_of
+from memory_app.store.tables.tenancy import api_keys, tenants
 
 RIGHTS = ("read", "write", "admin")
 PREFIX = "mem_"
@@ -44,18 +47,22 @@ class KeyRow:
 
 _AUTHENTICATE = text("SELECT key_id, tenant_id, tenant_name, rights FROM authenticate(:digest)")
 _NOTE_USE = text("SELECT note_key_use(:key)")
-_ENSURE_TENANT = text("INSERT INTO tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
+_ENSURE_TENANT = insert(tenants).on_conflict_do_nothing().inline()
 _TENANT = text("SELECT tenant_named(:name)")
-_CREATE = text(
-    """INSERT INTO api_keys (tenant_id, prefix, digest, rights, label, expires_at)
-    VALUES (:tenant, :prefix, :digest, :rights, :label, :expires_at) RETURNING id"""
+_CREATE = insert(api_keys).returning(api_keys.c.id)
+_TENANT_OF_LIST = bindparam("tenant", type_=Text)
+_LIST = (
+    select(*columns_of(api_keys, KeyRow), tenants.c.name.label("tenant"))
+    .join_from(api_keys, tenants, tenants.c.id == api_keys.c.tenant_id)
+    .where(or_(_TENANT_OF_LIST.is_(None), tenants.c.name == _TENANT_OF_LIST))
+    .order_by(api_keys.c.id)
 )
-_LIST = text(
-    """SELECT k.id, t.name, k.prefix, k.rights, k.label, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
-    FROM api_keys k JOIN tenants t ON t.id = k.tenant_id
-    WHERE CAST(:tenant AS text) IS NULL OR t.name = :tenant ORDER BY k.id"""
+_REVOKE = (
+    update(api_keys)
+    .where(api_keys.c.id == bindparam("key"))
+    .values(revoked_at=func.coalesce(api_keys.c.revoked_at, func.now()))
+    .returning(api_keys.c.id)
 )
-_REVOKE = text("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = :key RETURNING id")
 
 
 def new_key() -> str:
@@ -114,7 +121,7 @@ def create(
         raise InvalidInput(f"rights: choose from {', '.join(RIGHTS)}", field="rights")
     key = new_key()
     values = {
-        "tenant": ensure_tenant(connection, tenant),
+        "tenant_id": ensure_tenant(connection, tenant),
         "prefix": key[: len(PREFIX) + 6],
         "digest": digest(key),
         "rights": list(rights),
@@ -125,10 +132,8 @@ def create(
 
 
 def listed(connection: Connection, tenant: str | None) -> tuple[KeyRow, ...]:
-    return tuple(
-        KeyRow(row[0], row[1], row[2], tuple(row[3]), *row[4:])
-        for row in connection.execute(_LIST, {"tenant": tenant})
-    )
+    rows = connection.execute(_LIST, {"tenant": tenant}).mappings()
+    return tuple(KeyRow(**{**row, "rights": tuple(row["rights"])}) for row in rows)
 
 
 def revoke(connection: Connection, key_id: int) -> None:

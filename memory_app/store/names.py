@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, bindparam, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.domain.scope import Scope
 from memory_app.errors import NotFound
+from memory_app.store.expressions import among
+from memory_app.store.tables.tenancy import agents, scopes, users
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,8 @@ _READ = text(
     """
 )
 
-_ENSURE_AGENT = text("INSERT INTO agents (tenant_id, name) VALUES (:tenant, :agent) ON CONFLICT DO NOTHING")
-_ENSURE_USER = text("INSERT INTO users (tenant_id, name) VALUES (:tenant, :user) ON CONFLICT DO NOTHING")
+_ENSURE_AGENT = insert(agents).on_conflict_do_nothing().inline()
+_ENSURE_USER = insert(users).on_conflict_do_nothing().inline()
 _ENSURE_SCOPE = text(
     """
     INSERT INTO scopes (tenant_id, agent_id, user_id)
@@ -80,6 +83,23 @@ _ENSURE_SCOPE = text(
     WHERE a.tenant_id = :tenant AND a.name = :agent
     ON CONFLICT DO NOTHING
     """
+)
+_LOCK = (
+    select(scopes.c.id)
+    .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.id == bindparam("scope"))
+    .with_for_update(key_share=True)
+)
+_PERSONA = select(agents.c.persona).where(
+    agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent")
+)
+_UNSEEDED = (
+    select(scopes.c.id)
+    .where(among(scopes.c.id, "scopes"), scopes.c.seeded_at.is_(None))
+    .order_by(scopes.c.id)
+)
+_MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
+_SET_TIME_ZONE = update(users).where(
+    users.c.tenant_id == bindparam("tenant"), users.c.name == bindparam("user")
 )
 
 
@@ -115,10 +135,10 @@ def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeR
     found = find_scope(connection, tenant_id, scope)
     if found is not None:
         return found
-    names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
-    connection.execute(_ENSURE_AGENT, names)
+    connection.execute(_ENSURE_AGENT, {"tenant_id": tenant_id, "name": scope.agent})
     if scope.user is not None:
-        connection.execute(_ENSURE_USER, names)
+        connection.execute(_ENSURE_USER, {"tenant_id": tenant_id, "name": scope.user})
+    names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
     connection.execute(_ENSURE_SCOPE, names)
     return need_scope(connection, tenant_id, scope)
 
@@ -128,31 +148,27 @@ def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
 
     False when the scope is gone, which is how a late worker learns that the person was forgotten.
     """
-    statement = text("SELECT id FROM scopes WHERE tenant_id = :tenant AND id = :scope FOR NO KEY UPDATE")
-    return connection.execute(statement, {"tenant": tenant_id, "scope": scope_id}).one_or_none() is not None
+    return connection.execute(_LOCK, {"tenant": tenant_id, "scope": scope_id}).one_or_none() is not None
 
 
 def agent_persona(connection: Connection, tenant_id: int, agent: str) -> dict[str, Any] | None:
     """The persona of an agent that may not have met anybody yet."""
-    statement = text("SELECT persona FROM agents WHERE tenant_id = :tenant AND name = :agent")
-    return connection.execute(statement, {"tenant": tenant_id, "agent": agent}).scalar_one_or_none()
+    return connection.execute(_PERSONA, {"tenant": tenant_id, "agent": agent}).scalar_one_or_none()
 
 
 def unseeded(connection: Connection, scope_ids: Sequence[int]) -> tuple[int, ...]:
     """Those of the scopes whose agent's default memories were not stored yet."""
-    statement = text("SELECT id FROM scopes WHERE id = ANY(:scopes) AND seeded_at IS NULL ORDER BY id")
-    return tuple(connection.execute(statement, {"scopes": list(scope_ids)}).scalars())
+    return tuple(connection.execute(_UNSEEDED, {"scopes": list(scope_ids)}).scalars())
 
 
 def mark_seeded(connection: Connection, scope_id: int) -> None:
     """Note that the agent's default memories were stored, so that they are stored once."""
-    connection.execute(text("UPDATE scopes SET seeded_at = now() WHERE id = :scope"), {"scope": scope_id})
+    connection.execute(_MARK_SEEDED, {"scope": scope_id})
 
 
 def set_time_zone(connection: Connection, tenant_id: int, user: str, zone: str) -> None:
     """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
-    statement = text("UPDATE users SET time_zone = :zone WHERE tenant_id = :tenant AND name = :user")
-    connection.execute(statement, {"tenant": tenant_id, "user": user, "zone": zone})
+    connection.execute(_SET_TIME_ZONE, {"tenant": tenant_id, "user": user, "time_zone": zone})
 
 
 def _scope_row(row: Row[Any]) -> ScopeRow:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
+
+from memory_app.store.expressions import among, not_among
+from memory_app.store.tables import metadata
+from memory_app.store.tables.memories import evidence
+from memory_app.store.tables.tenancy import scopes, users
+from memory_app.store.tables.turns import sessions
 
 TABLES = (
     "feedback",
@@ -24,26 +30,44 @@ TABLES = (
 """What hangs on a scope and is counted in a receipt, in an order in which no row still refers to one that is gone."""
 
 
-_USER = text(
-    """
-    SELECT id FROM users WHERE tenant_id = :tenant AND name = :user
-      AND (CAST(:before AS timestamptz) IS NULL OR created_at < :before)
-    FOR NO KEY UPDATE
-    """
+_BEFORE = bindparam("before", type_=DateTime(timezone=True))
+_USER = (
+    select(users.c.id)
+    .where(
+        users.c.tenant_id == bindparam("tenant"),
+        users.c.name == bindparam("name"),
+        or_(_BEFORE.is_(None), users.c.created_at < _BEFORE),
+    )
+    .with_for_update(key_share=True)
 )
-_SCOPES = text(
-    "SELECT id FROM scopes WHERE tenant_id = :tenant AND user_id = :user ORDER BY id FOR NO KEY UPDATE"
+_SCOPES = (
+    select(scopes.c.id)
+    .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.user_id == bindparam("user"))
+    .order_by(scopes.c.id)
+    .with_for_update(key_share=True)
 )
-_LOCK_SESSIONS = text("SELECT id FROM sessions WHERE scope_id = ANY(:scopes) ORDER BY id FOR UPDATE")
-_COUNTS_ELSEWHERE = text(
-    "DELETE FROM evidence WHERE turn_scope_id = ANY(:scopes) AND scope_id <> ALL(:scopes)"
+_LOCK_SESSIONS = (
+    select(sessions.c.id)
+    .where(among(sessions.c.scope_id, "scopes"))
+    .order_by(sessions.c.id)
+    .with_for_update()
 )
-_DELETE_SCOPES = text("DELETE FROM scopes WHERE tenant_id = :tenant AND id = ANY(:scopes)")
-_NEW_USER = text(
-    "UPDATE users SET time_zone = DEFAULT, created_at = now() WHERE tenant_id = :tenant AND id = :user"
+_COUNTS_ELSEWHERE = delete(evidence).where(
+    among(evidence.c.turn_scope_id, "scopes"), not_among(evidence.c.scope_id, "scopes")
 )
-_NEW_SCOPES = text("UPDATE scopes SET seeded_at = NULL WHERE tenant_id = :tenant AND id = ANY(:scopes)")
-_DELETE_USER = text("DELETE FROM users WHERE tenant_id = :tenant AND id = :user")
+_DELETE_ROWS = {
+    name: delete(table).where(table.c.tenant_id == bindparam("tenant"), among(table.c.scope_id, "scopes"))
+    for name, table in ((name, metadata.tables[name]) for name in TABLES)
+}
+_DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
+_IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
+_NEW_USER = update(users).where(_IS_USER).values(time_zone=text("DEFAULT"), created_at=func.now())
+_NEW_SCOPES = (
+    update(scopes)
+    .where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
+    .values(seeded_at=None)
+)
+_DELETE_USER = delete(users).where(_IS_USER)
 
 
 def lock_user(
@@ -53,7 +77,7 @@ def lock_user(
 
     With ``before`` only a user who was known before that instant.
     """
-    values = {"tenant": tenant_id, "user": user, "before": before}
+    values = {"tenant": tenant_id, "name": user, "before": before}
     return connection.execute(_USER, values).scalar_one_or_none()
 
 
@@ -73,8 +97,7 @@ def delete_user(
     """Delete the user and everything in the scopes; rows by table."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
     counts = {"evidence elsewhere": connection.execute(_COUNTS_ELSEWHERE, values).rowcount}
-    for table in TABLES:
-        statement = text(f"DELETE FROM {table} WHERE tenant_id = :tenant AND scope_id = ANY(:scopes)")
+    for table, statement in _DELETE_ROWS.items():
         counts[table] = connection.execute(statement, values).rowcount
     counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, select, text
+
+from memory_app.store.tables.search import scope_models
+from memory_app.store.tables.tenancy import scopes
 
 _ADD = text(
     """
@@ -20,7 +23,7 @@ _ADD = text(
     ON CONFLICT DO NOTHING
     """
 )
-_LOCK = text("SELECT id FROM scopes WHERE id = :scope FOR UPDATE")
+_LOCK = select(scopes.c.id).where(scopes.c.id == bindparam("scope")).with_for_update()
 _REMOVE = text(
     """
     DELETE FROM scope_models s WHERE s.scope_id = :scope AND s.model = :model
@@ -35,6 +38,11 @@ _MARK = text(
     SELECT c.tenant_id, c.id, :model, :is_indexed FROM scopes c WHERE c.id = :scope
     ON CONFLICT (scope_id, model) DO UPDATE SET is_indexed = excluded.is_indexed
     """
+)
+_INDEXED = (
+    select(scope_models.c.model)
+    .where(scope_models.c.scope_id == bindparam("scope"), scope_models.c.is_indexed)
+    .order_by(scope_models.c.model)
 )
 
 
@@ -53,8 +61,7 @@ def remove(connection: Connection, scope_id: int, model: str) -> bool:
 
 def indexed(connection: Connection, scope_id: int) -> tuple[str, ...]:
     """Models for which the scope has search indexes."""
-    statement = text("SELECT model FROM scope_models WHERE scope_id = :scope AND is_indexed ORDER BY model")
-    return tuple(connection.execute(statement, {"scope": scope_id}).scalars())
+    return tuple(connection.execute(_INDEXED, {"scope": scope_id}).scalars())
 
 
 def mark(connection: Connection, scope_id: int, model: str, *, is_indexed: bool) -> None:

@@ -6,30 +6,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Integer, bindparam, func, literal_column, select
+from sqlalchemy.dialects.postgresql import insert
 
-_ADD = text(
-    """
-    INSERT INTO usage (tenant_id, day, model, calls, tokens_in, tokens_out, cost_usd)
-    VALUES (:tenant, (now() AT TIME ZONE 'UTC')::date, :model, 1, :tokens_in, :tokens_out, :cost)
-    ON CONFLICT (tenant_id, day, model) DO UPDATE SET
-        calls = usage.calls + 1, tokens_in = usage.tokens_in + excluded.tokens_in,
-        tokens_out = usage.tokens_out + excluded.tokens_out, cost_usd = usage.cost_usd + excluded.cost_usd
-    """
-)
-_TODAY = text(
-    """
-    SELECT coalesce(sum(tokens_in + tokens_out), 0) AS tokens, coalesce(sum(cost_usd), 0) AS cost, now() AS now
-    FROM usage WHERE tenant_id = :tenant AND day = (now() AT TIME ZONE 'UTC')::date
-    """
-)
-_DAYS = text(
-    """
-    SELECT day, model, calls, tokens_in, tokens_out, cost_usd FROM usage
-    WHERE tenant_id = :tenant AND day >= (now() AT TIME ZONE 'UTC')::date - CAST(:days AS integer)
-    ORDER BY day DESC, model
-    """
-)
+from memory_app.store.expressions import columns_of
+from memory_app.store.tables.tenancy import usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +34,38 @@ class UsageDay:
     cost_usd: Decimal
 
 
+_TODAY = literal_column("(now() AT TIME ZONE 'UTC')::date", usage.c.day.type)
+
+_INSERT = insert(usage).values(day=_TODAY, calls=1)
+_ADD = _INSERT.on_conflict_do_update(
+    index_elements=usage.primary_key.columns,
+    set_={
+        name: usage.c[name] + _INSERT.excluded[name]
+        for name in ("calls", "tokens_in", "tokens_out", "cost_usd")
+    },
+).inline()
+_SPENT_TODAY = select(
+    func.coalesce(func.sum(usage.c.tokens_in + usage.c.tokens_out), 0).label("tokens"),
+    func.coalesce(func.sum(usage.c.cost_usd), 0).label("cost"),
+    func.now().label("now"),
+).where(usage.c.tenant_id == bindparam("tenant"), usage.c.day == _TODAY)
+_DAYS = (
+    select(*columns_of(usage, UsageDay))
+    .where(usage.c.tenant_id == bindparam("tenant"), usage.c.day >= _TODAY - bindparam("days", type_=Integer))
+    .order_by(usage.c.day.desc(), usage.c.model)
+)
+
+
 def add(
     connection: Connection, tenant_id: int, *, model: str, tokens_in: int, tokens_out: int, cost_usd: Decimal
 ) -> None:
     """Count one call."""
-    values = {"model": model, "tokens_in": tokens_in, "tokens_out": tokens_out, "cost": cost_usd}
-    connection.execute(_ADD, {"tenant": tenant_id, **values})
+    values = {"model": model, "tokens_in": tokens_in, "tokens_out": tokens_out, "cost_usd": cost_usd}
+    connection.execute(_ADD, {"tenant_id": tenant_id, **values})
 
 
 def today(connection: Connection, tenant_id: int) -> Spent:
-    row = connection.execute(_TODAY, {"tenant": tenant_id}).one()
+    row = connection.execute(_SPENT_TODAY, {"tenant": tenant_id}).one()
     return Spent(int(row.tokens), Decimal(row.cost), row.now)
 
 

@@ -1,0 +1,45 @@
+"""Pieces of statements that are the same for every table: lists of columns, and comparisons with many or no values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Table, all_, any_, bindparam, or_
+
+
+def columns_of(table: Table, record: type[Any]) -> tuple[Column[Any], ...]:
+    """The columns of the table that a record (a dataclass) has a field for, in the order of its fields."""
+    names = [field.name for field in dataclasses.fields(record)]
+    return tuple(table.c[name] for name in names if name in table.c)
+
+
+def column_list(columns: Iterable[Column[Any]], alias: str | None = None) -> str:
+    """The columns as text SQL names them: ``m.id, m.kind``, or without an alias ``id, kind``."""
+    prefix = "" if alias is None else f"{alias}."
+    return ", ".join(f"{prefix}{column.name}" for column in columns)
+
+
+def among(column: Column[Any], name: str) -> ColumnElement[bool]:
+    """``column = ANY(:name)``, where ``name`` is a list.
+
+    An IN list would have as many parameters as values, and so another text and another plan for each number of them.
+    """
+    return column == any_(many(column, name))
+
+
+def not_among(column: Column[Any], name: str) -> ColumnElement[bool]:
+    """``column <> ALL(:name)``, where ``name`` is a list."""
+    return column != all_(many(column, name))
+
+
+def many(column: Column[Any], name: str) -> BindParameter[Any]:
+    """A parameter that holds a list of values of the column."""
+    return bindparam(name, type_=ARRAY(column.type))
+
+
+def before_if_given(column: Column[Any], name: str) -> ColumnElement[bool]:
+    """``column < :name``, or everything where the parameter is None: the first page of a listing."""
+    value: BindParameter[Any] = bindparam(name, type_=column.type)
+    return or_(value.is_(None), column < value)
