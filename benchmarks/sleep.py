@@ -30,7 +30,7 @@ from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.domain.policy import Policy
 from memory_app.domain.records import Tier
-from memory_app.domain.slumber import SLEEP
+from memory_app.domain.run import RunName
 from memory_app.embedded import place as files
 from memory_app.services import jobs
 from memory_app.services.access import owner_url
@@ -300,7 +300,7 @@ def _open_cycles(memory: MemoryApp) -> int:
         return int(
             connection.execute(
                 text("SELECT count(*) FROM runs WHERE name = :sleep AND state IN ('queued', 'running')"),
-                {"sleep": SLEEP},
+                {"sleep": RunName.SLEEP},
             ).scalar_one()
         )
 
@@ -312,7 +312,7 @@ def _tell_cycles(memory: MemoryApp) -> None:
                 """SELECT state, count(*) AS runs, coalesce(sum((report->>'freed')::int), 0) AS freed FROM runs
                 WHERE name = :sleep GROUP BY state ORDER BY state"""
             ),
-            {"sleep": SLEEP},
+            {"sleep": RunName.SLEEP},
         ).all()
     for row in ended:
         console.print(f"cycles {row.state}: {row.runs}, memories freed {row.freed}")

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from memory_app import embedded
-from memory_app.domain.records import NewTurn, Role, Statement, Ticket
+from memory_app.domain.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
@@ -33,7 +33,7 @@ from memory_app.services import sleep as sleep_service
 from memory_app.services.context import ContextRequest
 from memory_app.services.entities import Card, MergedEntity
 from memory_app.services.facts import FactQuery
-from memory_app.services.feedback import Given, Label
+from memory_app.services.feedback import Given
 from memory_app.services.queries import SimilarQuery
 from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.remember import Remembered

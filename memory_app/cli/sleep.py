@@ -10,6 +10,7 @@ import typer
 from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.domain.run import RunState
 from memory_app.domain.scope import Scope
 from memory_app.errors import Permanent
 from memory_app.services import jobs
@@ -52,9 +53,9 @@ def sleep(
         run = memory.run(asked.id, wait_seconds=600)
     if as_json:
         write_json(run)
-    elif run.state == "done":
+    elif run.state is RunState.DONE:
         _show(run, dry_run=dry_run)
-    if run.state != "done":
+    if run.state is not RunState.DONE:
         raise Permanent(f"run {run.id} {run.state}: {run.reason or 'it goes on in the background'}")
 
 

@@ -31,6 +31,7 @@ from memory_app.domain.decisions import (
 from memory_app.domain.guards import SUBSTITUTION, conflicting
 from memory_app.domain.intervals import overlaps
 from memory_app.domain.merging import corroborated, merge, needs_model, trust_of
+from memory_app.domain.records import HISTORICAL
 from memory_app.domain.succession import (
     claimed_by,
     interval_of,
@@ -117,13 +118,9 @@ def cohesive(
 # --- who counts ---------------------------------------------------------------------------------------------
 
 
-_HISTORY = ("superseded", "invalidated")
-"""Reasons of retirement after which a row still says what was true in its interval."""
-
-
 def _is_visible(neighbour: Neighbour, candidate: Candidate) -> bool:
     memory = neighbour.memory
-    is_history = memory.retired_reason in _HISTORY and memory.valid_until is not None
+    is_history = memory.retired_reason in HISTORICAL and memory.valid_until is not None
     return memory.session == candidate.session and (memory.retired_at is None or is_history)
 
 

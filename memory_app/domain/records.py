@@ -45,6 +45,43 @@ class Outcome(StrEnum):
     SUPERSEDED = "superseded"
 
 
+class Retirement(StrEnum):
+    """Why a memory is no longer current."""
+
+    MERGED = "merged"
+    SUPERSEDED = "superseded"
+    EVICTED = "evicted"
+    EXPIRED = "expired"
+    INVALIDATED = "invalidated"
+
+
+RECOVERABLE = (Retirement.EVICTED, Retirement.EXPIRED)
+"""Reasons after which a memory can be revived for some days."""
+
+HISTORICAL = (Retirement.SUPERSEDED, Retirement.INVALIDATED)
+"""Reasons after which a memory still says what was true in its interval."""
+
+
+class LinkType(StrEnum):
+    """What a link between two memories says. Imported links may have types of their own."""
+
+    SIMILAR_TO = "similar_to"
+    DERIVED_FROM = "derived_from"
+    RELATED_TO = "related_to"
+    CAUSES = "causes"
+    PART_OF = "part_of"
+    FOLLOWS = "follows"
+    CONTRADICTS = "contradicts"
+
+
+class Label(StrEnum):
+    """What somebody thought of an answer or a memory."""
+
+    UP = "up"
+    DOWN = "down"
+    RETRY = "retry"
+
+
 class Tier(StrEnum):
     """What recall looks through: memories, entity cards, turns."""
 
@@ -210,6 +247,6 @@ class Memory:
     synthesis_type: str | None = None
     successor: UUID | None = None
     retired_at: datetime | None = None
-    retired_reason: str | None = None
+    retired_reason: Retirement | None = None
     session: str | None = None
     embedding_model: str | None = None

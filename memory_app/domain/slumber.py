@@ -13,9 +13,6 @@ from memory_app.domain.merging import LOSS_ALLOWED
 from memory_app.domain.text import MONTHS, canonical_key, terms
 from memory_app.errors import InvalidInput
 
-SLEEP = "sleep"
-"""Name of the run of a cycle."""
-
 
 class Trigger(StrEnum):
     """Why a cycle runs."""

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from memory_app.domain.intake import METADATA_DEPTH
 from memory_app.domain.kinds import KINDS
-from memory_app.domain.records import ENTITY_TYPES, VALENCES, Role
+from memory_app.domain.records import ENTITY_TYPES, VALENCES, Origin, Retirement, Role
 from memory_app.domain.scope import check_name
 from memory_app.domain.text import TERM_IDS
 from memory_app.errors import InvalidInput
@@ -26,9 +26,6 @@ KEY_LIMIT = 2_000
 
 _FIRST_YEAR, _LAST_YEAR = 2, 9_990
 """Beyond these a time cannot be told in another zone, or when it will fade."""
-
-RETIRED_REASONS = ("merged", "superseded", "evicted", "expired", "invalidated")
-ORIGINS = ("declared", "extracted", "synthesized", "imported")
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
@@ -187,7 +184,7 @@ FIELDS: Mapping[str, Mapping[str, Sort]] = {
         "importance": _whole(1, 10),
         "confidence": _number(0, 1),
         "pinned": FLAG,
-        "origin": _one_of(ORIGINS),
+        "origin": _one_of(tuple(Origin)),
         "sources": _TEXTS,
         "emotional_state": _or_null(_EMOTION),
         "relational_context": _or_null(_BOND),
@@ -205,7 +202,7 @@ FIELDS: Mapping[str, Mapping[str, Sort]] = {
         "feedback_score": _number(-1, 1),
         "successor": _or_null(ID),
         "retired_at": _or_null(INSTANT),
-        "retired_reason": _or_null(_one_of(RETIRED_REASONS)),
+        "retired_reason": _or_null(_one_of(tuple(Retirement))),
         "session": _or_null(NAME),
         **_EMBEDDED,
     },
@@ -250,7 +247,7 @@ FIELDS: Mapping[str, Mapping[str, Sort]] = {
         "id": ID,
         "session": NAME,
         "seq": COUNT,
-        "role": _one_of(tuple(role.value for role in Role)),
+        "role": _one_of(tuple(Role)),
         "speaker": _KEY,
         "text": TEXT,
         "at": INSTANT,

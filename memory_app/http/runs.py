@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
+from memory_app.domain.run import OPEN
 from memory_app.http.answers import Answer, MemoryAnswer, memory_answer
 from memory_app.http.fields import Body, Id, KindName
 from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
@@ -68,7 +69,7 @@ async def read_run(
     run = await wait_for(
         call,
         partial(jobs.read, call.runtime, call.tenant_id, id),
-        is_over=lambda run: run.state in jobs.OVER,
+        is_over=lambda run: run.state not in OPEN,
         seconds=wait_seconds,
     )
     return RunStateAnswer.model_validate(await call.work(told, call.runtime, call.tenant_id, run))

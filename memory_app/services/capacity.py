@@ -17,9 +17,10 @@ from sqlalchemy import Connection
 from memory_app.domain.fading import Held, hubs, weakest
 from memory_app.domain.kinds import half_life_of
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Memory
+from memory_app.domain.records import Memory, Retirement
+from memory_app.domain.run import RunName
 from memory_app.domain.scoring import strength
-from memory_app.domain.slumber import SLEEP, Trigger
+from memory_app.domain.slumber import Trigger
 from memory_app.runtime import Runtime
 from memory_app.store import clock, fading, memories, runs
 from memory_app.store.fading import Weighed
@@ -144,7 +145,9 @@ def _sleep_soon(connection: Connection, runtime: Runtime, tenant_id: int, scope_
     pause = max(runtime.settings.sleep.cool_down_seconds, SHORTEST_PAUSE)
     began = int(clock.now(connection).timestamp() // pause * pause)
     options = {"trigger": Trigger.EVICTION.value}
-    runs.enqueue(connection, tenant_id, SLEEP, scope_id=scope_id, options=options, period=f"eviction {began}")
+    runs.enqueue(
+        connection, tenant_id, RunName.SLEEP, scope_id=scope_id, options=options, period=f"eviction {began}"
+    )
 
 
 def evict(
@@ -167,4 +170,4 @@ def evict(
     kept = hubs(own, degree=runtime.settings.decay.hub_degree, capacity=down_to) | frozenset(spared)
     movable = own if among is None else [one for one in own if one.id in frozenset(among)]
     gone = weakest(movable, most=over, spared=kept)
-    return memories.retire(connection, scope_id, gone, reason="evicted")
+    return memories.retire(connection, scope_id, gone, reason=Retirement.EVICTED)

@@ -20,6 +20,7 @@ from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.ladder import Neighbour
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.text import canonical_key, terms
@@ -34,8 +35,6 @@ from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
-
-CONSOLIDATE = "consolidate"
 
 CLUSTERS_AT_ONCE = 20
 """Clusters united in one transaction: the scope's row is held for about a tenth of a second."""
@@ -62,7 +61,9 @@ def ask(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
     options = {"kind": wanted, "dry_run": dry_run}
-    return jobs.ask(runtime, tenant_id, CONSOLIDATE, task=queue.DEDUPLICATE, scope_id=row.id, options=options)
+    return jobs.ask(
+        runtime, tenant_id, RunName.CONSOLIDATE, task=queue.DEDUPLICATE, scope_id=row.id, options=options
+    )
 
 
 def consolidate(runtime: Runtime, claimed: RunClaim) -> None:

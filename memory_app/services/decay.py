@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.domain.fading import Held, faded, hubs
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.records import Memory
+from memory_app.domain.records import RECOVERABLE, Memory, Retirement
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
@@ -33,10 +34,6 @@ from memory_app.store.runs import Run, RunClaim
 
 log = structlog.get_logger(__name__)
 
-DECAY = "decay"
-
-RECOVERABLE = ("evicted", "expired")
-
 IDS_SHOWN = 1_000
 """Most ids of each sort in a report."""
 
@@ -51,7 +48,7 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
     """Ask for decay of the scope now. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-    return jobs.ask(runtime, tenant_id, DECAY, task=queue.DECAY, scope_id=row.id)
+    return jobs.ask(runtime, tenant_id, RunName.DECAY, task=queue.DECAY, scope_id=row.id)
 
 
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
@@ -79,7 +76,9 @@ def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, rep
     names_of_times = ("next_purge_at", "next_fades_at", "next_lapse_at")
     ahead = [datetime.fromisoformat(report[name]) for name in names_of_times if report[name]]
     if ahead and claimed.scope_id is not None:
-        schedules.plan(connection, claimed.tenant_id, claimed.scope_id, DECAY, max(min(ahead), soonest))
+        schedules.plan(
+            connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, max(min(ahead), soonest)
+        )
 
 
 def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
@@ -107,7 +106,7 @@ def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: i
     own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
     kept = _hubs(runtime, own, ceiling)
     gone = faded(own, threshold=runtime.settings.decay.faded_strength, spared=kept)
-    expired = memories.retire(connection, scope_id, gone, reason="expired")
+    expired = memories.retire(connection, scope_id, gone, reason=Retirement.EXPIRED)
     evicted = capacity.evict(connection, runtime, scope_id, down_to=ceiling.memories)
     purged, unsupported = _purge(connection, runtime, tenant_id, scope_id, most=ceiling.memories)
     trimmed = fading.trim_links(connection, scope_id, most=ceiling.links)

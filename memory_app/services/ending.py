@@ -17,11 +17,13 @@ from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
+from memory_app.domain.records import Retirement
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, jobs, promotion, sleep, synthesis, transfer
+from memory_app.services import capacity, jobs, promotion, sleep, transfer
 from memory_app.services.promotion import Promotable
 from memory_app.services.remember import Place, drop_context
 from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
@@ -32,8 +34,6 @@ from memory_app.store.runs import Run, RunClaim
 from memory_app.store.sessions import SessionRow
 
 log = structlog.get_logger(__name__)
-
-END = "end_session"
 
 EXTRACTION_PAUSE_SECONDS = 2.0
 """Pause before looking again whether the session's last turns are extracted."""
@@ -97,7 +97,7 @@ def end_in(
         runs.enqueue(
             connection,
             tenant_id,
-            synthesis.SESSION,
+            RunName.SYNTHESIZE_SESSION,
             scope_id=scope_id,
             session_id=session.id,
             period=period_of(session),
@@ -106,7 +106,7 @@ def end_in(
     return runs.enqueue(
         connection,
         tenant_id,
-        END,
+        RunName.END_SESSION,
         scope_id=scope_id,
         session_id=session.id,
         options=asdict(options),
@@ -264,7 +264,7 @@ def _settle(
     risen = [one for one in promotable if one.stored.memory.id in there]
     written = promotion.promote(connection, runtime, place, risen, carry=options.carry)
     rest = sleeping.session_memories(connection, row.id, session_id=session.id)
-    dropped = memories.retire(connection, row.id, rest, reason="evicted")
+    dropped = memories.retire(connection, row.id, rest, reason=Retirement.EVICTED)
     evicted = _keep_ceiling(connection, runtime, claimed.tenant_id, row, written)
     images.end(connection)
     promoted = [str(one.stored.memory.id) for one in risen]

@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.records import ENTITY_TYPES, Memory
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
@@ -23,9 +24,6 @@ from memory_app.store import aliases, entities, names, runs
 from memory_app.store.aliases import Moved
 from memory_app.store.db import transaction
 from memory_app.store.entities import Entity, LinkedEntity, Resolved
-
-MERGE_RUN = "merge_entities"
-"""Name of the run that records a merge, for its undo."""
 
 CARD_FACTS = 10
 CARD_LINKED = 20
@@ -133,7 +131,7 @@ def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity)
         "first_seen": heir.first_seen.isoformat(),
         "last_seen": heir.last_seen.isoformat(),
     }
-    return runs.record(connection, tenant_id, MERGE_RUN, scope_id=heir.scope_id, report=report)
+    return runs.record(connection, tenant_id, RunName.MERGE_ENTITIES, scope_id=heir.scope_id, report=report)
 
 
 def _take_back(connection: Connection, merged: Entity, heir: Entity, report: Mapping[str, Any]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.records import Role
+from memory_app.domain.records import Label, Role
 from memory_app.domain.scope import Scope
 from memory_app.domain.text import clean_given
 from memory_app.errors import InvalidInput, NotFound, TooLarge
@@ -25,14 +24,6 @@ NOTE_LIMIT = 2_000
 
 DIFFUSION = 0.5
 """Share of a feedback that reaches the similar neighbours of its target."""
-
-
-class Label(StrEnum):
-    """What somebody thought of an answer or a memory."""
-
-    UP = "up"
-    DOWN = "down"
-    RETRY = "retry"
 
 
 STEP: Mapping[Label, float] = {Label.UP: 0.2, Label.DOWN: -0.2, Label.RETRY: -0.1}

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.domain.receipt import Receipt, Subject, session_name, subject_digest
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope, check_name
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, stream
@@ -24,7 +25,7 @@ from memory_app.services.erasure import erase_memory, erase_session, erase_turn,
 from memory_app.services.settlement import Forgotten
 from memory_app.store import receipts, runs
 from memory_app.store.db import transaction
-from memory_app.store.receipts import FORGET, Erasure
+from memory_app.store.receipts import Erasure
 from memory_app.store.runs import Run
 
 log = structlog.get_logger(__name__)
@@ -179,7 +180,7 @@ def _write_run(
         if len(receipt.digests) > 1:
             report["digests"] = [digest.hex() for digest in receipt.digests]
     options = options | {"dry_run": receipt is None}
-    run_id = runs.record(connection, tenant_id, FORGET, scope_id=None, report=report, options=options)
+    run_id = runs.record(connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options)
     run = runs.read(connection, run_id)
     assert run is not None
     return run

@@ -17,6 +17,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.domain.run import OPEN, RunName
 from memory_app.errors import NotFound, Permanent, Transient
 from memory_app.runtime import Runtime
 from memory_app.store import runs
@@ -32,9 +33,6 @@ STARTS_LIMIT = 3
 RETRY_BASE_SECONDS = 5.0
 RETRY_MOST_SECONDS = 900.0
 RETRY_AGE = timedelta(hours=24)
-OVER = frozenset({"done", "failed"})
-"""States in which a run stays."""
-
 POLL_SECONDS = 0.1
 
 
@@ -54,7 +52,7 @@ class Job:
 def ask(
     runtime: Runtime,
     tenant_id: int,
-    job: str,
+    job: RunName,
     *,
     task: str,
     scope_id: int | None,
@@ -124,7 +122,7 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
             run = runs.read(connection, run_id)
         if run is None:
             raise NotFound(f"run {run_id}: no such run")
-        if run.state in OVER or time.monotonic() >= deadline:
+        if run.state not in OPEN or time.monotonic() >= deadline:
             return run
         time.sleep(POLL_SECONDS)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.kinds import kind_of
-from memory_app.domain.records import Memory, Turn
+from memory_app.domain.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import fades_at, strength
 from memory_app.errors import Conflict, InvalidInput, NotFound
@@ -116,7 +116,7 @@ def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> M
     """Pin or unpin; pinning brings back what expired or was evicted. `Conflict` for one that is otherwise retired."""
     with transaction(runtime.engine, tenant_id) as connection:
         found = _need(connection, memory_id)
-        if pinned and found.memory.retired_reason in decay.RECOVERABLE:
+        if pinned and found.memory.retired_reason in RECOVERABLE:
             names.lock_scope(connection, tenant_id, found.scope_id)
             decay.revive_row(connection, found.scope_id, found.memory)
         if not memories.pin(connection, found.scope_id, memory_id, pinned=pinned):
@@ -135,7 +135,7 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
         found = _need(connection, memory_id)
         closed = memories.invalidate(connection, found.scope_id, memory_id, clock.now(connection))
         changed = _need(connection, memory_id)
-        if closed is None and changed.memory.retired_reason != "invalidated":
+        if closed is None and changed.memory.retired_reason is not Retirement.INVALIDATED:
             raise _retired(changed.memory)
     drop_context(runtime, changed.scope_id)
     return changed.memory

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.ladder import MergedFields
-from memory_app.domain.records import Memory
+from memory_app.domain.records import LinkType, Memory, Retirement
 from memory_app.domain.text import canonical_key
 from memory_app.errors import Conflict
 from memory_app.store import evidence, links, memories, merges, sources
@@ -116,14 +116,16 @@ def unite_all(
     They inherit their parts' evidence and entities. The parts leave the unique indexes first, since a united row may
     carry the very text of one of them; all of it is one transaction, and as many statements for one as for many.
     """
-    memories.retire(connection, scope_id, [part for _, parts in unions for part in parts], reason="merged")
+    memories.retire(
+        connection, scope_id, [part for _, parts in unions for part in parts], reason=Retirement.MERGED
+    )
     united = memories.insert_all(connection, tenant_id, scope_id, [new for new, _ in unions])
     term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new, _ in unions])
     behind = {id: parts for id, (_, parts) in zip(united, unions, strict=True)}
     memories.succeed(connection, scope_id, {part: id for id, parts in behind.items() for part in parts})
     evidence.inherit(connection, scope_id, behind)
     edges = [(id, part, 1.0) for id, parts in behind.items() for part in parts]
-    links.add(connection, tenant_id, scope_id, edges, type="derived_from")
+    links.add(connection, tenant_id, scope_id, edges, type=LinkType.DERIVED_FROM)
     return united
 
 

@@ -7,7 +7,7 @@ take different rows. A period that nobody looked in is not made up for, but coun
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,9 +18,9 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.domain.policy import ExtractionMode, parse_policy
-from memory_app.domain.slumber import SLEEP
+from memory_app.domain.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.services import decay, ending, synthesis
+from memory_app.services import ending
 from memory_app.services.rhythms import END_SESSIONS, rhythms
 from memory_app.store import clock, names, runs, schedules, sessions
 from memory_app.store.db import transaction
@@ -38,13 +38,13 @@ class Asked:
     missed: int = 0
 
 
-_TASKS = {
-    SLEEP: queue.SLEEP,
-    decay.DECAY: queue.DECAY,
-    synthesis.DEEP: queue.SYNTHESIZE_DEEP,
-    ending.END: queue.SLEEP,
+_TASKS: Mapping[str, str] = {
+    RunName.SLEEP: queue.SLEEP,
+    RunName.DECAY: queue.DECAY,
+    RunName.SYNTHESIZE_DEEP: queue.SYNTHESIZE_DEEP,
+    RunName.END_SESSION: queue.SLEEP,
 }
-_OPTIONS: dict[str, dict[str, Any]] = {SLEEP: {"trigger": "interval"}}
+_OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
 _Written = tuple[str, UUID]
 """Name of a run and its id."""
@@ -96,12 +96,14 @@ def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) 
     """One run of the job for this period."""
     if not _is_meant(job.job, row):
         return []
-    if job.job == synthesis.DEEP and not schedules.has_news(connection, job.scope_id, synthesis.DEEP):
+    if job.job == RunName.SYNTHESIZE_DEEP and not schedules.has_news(
+        connection, job.scope_id, RunName.SYNTHESIZE_DEEP
+    ):
         return []
     run = runs.enqueue(
         connection,
         job.tenant_id,
-        job.job,
+        RunName(job.job),
         scope_id=job.scope_id,
         options=_OPTIONS.get(job.job),
         period=job.due_at.isoformat(),
@@ -112,7 +114,7 @@ def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) 
 def _is_meant(job: str, row: ScopeRow) -> bool:
     """Whether the agent's policy has the job done at all; deep synthesis asks a model, which not every agent has."""
     policy = parse_policy(row.policy)
-    return policy.memory and (job != synthesis.DEEP or policy.extraction is ExtractionMode.LLM)
+    return policy.memory and (job != RunName.SYNTHESIZE_DEEP or policy.extraction is ExtractionMode.LLM)
 
 
 def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
@@ -122,7 +124,7 @@ def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: Sc
     if oldest is not None:
         again = oldest + timedelta(hours=runtime.settings.ending.idle_hours)
         schedules.plan(connection, job.tenant_id, job.scope_id, END_SESSIONS, again)
-    return [(ending.END, run_id) for _, run_id in ended]
+    return [(RunName.END_SESSION, run_id) for _, run_id in ended]
 
 
 _AT_ITS_TIME: dict[str, Callable[[Connection, Runtime, DueJob, ScopeRow], list[_Written]]] = {

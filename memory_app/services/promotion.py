@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Statement
+from memory_app.domain.records import Retirement, Statement
 from memory_app.runtime import Runtime
 from memory_app.services import remember
 from memory_app.services.remember import Place, Prepared
@@ -53,7 +53,7 @@ def promote(
         evidence.inherit(connection, place.scope_id, {kept.id: [origin]})
         if carry:
             sleeping.carry(connection, place.scope_id, kept.id, source=origin)
-        memories.retire(connection, place.scope_id, [origin], reason="merged", successor=kept.id)
+        memories.retire(connection, place.scope_id, [origin], reason=Retirement.MERGED, successor=kept.id)
         written.append(kept.id)
     return tuple(written)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from memory_app.domain.run import Change
 from memory_app.errors import Conflict
 from memory_app.services.merging import BLOCKERS_SHOWN
 from memory_app.store import images, merges, sources
@@ -32,9 +33,9 @@ def undo(connection: Connection, tenant_id: int, run: Run) -> None:
     touched = images.touched(connection, run.scope_id, run.id)
     if not touched and run.report.get("changes"):
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
-    made = [one.id for one in touched if one.change == "insert"]
+    made = [one.id for one in touched if one.change is Change.INSERT]
     blocked = [told for one in touched if (told := _blocker(one)) is not None]
-    back = [one.id for one in touched if one.change == "update" and not _is_back(one)]
+    back = [one.id for one in touched if one.change is Change.UPDATE and not _is_back(one)]
     for id, twin in merges.twins(connection, run.scope_id, back, besides=made):
         blocked.append(f"{id} was stored again as {twin}")
     for id, source in sources.derived(connection, run.scope_id, made):
@@ -49,7 +50,7 @@ def undo(connection: Connection, tenant_id: int, run: Run) -> None:
 def _blocker(one: Touched) -> str | None:
     """Why a row cannot be put back, or None. One that is as it was before already (a merge taken apart) can."""
     if one.state is None:
-        return None if one.change == "insert" else f"{one.id} is gone"
+        return None if one.change is Change.INSERT else f"{one.id} is gone"
     if _is_back(one) or one.after is None:
         return None
     changed = [

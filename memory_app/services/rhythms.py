@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from memory_app.domain.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.store import schedules
 from memory_app.store.schedules import Rhythm
@@ -19,9 +20,9 @@ def rhythms(runtime: Runtime) -> tuple[Rhythm, ...]:
     """The names are those of the runs."""
     settings = runtime.settings.schedule
     return (
-        Rhythm("sleep", timedelta(hours=settings.sleep_hours)),
-        Rhythm("decay", timedelta(hours=settings.decay_hours)),
-        Rhythm("synthesize_deep", timedelta(hours=settings.deep_hours)),
+        Rhythm(RunName.SLEEP, timedelta(hours=settings.sleep_hours)),
+        Rhythm(RunName.DECAY, timedelta(hours=settings.decay_hours)),
+        Rhythm(RunName.SYNTHESIZE_DEEP, timedelta(hours=settings.deep_hours)),
         Rhythm(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
     )
 

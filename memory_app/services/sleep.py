@@ -21,10 +21,11 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Neighbour
+from memory_app.domain.records import LinkType
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.slumber import (
-    SLEEP,
     SleepOptions,
     Trigger,
     checked_options,
@@ -92,10 +93,10 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | 
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         names.lock_scope(connection, tenant_id, row.id)
-        under_way = sleeping.open_run(connection, tenant_id, row.id, SLEEP)
+        under_way = sleeping.open_run(connection, tenant_id, row.id, RunName.SLEEP)
         if under_way is not None:
             raise Conflict(f"a cycle of this agent and user is under way: run {under_way}", field="user")
-        run = runs.enqueue(connection, tenant_id, SLEEP, scope_id=row.id, options=asdict(options))
+        run = runs.enqueue(connection, tenant_id, RunName.SLEEP, scope_id=row.id, options=asdict(options))
     runtime.hint(queue.SLEEP, run_id=str(run.id))
     return run
 
@@ -349,7 +350,7 @@ def _link(
             found.setdefault(pair, (source, target, min(cosine, 1.0)))
     most = runtime.settings.remember.links_each
     edges = unlinked(connection, plan.row.id, list(found.values()), most=most)
-    links.add(connection, tenant_id, plan.row.id, edges, type="similar_to", most=most)
+    links.add(connection, tenant_id, plan.row.id, edges, type=LinkType.SIMILAR_TO, most=most)
     return len(edges)
 
 

@@ -18,6 +18,8 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.policy import ExtractionMode, parse_policy
+from memory_app.domain.records import LinkType, Retirement
+from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, NotFound, Permanent
@@ -31,9 +33,6 @@ from memory_app.store.runs import Run, RunClaim
 from memory_app.store.standing import Want, strongest
 
 log = structlog.get_logger(__name__)
-
-SESSION = "synthesize_session"
-DEEP = "synthesize_deep"
 
 
 def ask_for(
@@ -57,14 +56,24 @@ def ask_for(
     if type == "deep":
         options = {"max_memories": max_memories, "days": days}
         return jobs.ask(
-            runtime, tenant_id, DEEP, task=queue.SYNTHESIZE_DEEP, scope_id=row.id, options=options
+            runtime,
+            tenant_id,
+            RunName.SYNTHESIZE_DEEP,
+            task=queue.SYNTHESIZE_DEEP,
+            scope_id=row.id,
+            options=options,
         )
     if scope.session is None:
         raise InvalidInput("session: name the session to synthesise", field="session")
     if session is None:
         raise NotFound(f"session: no session {scope.session!r} here", field="session")
     return jobs.ask(
-        runtime, tenant_id, SESSION, task=queue.SYNTHESIZE_SESSION, scope_id=row.id, session_id=session.id
+        runtime,
+        tenant_id,
+        RunName.SYNTHESIZE_SESSION,
+        task=queue.SYNTHESIZE_SESSION,
+        scope_id=row.id,
+        session_id=session.id,
     )
 
 
@@ -78,7 +87,7 @@ def enqueue_idle(runtime: Runtime) -> int:
             run = runs.enqueue(
                 connection,
                 session.tenant_id,
-                SESSION,
+                RunName.SYNTHESIZE_SESSION,
                 scope_id=session.scope_id,
                 session_id=session.session_id,
                 period=f"{session.session_id}:{session.last_seq}",
@@ -202,7 +211,7 @@ def _replace(
         connection,
         place.scope_id,
         parents,
-        reason="superseded",
+        reason=Retirement.SUPERSEDED,
         successor=remembered.id,
         valid_until=until,
     )
@@ -220,7 +229,9 @@ def _roll(
     before = sessions.summary_memory(connection, place.scope_id, session_id)
     remembered = remember.write(connection, runtime, place, item, deduplicate=False)
     if before is not None and before != remembered.id:
-        memories.retire(connection, place.scope_id, [before], reason="superseded", successor=remembered.id)
+        memories.retire(
+            connection, place.scope_id, [before], reason=Retirement.SUPERSEDED, successor=remembered.id
+        )
     sessions.note_summary(connection, place.scope_id, session_id, remembered.id, item.statement.text)
     return remembered.id
 
@@ -253,7 +264,7 @@ def _write_links(
     current: set[UUID],
 ) -> None:
     assert claimed.scope_id is not None
-    edges: dict[str, list[links.Edge]] = defaultdict(list)
+    edges: dict[LinkType, list[links.Edge]] = defaultdict(list)
     for link in found:
         if {link.source, link.target} <= current:
             edges[link.type].append((link.source, link.target, link.weight))

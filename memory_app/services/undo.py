@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.records import Memory
-from memory_app.domain.slumber import SLEEP
+from memory_app.domain.run import RunName, RunState
 from memory_app.errors import Conflict, NotFound
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, ending, entities, merging, putting_back
+from memory_app.services import consolidate, entities, merging, putting_back
 from memory_app.services.remember import drop_context
 from memory_app.store import clock, fading, memories, merges, names, runs
 from memory_app.store.db import transaction
@@ -21,10 +21,10 @@ Undo = Callable[[Connection, int, Run], None]
 """Takes back what a run did, under the lock on its scope; raises `Conflict` naming what blocks it."""
 
 UNDO: Mapping[str, Undo] = {
-    consolidate.CONSOLIDATE: consolidate.undo,
-    entities.MERGE_RUN: entities.undo_merge,
-    SLEEP: putting_back.undo,
-    ending.END: putting_back.undo,
+    RunName.CONSOLIDATE: consolidate.undo,
+    RunName.MERGE_ENTITIES: entities.undo_merge,
+    RunName.SLEEP: putting_back.undo,
+    RunName.END_SESSION: putting_back.undo,
 }
 """By the name of the run. What is not here cannot be undone."""
 
@@ -76,7 +76,7 @@ def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memor
 def _check(run: Run) -> None:
     if run.name not in UNDO:
         raise Conflict(f"a run of {run.name} cannot be undone", field="id")
-    if run.state != "done":
+    if run.state is not RunState.DONE:
         raise Conflict(f"run {run.id} is {run.state}; only what is done can be undone", field="id")
     if run.options.get("dry_run"):
         raise Conflict(f"run {run.id} was a dry run; there is nothing to undo", field="id")

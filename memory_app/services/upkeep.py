@@ -13,8 +13,8 @@ from uuid import UUID
 
 import structlog
 
+from memory_app.domain.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, entities
 from memory_app.services.extractor import RULES
 from memory_app.store import runs
 from memory_app.store.db import transaction
@@ -25,10 +25,10 @@ BATCH = 500
 MOST_SECONDS = 60.0
 """The next look goes on where this one ended."""
 
-UNDONE_ANY_TIME = (entities.MERGE_RUN,)
+UNDONE_ANY_TIME = (RunName.MERGE_ENTITIES,)
 """Names of runs whose undo rests on their report alone."""
 
-UNDONE_BY_PARTS = (consolidate.CONSOLIDATE,)
+UNDONE_BY_PARTS = (RunName.CONSOLIDATE,)
 """Names of runs that can be undone while the parts of what they merged are there."""
 
 

@@ -16,7 +16,7 @@ from memory_app.domain import ladder
 from memory_app.domain.framing import unframed
 from memory_app.domain.intervals import Cut, Interval
 from memory_app.domain.ladder import Candidate, Decision, Neighbour
-from memory_app.domain.records import Mention, Statement
+from memory_app.domain.records import LinkType, Mention, Retirement, Statement
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.text import entity_key, terms
 from memory_app.errors import InvalidInput
@@ -83,7 +83,7 @@ class Writer:
             case ladder.InsertLinked():
                 memory_id = self._insert(self._interval(), single_valued=not decision.contested)
                 alike = [(memory_id, target, weight) for target, weight in decision.links]
-                self._link(alike, type="similar_to", most=self.runtime.settings.remember.links_each)
+                self._link(alike, type=LinkType.SIMILAR_TO, most=self.runtime.settings.remember.links_each)
                 return memory_id, 0
             case ladder.Insert():
                 return self._place_in_time(decision.holds or (self._interval(),), ()), 0
@@ -121,7 +121,7 @@ class Writer:
     def _merge(self, decision: ladder.Merge) -> UUID:
         """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""
         place = self.place
-        memories.retire(self.connection, place.scope_id, decision.targets, reason="merged")
+        memories.retire(self.connection, place.scope_id, decision.targets, reason=Retirement.MERGED)
         part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
         vector, keywords = self._vectors_of(decision.merged.text, decision.targets)
         row = merging.merged_row(
@@ -162,7 +162,7 @@ class Writer:
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
         parents = self.prepared.statement.parents
-        self._link([(memory_id, parent, 1.0) for parent in parents], type="derived_from")
+        self._link([(memory_id, parent, 1.0) for parent in parents], type=LinkType.DERIVED_FROM)
         return memory_id
 
     def _connect(self, memory_id: UUID) -> None:
@@ -177,7 +177,7 @@ class Writer:
             self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
         )
 
-    def _link(self, edges: Sequence[links.Edge], *, type: str, most: int | None = None) -> None:
+    def _link(self, edges: Sequence[links.Edge], *, type: LinkType, most: int | None = None) -> None:
         links.add(self.connection, self.place.tenant_id, self.place.scope_id, edges, type=type, most=most)
 
     def _interval(self) -> Interval:

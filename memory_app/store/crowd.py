@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from memory_app.domain.records import LinkType
+from memory_app.domain.run import RunName, RunState
 from memory_app.store.vectors import TERM_SPACE
 
 AGENT = "assistant"
@@ -74,10 +76,10 @@ _TERMS = text(
     FROM unnest(ARRAY[0, 1, 2]) AS t"""
 )
 _LINKS = text(
-    """
+    f"""
     WITH placed AS (SELECT id, row_number() OVER (ORDER BY id) AS n FROM memories WHERE scope_id = :scope)
     INSERT INTO links (tenant_id, scope_id, source_id, target_id, type, weight)
-    SELECT :tenant, :scope, a.id, b.id, 'similar_to', 0.8
+    SELECT :tenant, :scope, a.id, b.id, '{LinkType.SIMILAR_TO}', 0.8
     FROM placed a CROSS JOIN generate_series(1, :each) AS step JOIN placed b ON b.n = a.n + step
     """
 )
@@ -109,9 +111,10 @@ _SCHEDULES = text(
     WHERE tenant_id = :tenant AND user_id IS NOT NULL"""
 )
 _RUNS = text(
-    """
+    f"""
     INSERT INTO runs (tenant_id, scope_id, name, state, report, created_at, started_at, finished_at)
-    SELECT :tenant, :scope, 'extract', 'done', '{"turns": 1}', now() - :age, now() - :age, now() - :age
+    SELECT :tenant, :scope, '{RunName.EXTRACT}', '{RunState.DONE}', '{{"turns": 1}}',
+        now() - :age, now() - :age, now() - :age
     FROM generate_series(1, :count)
     """
 )
@@ -120,9 +123,9 @@ _BYTES_OF = """SELECT coalesce(sum(coalesce(pg_column_size(embedding), 0) + coal
     + coalesce(pg_column_size(terms), 0)), 0) FROM turns WHERE tenant_id = :tenant"""
 _OPEN_SESSIONS = text("UPDATE sessions SET due_at = now() - interval '1 minute' WHERE tenant_id = :tenant")
 _QUEUE_RUNS = text(
-    """
+    f"""
     INSERT INTO runs (tenant_id, scope_id, name, state, due_at)
-    SELECT tenant_id, id, 'sleep', 'queued', now() - interval '1 minute' FROM scopes
+    SELECT tenant_id, id, '{RunName.SLEEP}', '{RunState.QUEUED}', now() - interval '1 minute' FROM scopes
     WHERE tenant_id = :tenant AND user_id IS NOT NULL
     """
 )

@@ -15,8 +15,10 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.forgetting import Kin
-from memory_app.domain.records import Origin
+from memory_app.domain.records import LinkType, Origin, Retirement
+from memory_app.domain.run import OPEN
 from memory_app.store import terms as term_store
+from memory_app.store.literals import literals
 
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 """Before every row; a day from the edge, so that any zone can show it."""
@@ -39,7 +41,7 @@ class Family:
     """Memories that rest on each other, and which of them were retired, why and in favour of what."""
 
     kin: Mapping[UUID, Kin]
-    retired: Mapping[UUID, tuple[datetime, str, UUID | None]]
+    retired: Mapping[UUID, tuple[datetime, Retirement, UUID | None]]
     parts: Mapping[UUID, tuple[UUID, ...]]
     """By merged memory: the rows it unites, one step back."""
 
@@ -83,7 +85,7 @@ _FENCE = text(
     """
 )
 _DROP_ANSWERS = text(
-    "UPDATE runs SET answer = NULL WHERE scope_id = :scope AND answer IS NOT NULL AND state IN ('queued', 'running')"
+    f"UPDATE runs SET answer = NULL WHERE scope_id = :scope AND answer IS NOT NULL AND state IN ({literals(OPEN)})"
 )
 _DELETE_TURNS = text("DELETE FROM turns WHERE scope_id = :scope AND id = ANY(:ids)")
 _DELETE_SESSION = text("DELETE FROM sessions WHERE scope_id = :scope AND id = :session")
@@ -119,29 +121,30 @@ _SAME_WORDS = text(
     """
 )
 _KIN = text(
-    """
+    f"""
     WITH RECURSIVE kin AS (
         SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids)
         UNION
         SELECT n.id FROM kin k CROSS JOIN LATERAL (
             SELECT m.successor AS id FROM memories m
-            WHERE m.scope_id = :scope AND m.id = k.id AND m.retired_reason = 'merged' AND m.successor IS NOT NULL
+            WHERE m.scope_id = :scope AND m.id = k.id AND m.retired_reason = '{Retirement.MERGED}'
+              AND m.successor IS NOT NULL
             UNION ALL
             SELECT l.source_id FROM links l
-            WHERE l.scope_id = :scope AND l.target_id = k.id AND l.type = 'derived_from') n
+            WHERE l.scope_id = :scope AND l.target_id = k.id AND l.type = '{LinkType.DERIVED_FROM}') n
     )
     SELECT id FROM kin
     """
 )
 _PARENTS = text(
-    """
+    f"""
     SELECT m.successor AS id, m.id AS parent, true AS is_part FROM memories m
-    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = 'merged'
+    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = '{Retirement.MERGED}'
     UNION
     SELECT l.source_id, l.target_id, false FROM links l
-    WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = 'derived_from'
+    WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = '{LinkType.DERIVED_FROM}'
       AND NOT EXISTS (SELECT FROM memories m WHERE m.scope_id = :scope AND m.id = l.target_id
-                      AND m.successor = l.source_id AND m.retired_reason = 'merged')
+                      AND m.successor = l.source_id AND m.retired_reason = '{Retirement.MERGED}')
     """
 )
 _ROWS = text(
@@ -164,8 +167,8 @@ _HAND_ON = text(
     """
 )
 _UNSUPPORTED = text(
-    """
-    UPDATE memories SET retired_at = now(), retired_reason = 'expired'
+    f"""
+    UPDATE memories SET retired_at = now(), retired_reason = '{Retirement.EXPIRED}'
     WHERE scope_id = :scope AND id = ANY(:ids) AND retired_at IS NULL
     """
 )
@@ -341,7 +344,7 @@ def family(
             has_own_evidence=bool(evidence[row.id].keys() - inherited),
         )
         if row.retired_at is not None:
-            retired[row.id] = (row.retired_at, row.retired_reason, row.successor)
+            retired[row.id] = (row.retired_at, Retirement(row.retired_reason), row.successor)
     return Family(kin, retired, {id: tuple(found) for id, found in parts.items()})
 
 
@@ -351,7 +354,7 @@ def hand_on(
     ids: Sequence[UUID],
     *,
     at: datetime,
-    reason: str,
+    reason: Retirement,
     successor: UUID | None,
 ) -> None:
     """Retire the parts of a row that goes the way that row was retired."""

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import Memory
+from memory_app.domain.records import HISTORICAL, Memory
+from memory_app.store.literals import literals
 from memory_app.store.memory_rows import COLUMNS, stored
 from memory_app.store.vectors import sparse_text, vector_text
 
@@ -46,8 +47,8 @@ class FactHit:
     score: float | None = None
 
 
-_UNTIL = """CASE WHEN m.retired_at > CAST(:known_at AS timestamptz)
-                      AND m.retired_reason IN ('superseded', 'invalidated') THEN NULL
+_UNTIL = f"""CASE WHEN m.retired_at > CAST(:known_at AS timestamptz)
+                      AND m.retired_reason IN ({literals(HISTORICAL)}) THEN NULL
                  ELSE m.valid_until END"""
 
 _WANTED = f"""m.kind = '{KIND}'
@@ -55,10 +56,10 @@ _WANTED = f"""m.kind = '{KIND}'
     AND (CAST(:relation AS text) IS NULL OR m.relation = :relation)
     AND (CAST(:objects AS text[]) IS NULL OR m.object_key = ANY(:objects))
     AND CASE WHEN CAST(:known_at AS timestamptz) IS NULL
-             THEN m.retired_at IS NULL OR m.retired_reason IN ('superseded', 'invalidated')
+             THEN m.retired_at IS NULL OR m.retired_reason IN ({literals(HISTORICAL)})
              ELSE m.stored_at <= :known_at
                   AND (m.retired_at IS NULL OR m.retired_at > :known_at
-                       OR m.retired_reason IN ('superseded', 'invalidated')) END
+                       OR m.retired_reason IN ({literals(HISTORICAL)})) END
     AND (CAST(:as_of AS timestamptz) IS NULL
          OR m.valid_from <= :as_of AND coalesce(({_UNTIL}) > :as_of, true))"""
 

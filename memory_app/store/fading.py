@@ -9,7 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import Memory
+from memory_app.domain.records import RECOVERABLE, LinkType, Memory, Retirement
+from memory_app.store.literals import literals
+
+PURGED = (*RECOVERABLE, Retirement.MERGED)
+"""Reasons of retirement after which a memory is deleted some days later."""
 
 _HELD = text(
     """
@@ -49,35 +53,35 @@ _NOTE_WRITTEN = text(
 )
 _NOTE_COUNTED = """UPDATE scopes SET {column} = :count WHERE id = :scope"""
 _OVERDUE = text(
-    """
+    f"""
     SELECT id FROM (
         SELECT id, retired_at, retired_reason, row_number() OVER (
-                   PARTITION BY retired_reason = 'merged' ORDER BY retired_at DESC, id DESC) AS place
+                   PARTITION BY retired_reason = '{Retirement.MERGED}' ORDER BY retired_at DESC, id DESC) AS place
         FROM memories
-        WHERE scope_id = :scope AND retired_reason IN ('evicted', 'expired', 'merged')
+        WHERE scope_id = :scope AND retired_reason IN ({literals(PURGED)})
     ) gone
     WHERE place > :most
-       OR retired_at <= now() - CASE WHEN retired_reason = 'merged' THEN CAST(:merged AS interval)
+       OR retired_at <= now() - CASE WHEN retired_reason = '{Retirement.MERGED}' THEN CAST(:merged AS interval)
                                      ELSE CAST(:recoverable AS interval) END
     """
 )
 _NEXT_OVERDUE = text(
-    """
-    SELECT min(retired_at + CASE WHEN retired_reason = 'merged' THEN CAST(:merged AS interval)
+    f"""
+    SELECT min(retired_at + CASE WHEN retired_reason = '{Retirement.MERGED}' THEN CAST(:merged AS interval)
                                  ELSE CAST(:recoverable AS interval) END)
-    FROM memories WHERE scope_id = :scope AND retired_reason IN ('evicted', 'expired', 'merged')
+    FROM memories WHERE scope_id = :scope AND retired_reason IN ({literals(PURGED)})
     """
 )
 _REVIVE = text(
-    """
+    f"""
     UPDATE memories SET retired_at = NULL, retired_reason = NULL, last_seen = now()
-    WHERE scope_id = :scope AND id = :id AND retired_reason IN ('evicted', 'expired')
+    WHERE scope_id = :scope AND id = :id AND retired_reason IN ({literals(RECOVERABLE)})
     """
 )
 _TRIM_LINKS = text(
-    """
+    f"""
     DELETE FROM links l USING (
-        SELECT source_id, target_id, type FROM links WHERE scope_id = :scope AND type <> 'derived_from'
+        SELECT source_id, target_id, type FROM links WHERE scope_id = :scope AND type <> '{LinkType.DERIVED_FROM}'
         ORDER BY weight, created_at, source_id, target_id
         LIMIT greatest((SELECT count(*) FROM links WHERE scope_id = :scope) - :most, 0)) weak
     WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, text, update
 
-from memory_app.domain.records import Role
+from memory_app.domain.records import LinkType, Retirement, Role
 from memory_app.store.expressions import among
 from memory_app.store.tables.memories import evidence, feedback, memories
 from memory_app.store.tables.turns import turns
@@ -30,14 +30,14 @@ _OF_TURN = (
     .order_by(memories.c.id)
 )
 _SIMILAR = text(
-    """
+    f"""
     SELECT m.id FROM memories m
     WHERE m.scope_id = :scope AND m.retired_at IS NULL AND NOT m.id = ANY(:ids) AND m.id IN (
         SELECT l.target_id FROM links l
-        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = 'similar_to'
+        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type = '{LinkType.SIMILAR_TO}'
         UNION
         SELECT l.source_id FROM links l
-        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type = 'similar_to')
+        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type = '{LinkType.SIMILAR_TO}')
     ORDER BY m.id
     """
 )
@@ -50,15 +50,15 @@ _TURN = select(turns.c.scope_id, turns.c.role).where(
     among(turns.c.scope_id, "scopes"), turns.c.id == bindparam("turn")
 )
 _STANDING = text(
-    """
+    f"""
     WITH RECURSIVE after AS (
         SELECT m.id, m.successor, m.retired_reason FROM memories m WHERE m.scope_id = :scope AND m.id = :id
         UNION
         SELECT m.id, m.successor, m.retired_reason FROM after a
         JOIN memories m ON m.scope_id = :scope AND m.id = a.successor
-        WHERE a.retired_reason = 'merged'
+        WHERE a.retired_reason = '{Retirement.MERGED}'
     )
-    SELECT id FROM after WHERE retired_reason IS DISTINCT FROM 'merged' OR successor IS NULL
+    SELECT id FROM after WHERE retired_reason IS DISTINCT FROM '{Retirement.MERGED}' OR successor IS NULL
     """
 )
 

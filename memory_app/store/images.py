@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.domain.run import Change
 from memory_app.store import merges
 
 _BEGIN = text("SELECT set_config('memory.run', :run, true)")
@@ -46,7 +47,7 @@ _RESTORE_MEMORIES = text(
         recall_count = b.recall_count, feedback_score = b.feedback_score, last_seen = b.last_seen,
         confirmed_at = b.confirmed_at, last_recalled = b.last_recalled
     FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS memories), net.before) b
-    WHERE net.source = 'memories' AND net.change = 'update'
+    WHERE net.source = 'memories' AND net.change = '{Change.UPDATE}'
       AND m.scope_id = :scope AND m.id = CAST(net.row_key ->> 'id' AS uuid)
     """
 )
@@ -62,7 +63,7 @@ class Touched:
     """A memory that a run touched: what it did first, the states before, after and now (None: no such row)."""
 
     id: UUID
-    change: str
+    change: Change
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     state: dict[str, Any] | None
@@ -81,7 +82,7 @@ def end(connection: Connection) -> None:
 def touched(connection: Connection, scope_id: int, run_id: UUID) -> tuple[Touched, ...]:
     """The memories a run touched."""
     rows = connection.execute(_MEMORIES, {"scope": scope_id, "run": run_id})
-    return tuple(Touched(row.id, row.change, row.before, row.after, row.state) for row in rows)
+    return tuple(Touched(row.id, Change(row.change), row.before, row.after, row.state) for row in rows)
 
 
 def put_back(
@@ -112,5 +113,5 @@ def _edge_statements(source: str, columns: Sequence[str]) -> tuple[str, str]:
         WITH net AS ({_NET})
         INSERT INTO {source} SELECT r.*
         FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.before) r
-        WHERE net.source = '{source}' AND net.change <> 'insert'"""
+        WHERE net.source = '{source}' AND net.change <> '{Change.INSERT}'"""
     return taken_out, put_in

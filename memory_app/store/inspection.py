@@ -8,6 +8,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from memory_app.domain.run import RunName, RunState
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -66,9 +68,9 @@ _MISSED = text(
     "SELECT job, sum(missed)::bigint AS n FROM schedules GROUP BY 1 HAVING sum(missed) > 0 ORDER BY 1"
 )
 _ORDER = text(
-    """SELECT count(*) FROM (
+    f"""SELECT count(*) FROM (
         SELECT from_seq, lag(to_seq, 1, 0) OVER (PARTITION BY session_id ORDER BY finished_at, id) AS before
-        FROM runs WHERE name = 'extract' AND state = 'done') AS done
+        FROM runs WHERE name = '{RunName.EXTRACT}' AND state = '{RunState.DONE}') AS done
     WHERE from_seq <> before + 1"""
 )
 _WITH_MODEL = text("SELECT count(*) FROM agents WHERE policy ->> 'extraction' = 'llm'")

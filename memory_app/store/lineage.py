@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import Memory, Role, Turn
+from memory_app.domain.records import LinkType, Memory, Retirement, Role, Turn
 from memory_app.store.memory_rows import COLUMNS, stored
 
 
@@ -49,11 +49,11 @@ _PARENTS = text(
     f"""
     SELECT {COLUMNS}, p.how
     FROM (
-        SELECT g.id, coalesce(g.retired_reason, 'superseded') AS how FROM memories g
+        SELECT g.id, coalesce(g.retired_reason, '{Retirement.SUPERSEDED}') AS how FROM memories g
         WHERE g.scope_id = :scope AND g.successor = :id
         UNION
         SELECT l.target_id, l.type FROM links l
-        WHERE l.scope_id = :scope AND l.source_id = :id AND l.type = 'derived_from'
+        WHERE l.scope_id = :scope AND l.source_id = :id AND l.type = '{LinkType.DERIVED_FROM}'
           AND NOT EXISTS (SELECT FROM memories g WHERE g.scope_id = :scope AND g.id = l.target_id
                           AND g.successor = :id)
     ) p JOIN memories m ON m.scope_id = :scope AND m.id = p.id
@@ -86,12 +86,12 @@ _CHAIN = text(
     """
 )
 _MERGED_INTO = text(
-    """
+    f"""
     WITH RECURSIVE behind AS (
         SELECT m.id FROM memories m WHERE m.tenant_id = :tenant AND m.scope_id = :scope AND m.id = :id
         UNION
         SELECT p.id FROM behind b
-        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
+        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = '{Retirement.MERGED}'
     )
     SELECT id FROM behind
     """

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.domain.records import LinkType
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -49,15 +51,15 @@ _ADD = text(
     ON CONFLICT (scope_id, source_id, target_id, type) DO UPDATE SET weight = excluded.weight
     """
 )
-_RANKED = """
+_RANKED = f"""
     SELECT k.*, row_number() OVER (
                PARTITION BY k.id ORDER BY k.weight DESC, k.created_at DESC, k.other, k.type) AS place
     FROM (
         SELECT l.source_id AS id, l.target_id AS other, l.type, l.weight, l.created_at, l.ctid AS row FROM links l
-        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type <> 'derived_from'
+        WHERE l.scope_id = :scope AND l.source_id = ANY(:ids) AND l.type <> '{LinkType.DERIVED_FROM}'
         UNION ALL
         SELECT l.target_id, l.source_id, l.type, l.weight, l.created_at, l.ctid FROM links l
-        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type <> 'derived_from') k"""
+        WHERE l.scope_id = :scope AND l.target_id = ANY(:ids) AND l.type <> '{LinkType.DERIVED_FROM}') k"""
 _CUT = text(
     f"DELETE FROM links WHERE ctid = ANY(ARRAY(SELECT r.row FROM ({_RANKED}) r WHERE r.place > :most))"
 )
@@ -75,7 +77,7 @@ def add(
     scope_id: int,
     edges: Iterable[Edge],
     *,
-    type: str,
+    type: LinkType,
     most: int | None = None,
 ) -> None:
     """Draw typed links between memories of the scope.

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from memory_app.domain.records import (
     Memory,
     Origin,
+    Retirement,
 )
 from memory_app.store import evidence
 from memory_app.store.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
@@ -48,14 +49,14 @@ _INSERT = text(
 )
 
 _PAIRS = text(
-    """
+    f"""
     WITH RECURSIVE behind AS (
         SELECT g.number, m.id AS top, m.id, m.embedding, m.embedding_model
         FROM unnest(CAST(:ids AS uuid[]), CAST(:groups AS integer[])) AS g(id, number)
         JOIN memories m ON m.scope_id = :scope AND m.id = g.id
         UNION ALL
         SELECT b.number, b.top, p.id, p.embedding, p.embedding_model FROM behind b
-        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
+        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = '{Retirement.MERGED}'
     )
     SELECT a.top AS one, b.top AS other, min(1 - (a.embedding <=> b.embedding)) AS similarity
     FROM behind a
@@ -77,10 +78,11 @@ _REINFORCE = text(
     """
 )
 _CUT = text(
-    """
+    f"""
     UPDATE memories SET valid_until = greatest(CAST(:at AS timestamptz), valid_from),
         retired_at = CASE WHEN :at <= now() THEN coalesce(retired_at, now()) ELSE retired_at END,
-        retired_reason = CASE WHEN :at <= now() THEN coalesce(retired_reason, 'superseded') ELSE retired_reason END
+        retired_reason = CASE WHEN :at <= now() THEN coalesce(retired_reason, '{Retirement.SUPERSEDED}')
+                              ELSE retired_reason END
     WHERE scope_id = :scope AND id = :id
     """
 )
@@ -154,8 +156,8 @@ _RECALLED = text(
     WHERE m.id = v.id AND m.retired_at IS NULL"""
 )
 _CLOSE = text(
-    """UPDATE memories SET valid_until = greatest(:until, valid_from), retired_at = now(),
-        retired_reason = 'invalidated'
+    f"""UPDATE memories SET valid_until = greatest(:until, valid_from), retired_at = now(),
+        retired_reason = '{Retirement.INVALIDATED}'
     WHERE scope_id = :scope AND id = :id AND retired_at IS NULL RETURNING valid_until"""
 )
 
@@ -236,7 +238,7 @@ def retire(
     scope_id: int,
     ids: Sequence[UUID],
     *,
-    reason: str,
+    reason: Retirement,
     successor: UUID | None = None,
     valid_until: datetime | None = None,
 ) -> tuple[UUID, ...]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Row
 
-from memory_app.domain.records import EmotionalState, Memory, Origin, RelationalContext
+from memory_app.domain.records import EmotionalState, Memory, Origin, RelationalContext, Retirement
 from memory_app.domain.traits import Trait, traits_of
 from memory_app.store.vectors import sparse_text, vector_text
 
@@ -111,7 +111,7 @@ def stored(row: Row[Any]) -> Stored:
             synthesis_type=row.synthesis_type,
             successor=row.successor,
             retired_at=row.retired_at,
-            retired_reason=row.retired_reason,
+            retired_reason=None if row.retired_reason is None else Retirement(row.retired_reason),
             session=row.session_name,
             embedding_model=row.embedding_model,
         ),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
+from memory_app.domain.records import Retirement
 from memory_app.store import terms as term_store
 from memory_app.store.memories import keyword_terms
 from memory_app.store.memory_rows import COLUMNS, Stored, stored
@@ -36,15 +37,15 @@ _ROWS = text(f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = :scope AND m.
 _PARTS = text(
     f"""
     SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = 'merged' ORDER BY m.id
+    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = '{Retirement.MERGED}' ORDER BY m.id
     """
 )
 _OF_RUN = text(
-    """
+    f"""
     SELECT m.id FROM memories m
     WHERE m.scope_id = :scope AND m.run_id = :run
       AND EXISTS (SELECT FROM memories p WHERE p.scope_id = :scope AND p.successor = m.id
-                  AND p.retired_reason = 'merged')
+                  AND p.retired_reason = '{Retirement.MERGED}')
     ORDER BY m.id
     """
 )

@@ -15,7 +15,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
+from memory_app.domain.records import HISTORICAL, Retirement
 from memory_app.store.fading import SINCE
+from memory_app.store.literals import literals
 from memory_app.store.memory_rows import COLUMNS, Stored, stored
 from memory_app.store.vectors import vector_text
 
@@ -92,10 +94,11 @@ _NEIGHBOURS = f"""
            CASE WHEN m.similarity >= :merge THEN
                (WITH RECURSIVE behind AS (
                     SELECT p.id, p.embedding FROM memories p
-                    WHERE p.scope_id = :scope AND p.successor = m.id AND p.retired_reason = 'merged'
+                    WHERE p.scope_id = :scope AND p.successor = m.id AND p.retired_reason = '{Retirement.MERGED}'
                     UNION ALL
                     SELECT p.id, p.embedding FROM behind b
-                    JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged')
+                    JOIN memories p ON p.scope_id = :scope AND p.successor = b.id
+                        AND p.retired_reason = '{Retirement.MERGED}')
                 SELECT min(1 - (behind.embedding <=> CAST(:vector AS halfvec))) FROM behind) END AS cohesion
     FROM (
         SELECT m.*, CASE WHEN m.embedding_model = :model
@@ -114,12 +117,12 @@ _NEIGHBOURS = f"""
             (SELECT n.id FROM memories n
              WHERE n.scope_id = :scope AND n.session_id IS NOT DISTINCT FROM :session AND n.kind = :kind
                AND n.canonical_key = :canonical_key
-               AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
+               AND (n.retired_at IS NULL OR n.retired_reason IN ({literals(HISTORICAL)})))
             UNION
             (SELECT n.id FROM memories n
              WHERE n.scope_id = :scope AND n.kind = :kind AND n.subject_key = ANY(:subject_keys)
                AND n.relation = ANY(:relations) {{same_object}}
-               AND (n.retired_at IS NULL OR n.retired_reason IN ('superseded', 'invalidated')))
+               AND (n.retired_at IS NULL OR n.retired_reason IN ({literals(HISTORICAL)})))
         ) OFFSET 0) m
     """
 _OF_ONE_OBJECT = text(_NEIGHBOURS.format(since=SINCE, same_object="AND n.object_key = ANY(:object_keys)"))

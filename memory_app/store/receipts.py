@@ -15,9 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.receipt import Receipt, Subject, session_name
-
-FORGET = "forget"
-"""Name of the run that records what was forgotten. It belongs to the tenant: the scope may be gone."""
+from memory_app.domain.run import RunName
 
 BATCH = 5_000
 """Names and ids fetched from the server at a time."""
@@ -55,7 +53,7 @@ _RECEIPTS = text(
     FROM erasures e
     JOIN tenants t ON t.id = e.tenant_id
     LEFT JOIN runs r ON r.scope_id IS NULL AND r.created_at = e.finished_at AND r.tenant_id = e.tenant_id
-        AND r.name = '{FORGET}' AND r.report ->> 'erasure' = e.id::text
+        AND r.name = '{RunName.FORGET}' AND r.report ->> 'erasure' = e.id::text
     WHERE e.tenant_id = :tenant
     ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
     """

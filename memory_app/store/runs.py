@@ -11,7 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-EXTRACT = "extract"
+from memory_app.domain.records import Retirement
+from memory_app.domain.run import OPEN, RunName, RunState
+from memory_app.store.literals import literals
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Run:
 
     id: UUID
     name: str
-    state: str
+    state: RunState
     scope_id: int | None
     session_id: int | None
     from_seq: int | None
@@ -62,30 +64,30 @@ _COLUMNS = """r.id, r.name, r.state, r.scope_id, r.session_id, r.from_seq, r.to_
 _BEGIN_EXTRACT = text(
     f"""
     INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, state, from_seq, to_seq, attempts, started_at)
-    VALUES (:tenant, :scope, :session, 'extract', 'running', :from_seq, :to_seq, 1, now())
-    ON CONFLICT (session_id, from_seq) WHERE name = 'extract' AND state = 'running'
+    VALUES (:tenant, :scope, :session, '{RunName.EXTRACT}', '{RunState.RUNNING}', :from_seq, :to_seq, 1, now())
+    ON CONFLICT (session_id, from_seq) WHERE name = '{RunName.EXTRACT}' AND state = '{RunState.RUNNING}'
     DO UPDATE SET attempts = r.attempts + 1, started_at = now(),
         to_seq = CASE WHEN r.answer IS NULL THEN excluded.to_seq ELSE r.to_seq END
     RETURNING {_COLUMNS}
     """
 )
 _KEEP_ANSWER = text(
-    """UPDATE runs SET answer = CAST(:answer AS jsonb), to_seq = :to_seq, model = :model,
+    f"""UPDATE runs SET answer = CAST(:answer AS jsonb), to_seq = :to_seq, model = :model,
         prompt_version = :prompt_version
-    WHERE id = :id AND state = 'running' AND answer IS NULL"""
+    WHERE id = :id AND state = '{RunState.RUNNING}' AND answer IS NULL"""
 )
 _FINISH = text(
-    """UPDATE runs SET state = 'done', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb)
-    WHERE id = :id AND state = 'running'"""
+    f"""UPDATE runs SET state = '{RunState.DONE}', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb)
+    WHERE id = :id AND state = '{RunState.RUNNING}'"""
 )
 _FAIL = text(
-    """UPDATE runs SET state = 'failed', finished_at = now(), answer = NULL, reason = :reason
-    WHERE id = :id AND state IN ('queued', 'running')"""
+    f"""UPDATE runs SET state = '{RunState.FAILED}', finished_at = now(), answer = NULL, reason = :reason
+    WHERE id = :id AND state IN ({literals(OPEN)})"""
 )
 _ENQUEUE = text(
     f"""
     INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
-    VALUES (:tenant, :scope, :session, :name, :period, 'queued', CAST(:options AS jsonb), now())
+    VALUES (:tenant, :scope, :session, :name, :period, '{RunState.QUEUED}', CAST(:options AS jsonb), now())
     ON CONFLICT (tenant_id, name, scope_id, period) WHERE period IS NOT NULL
     DO UPDATE SET period = r.period
     RETURNING {_COLUMNS}
@@ -96,47 +98,49 @@ _CLAIM = text(
 )
 _DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
 _COMPLETE = text(
-    """
-    UPDATE runs SET state = 'done', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb),
+    f"""
+    UPDATE runs SET state = '{RunState.DONE}', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb),
         lease_until = NULL, due_at = NULL
-    WHERE id = :id AND state = 'running' AND fence = :fence
+    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
     """
 )
 _ABANDON = text(
-    """
-    UPDATE runs SET state = 'failed', finished_at = now(), answer = NULL, reason = :reason, lease_until = NULL,
-        due_at = NULL
-    WHERE id = :id AND state = 'running' AND fence = :fence
+    f"""
+    UPDATE runs SET state = '{RunState.FAILED}', finished_at = now(), answer = NULL, reason = :reason,
+        lease_until = NULL, due_at = NULL
+    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
     """
 )
 _POSTPONE = text(
-    """
+    f"""
     UPDATE runs SET attempts = attempts + 1, starts = 0, lease_until = NULL, due_at = now() + :wait,
         failing_since = coalesce(failing_since, now())
-    WHERE id = :id AND state = 'running' AND fence = :fence
+    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
     RETURNING attempts, now() - failing_since AS failing_for
     """
 )
 _EXTEND = text(
-    "UPDATE runs SET lease_until = now() + :lease WHERE id = :id AND state = 'running' AND fence = :fence"
+    f"UPDATE runs SET lease_until = now() + :lease WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence"
 )
 _READ = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id")
 _RECORD = text(
-    """
+    f"""
     INSERT INTO runs (tenant_id, scope_id, name, state, options, report, attempts, started_at, finished_at)
-    VALUES (:tenant, :scope, :name, 'done', CAST(:options AS jsonb), CAST(:report AS jsonb), 1, now(), now())
+    VALUES (:tenant, :scope, :name, '{RunState.DONE}', CAST(:options AS jsonb), CAST(:report AS jsonb), 1, now(), now())
     RETURNING id
     """
 )
-_NOTE_UNDO = text("UPDATE runs SET report = CAST(:report AS jsonb) WHERE id = :id AND state = 'done'")
+_NOTE_UNDO = text(
+    f"UPDATE runs SET report = CAST(:report AS jsonb) WHERE id = :id AND state = '{RunState.DONE}'"
+)
 _LOCK = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id FOR NO KEY UPDATE")
 
 
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
 _DROP = text(
-    """
+    f"""
     WITH looked AS MATERIALIZED (
-        SELECT r.id, r.name, r.report, coalesce(r.report #>> '{made,model}', r.model) AS model
+        SELECT r.id, r.name, r.report, coalesce(r.report #>> '{{made,model}}', r.model) AS model
         FROM runs r WHERE r.id = ANY(:ids) AND r.finished_at IS NOT NULL ORDER BY r.id FOR UPDATE SKIP LOCKED
     ), kept AS MATERIALIZED (
         SELECT l.id FROM looked l
@@ -144,7 +148,7 @@ _DROP = text(
            OR (l.name = ANY(:undone_any_time) AND l.report ->> 'undone_at' IS NULL)
            OR (l.name = ANY(:undone_by_parts) AND EXISTS (
                    SELECT FROM memories m JOIN memories p ON p.scope_id = m.scope_id AND p.successor = m.id
-                   WHERE m.run_id = l.id AND p.retired_reason = 'merged'))
+                   WHERE m.run_id = l.id AND p.retired_reason = '{Retirement.MERGED}'))
            OR (l.model <> :no_model AND EXISTS (SELECT FROM memories m WHERE m.run_id = l.id))
     ), stamped AS (
         UPDATE runs r SET kept_at = now() FROM kept k WHERE r.id = k.id
@@ -201,7 +205,7 @@ def fail(connection: Connection, run_id: UUID, reason: str) -> None:
 def enqueue(
     connection: Connection,
     tenant_id: int,
-    name: str,
+    name: RunName,
     *,
     scope_id: int | None,
     session_id: int | None = None,
@@ -298,7 +302,7 @@ def extend(connection: Connection, claimed: RunClaim, lease: timedelta) -> bool:
 def record(
     connection: Connection,
     tenant_id: int,
-    name: str,
+    name: RunName,
     *,
     scope_id: int | None,
     report: Any,
@@ -332,4 +336,4 @@ def read(connection: Connection, run_id: UUID) -> Run | None:
 
 
 def _run(row: Row[Any]) -> Run:
-    return Run(**row._mapping)
+    return Run(**{**row._mapping, "state": RunState(row.state)})

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
 
+from memory_app.domain.run import RunState
+
 _WAKE = text(
     """
     INSERT INTO schedules (tenant_id, scope_id, job, due_at)
@@ -46,14 +48,14 @@ _PLAN = text(
 
 
 _HAS_NEWS = text(
-    """
+    f"""
     SELECT EXISTS (
         SELECT FROM memories m WHERE m.scope_id = :scope AND m.retired_at IS NULL AND m.session_id IS NULL
           AND m.kind NOT IN ('query', 'core', 'capability')
           AND NOT EXISTS (SELECT FROM runs r WHERE r.id = m.run_id AND r.name = :job)
           AND m.created_at > coalesce(
               (SELECT max(r.started_at) FROM runs r
-               WHERE r.scope_id = :scope AND r.name = :job AND r.state = 'done'), '-infinity'))
+               WHERE r.scope_id = :scope AND r.name = :job AND r.state = '{RunState.DONE}'), '-infinity'))
     """
 )
 

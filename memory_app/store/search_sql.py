@@ -11,7 +11,9 @@ from functools import lru_cache
 
 from sqlalchemy import TextClause, text
 
+from memory_app.domain.records import HISTORICAL
 from memory_app.domain.traits import SIGNALS, Trait
+from memory_app.store.literals import literals
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ _MEMORY_FILTERS = {
     "before": "m.valid_from < :before",
 }
 _HOLDS_NOW = "m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())"
-_HELD_THEN = """m.valid_from <= :as_of AND (m.valid_until IS NULL OR m.valid_until > :as_of)
-          AND (m.retired_at IS NULL OR m.retired_reason IN ('superseded', 'invalidated'))"""
+_HELD_THEN = f"""m.valid_from <= :as_of AND (m.valid_until IS NULL OR m.valid_until > :as_of)
+          AND (m.retired_at IS NULL OR m.retired_reason IN ({literals(HISTORICAL)}))"""
 
 _ASKED_WORDS = "(SELECT CAST(:keywords AS sparsevec))"
 _KEYWORD = f"-(r.keywords <#> {_ASKED_WORDS})"

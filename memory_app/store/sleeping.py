@@ -10,15 +10,18 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.domain.records import LinkType, Retirement
+from memory_app.domain.run import OPEN, RunName, RunState
 from memory_app.domain.slumber import Topic
+from memory_app.store.literals import literals
 from memory_app.store.memory_rows import NewMemory
 
-_BEHIND = """
+_BEHIND = f"""
     WITH RECURSIVE behind AS (
         SELECT m.id AS top, m.id, 0 AS depth FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids)
         UNION ALL
         SELECT b.top, p.id, b.depth + 1 FROM behind b
-        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = 'merged'
+        JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = '{Retirement.MERGED}'
     )
 """
 _DEPTHS = text(_BEHIND + "SELECT top, max(depth) AS depth FROM behind GROUP BY top")
@@ -65,7 +68,9 @@ _TAKEN = text(
           AND NOT m.id = ANY(:besides))
     """
 )
-_LINKED = text("SELECT source_id, target_id FROM links WHERE scope_id = :scope AND type = 'similar_to'")
+_LINKED = text(
+    f"SELECT source_id, target_id FROM links WHERE scope_id = :scope AND type = '{LinkType.SIMILAR_TO}'"
+)
 _CURRENT = text("SELECT id FROM memories WHERE scope_id = :scope AND retired_at IS NULL")
 _SPEAKERS = text("SELECT name FROM speakers WHERE scope_id = :scope")
 _SESSION_MEMORIES = text(
@@ -76,17 +81,17 @@ _SESSION_MEMORIES = text(
     """
 )
 _LAST_CYCLE = text(
-    """
+    f"""
     SELECT now() - max(finished_at) FROM runs
-    WHERE tenant_id = :tenant AND scope_id = :scope AND name = 'sleep' AND state = 'done' AND id <> :besides
-      AND report ->> 'applied' = 'true' AND CAST(report ->> 'changes' AS integer) > 0
+    WHERE tenant_id = :tenant AND scope_id = :scope AND name = '{RunName.SLEEP}' AND state = '{RunState.DONE}'
+      AND id <> :besides AND report ->> 'applied' = 'true' AND CAST(report ->> 'changes' AS integer) > 0
       AND report ->> 'undone_at' IS NULL AND options ->> 'dry_run' IS DISTINCT FROM 'true'
     """
 )
 _OPEN_CYCLE = text(
-    """
+    f"""
     SELECT id FROM runs WHERE tenant_id = :tenant AND scope_id = :scope AND name = :name
-      AND state IN ('queued', 'running') ORDER BY created_at LIMIT 1
+      AND state IN ({literals(OPEN)}) ORDER BY created_at LIMIT 1
     """
 )
 _CARRY = text(

@@ -19,7 +19,7 @@ import uvicorn
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Mention, NewTurn, Role, Statement
+from memory_app.domain.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http import export as routes
@@ -27,7 +27,7 @@ from memory_app.http.app import create_app
 from memory_app.runtime import Runtime
 from memory_app.services import finder, transfer
 from memory_app.services.export import export_lines, import_lines
-from memory_app.services.feedback import Label, give_feedback
+from memory_app.services.feedback import give_feedback
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember

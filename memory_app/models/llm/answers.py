@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from memory_app.domain.kinds import FACT_SUBTYPES
-from memory_app.domain.records import ENTITY_TYPES, VALENCES
+from memory_app.domain.records import ENTITY_TYPES, VALENCES, LinkType
 
 LEAST_IMPORTANCE = 4
 """Models give 1–10, but 0–3 from outside counts as a coarse scale (2 would become 7), so nothing less is passed on."""
@@ -163,7 +163,13 @@ class SynthesizeSession(Part):
     summary: Text
 
 
-LINK_TYPES = ("related_to", "causes", "part_of", "follows", "contradicts")
+LINK_TYPES = (
+    LinkType.RELATED_TO,
+    LinkType.CAUSES,
+    LinkType.PART_OF,
+    LinkType.FOLLOWS,
+    LinkType.CONTRADICTS,
+)
 MEMORIES = AliasChoices("memories", "evidence", "parents", "sources", "references", "refs", "ids")
 
 
@@ -179,7 +185,9 @@ class PatternAnswer(ConsolidatedAnswer):
 class LinkAnswer(Part):
     source: Text = Field(validation_alias=AliasChoices("from", "source"))
     target: Text = Field(validation_alias=AliasChoices("to", "target"))
-    type: Annotated[str, _one_of(LINK_TYPES, "related_to"), _named(LINK_TYPES)] = "related_to"
+    type: Annotated[LinkType, _one_of(LINK_TYPES, LinkType.RELATED_TO), _named(LINK_TYPES)] = (
+        LinkType.RELATED_TO
+    )
     weight: Annotated[float, _within(0, 1, 0.5)] = 0.5
 
 

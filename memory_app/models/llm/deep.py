@@ -10,7 +10,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.domain.guards import NEGATION, NUMBER, conflicting
-from memory_app.domain.records import VALENCES, EmotionalState, Memory, Origin, Statement
+from memory_app.domain.records import VALENCES, EmotionalState, LinkType, Memory, Origin, Statement
 from memory_app.models.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.models.llm.guards import flagged
 from memory_app.models.llm.made import Asking, Made, ask, made_of
@@ -33,7 +33,7 @@ class DeepLink:
 
     source: UUID
     target: UUID
-    type: str
+    type: LinkType
     weight: float
 
 
@@ -141,7 +141,7 @@ def _patterns(
 
 
 def _links(answers: Sequence[LinkAnswer], memories: Mapping[str, Memory]) -> tuple[DeepLink, ...]:
-    found: dict[tuple[UUID, UUID, str], DeepLink] = {}
+    found: dict[tuple[UUID, UUID, LinkType], DeepLink] = {}
     for answer in answers:
         ends = [_referred([reference], memories) for reference in (answer.source, answer.target)]
         if all(ends) and ends[0][0].id != ends[1][0].id:

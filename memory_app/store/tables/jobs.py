@@ -15,6 +15,8 @@ from sqlalchemy import (
     text,
 )
 
+from memory_app.domain.run import RunName, RunState
+from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
@@ -68,8 +70,8 @@ runs = Table(
         name="runs_session_id_fkey",
         ondelete="CASCADE",
     ),
-    CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state"),
-    CheckConstraint("state <> 'failed' OR reason IS NOT NULL", name="reason"),
+    CheckConstraint(f"state IN ({literals(RunState)})", name="state"),
+    CheckConstraint(f"state <> '{RunState.FAILED}' OR reason IS NOT NULL", name="reason"),
     Index(
         "runs_period_key",
         "tenant_id",
@@ -85,7 +87,7 @@ runs = Table(
         "session_id",
         "from_seq",
         unique=True,
-        postgresql_where=text("name = 'extract' AND state = 'running'"),
+        postgresql_where=text(f"name = '{RunName.EXTRACT}' AND state = '{RunState.RUNNING}'"),
     ),
     Index("runs_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     # The oldest first; one that was looked at and kept counts from then.

@@ -22,6 +22,8 @@ from sqlalchemy import (
     text,
 )
 
+from memory_app.domain.records import ENTITY_TYPES, Label, Origin, Retirement
+from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,
     NO_TEXTS,
@@ -106,13 +108,13 @@ memories = Table(
     CheckConstraint("valid_until >= valid_from", name="validity"),
     CheckConstraint("(retired_at IS NULL) = (retired_reason IS NULL)", name="retired"),
     CheckConstraint(
-        "retired_reason IN ('merged', 'superseded', 'evicted', 'expired', 'invalidated')",
+        f"retired_reason IN ({literals(Retirement)})",
         name="retired_reason",
     ),
     CheckConstraint("importance BETWEEN 1 AND 10", name="importance"),
     CheckConstraint("confidence BETWEEN 0 AND 1", name="confidence"),
     CheckConstraint("feedback_score BETWEEN -1 AND 1", name="feedback_score"),
-    CheckConstraint("origin IN ('declared', 'extracted', 'synthesized', 'imported')", name="origin"),
+    CheckConstraint(f"origin IN ({literals(Origin)})", name="origin"),
     CheckConstraint("(embedding IS NULL) = (embedding_model IS NULL)", name="embedding"),
     CheckConstraint(
         "NOT single_valued OR (subject_key IS NOT NULL AND relation IS NOT NULL)", name="single_valued"
@@ -190,7 +192,7 @@ entities = Table(
     ForeignKeyConstraint(
         ["scope_id", "merged_into"], ["entities.scope_id", "entities.id"], name="entities_merged_into_fkey"
     ),
-    CheckConstraint("type IN ('person', 'place', 'org', 'project', 'thing', 'concept')", name="type"),
+    CheckConstraint(f"type IN ({literals(ENTITY_TYPES)})", name="type"),
     CheckConstraint("merged_into <> id", name="merged_into"),
     Index(
         "entities_merged_into_idx",
@@ -277,7 +279,7 @@ feedback = Table(
         name="feedback_turn_id_fkey",
         ondelete="CASCADE",
     ),
-    CheckConstraint("label IN ('up', 'down', 'retry')", name="label"),
+    CheckConstraint(f"label IN ({literals(Label)})", name="label"),
     CheckConstraint("(turn_id IS NULL) <> (memory_id IS NULL)", name="target"),
     Index("feedback_turn_idx", "scope_id", "turn_id"),
     Index("feedback_memory_idx", "scope_id", "memory_id"),

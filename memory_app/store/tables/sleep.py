@@ -14,6 +14,8 @@ from sqlalchemy import (
     Uuid,
 )
 
+from memory_app.domain.run import Change
+from memory_app.store.literals import literals
 from memory_app.store.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
 
 images = Table(
@@ -31,7 +33,7 @@ images = Table(
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
     ForeignKeyConstraint(["run_id"], ["runs.id"], name="images_run_id_fkey", ondelete="CASCADE"),
-    CheckConstraint("change IN ('insert', 'update', 'delete')", name="change"),
+    CheckConstraint(f"change IN ({literals(Change)})", name="change"),
     Index("images_run_idx", "run_id", "id"),
 )
 """What a job changed, row by row and without any text: enough to put everything back."""

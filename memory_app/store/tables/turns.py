@@ -21,6 +21,8 @@ from sqlalchemy import (
     text,
 )
 
+from memory_app.domain.records import Role
+from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
@@ -119,7 +121,7 @@ turns = Table(
         name="turns_session_id_fkey",
         ondelete="CASCADE",
     ),
-    CheckConstraint("role IN ('user', 'assistant', 'tool', 'system')", name="role"),
+    CheckConstraint(f"role IN ({literals(Role)})", name="role"),
     CheckConstraint("(failed_at IS NULL) = (failed_reason IS NULL)", name="failed"),
     CheckConstraint("(idempotency_key IS NULL) = (request_hash IS NULL)", name="idempotency"),
     CheckConstraint("(embedding IS NULL) = (embedding_model IS NULL)", name="embedding"),

@@ -1,0 +1,40 @@
+"""Names and states of runs, as the table of runs stores them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunName(StrEnum):
+    """What a run does. The values are stored, shown over HTTP and known to older workers: never rename one."""
+
+    EXTRACT = "extract"
+    SYNTHESIZE_SESSION = "synthesize_session"
+    SYNTHESIZE_DEEP = "synthesize_deep"
+    CONSOLIDATE = "consolidate"
+    DECAY = "decay"
+    SLEEP = "sleep"
+    END_SESSION = "end_session"
+    MERGE_ENTITIES = "merge_entities"
+    FORGET = "forget"
+
+
+class RunState(StrEnum):
+    """How far a run has come. It stays ``done`` or ``failed``."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Change(StrEnum):
+    """What a run did to a row first, as its images say."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+OPEN = (RunState.QUEUED, RunState.RUNNING)
+"""States of a run that still has work to do."""
