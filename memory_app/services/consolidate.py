@@ -32,7 +32,7 @@ from memory_app.services.wording import Worded
 from memory_app.store import entities, memories, merges, names, runs, sleeping
 from memory_app.store.db import transaction
 from memory_app.store.memory_rows import NewMemory
-from memory_app.store.runs import Run, RunClaim
+from memory_app.store.runs import Run, RunClaim, ScopeRun
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,6 @@ def ask(
 
 def consolidate(runtime: Runtime, claimed: RunClaim) -> None:
     """Do one run. The report is the plan, with the members that were left alone because they changed meanwhile."""
-    assert claimed.scope_id is not None
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
     if run is None:
@@ -88,9 +87,8 @@ def consolidate(runtime: Runtime, claimed: RunClaim) -> None:
     log.info("scope_consolidated", scope=claimed.scope_id, clusters=len(plan.clusters), left=len(left_alone))
 
 
-def undo(connection: Connection, tenant_id: int, run: Run) -> None:
+def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     """Take apart everything a run united, all or nothing. Raises `Conflict` naming what blocks it."""
-    assert run.scope_id is not None
     merged = merges.of_run(connection, run.scope_id, run.id)
     merging.take_apart(connection, tenant_id, run.scope_id, merged)
 
@@ -130,7 +128,6 @@ def _near(runtime: Runtime, group: merges.Vectors, kind: str) -> Iterator[list[U
 
 def _carry_out(runtime: Runtime, claimed: RunClaim, plan: Plan, planned: Sequence[Cluster]) -> list[Cluster]:
     """Unite clusters in one transaction; those with a member that changed meanwhile are left alone."""
-    assert claimed.scope_id is not None
     left = []
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
@@ -157,7 +154,6 @@ def _unite(
     worded: Worded | None,
 ) -> None:
     """Unite the members into one row, at most so many in one operation as the ladder allows."""
-    assert claimed.scope_id is not None
     most = thresholds_of(runtime, members[0].memory.kind).merge_most
     waiting = list(members)
     while len(waiting) > 1:

@@ -53,7 +53,6 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
 
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
     """Do one run: retire what has faded and what is too much, delete what was retired long ago."""
-    assert claimed.scope_id is not None
     lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
@@ -75,7 +74,7 @@ def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, rep
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
     names_of_times = ("next_purge_at", "next_fades_at", "next_lapse_at")
     ahead = [datetime.fromisoformat(report[name]) for name in names_of_times if report[name]]
-    if ahead and claimed.scope_id is not None:
+    if ahead:
         schedules.plan(
             connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, max(min(ahead), soonest)
         )

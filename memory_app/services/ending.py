@@ -152,7 +152,6 @@ def end(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] =
 
 
 def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRow]:
-    assert claimed.scope_id is not None
     assert claimed.session_id is not None
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)

@@ -81,12 +81,11 @@ def merge(runtime: Runtime, tenant_id: int, scope: Scope, key: str, *, into: str
     return MergedEntity(found, run_id)
 
 
-def undo_merge(connection: Connection, tenant_id: int, run: runs.Run) -> None:
+def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> None:
     """Give back what a merge moved. The scope's row must be locked.
 
     Raises `Conflict` naming what blocks it, and then nothing is changed: one of the two was merged again since.
     """
-    assert run.scope_id is not None
     report = dict(run.report)
     merged, heir = (entities.find(connection, run.scope_id, report[name]) for name in ("entity", "into"))
     if merged is None or heir is None:

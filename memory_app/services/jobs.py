@@ -22,7 +22,7 @@ from memory_app.errors import NotFound, Permanent, Transient
 from memory_app.runtime import Runtime
 from memory_app.store import runs
 from memory_app.store.db import transaction
-from memory_app.store.runs import Run, RunClaim
+from memory_app.store.runs import Run, RunClaim, RunLease
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ def ask(
     job: RunName,
     *,
     task: str,
-    scope_id: int | None,
+    scope_id: int,
     session_id: int | None = None,
     options: Mapping[str, Any] | None = None,
     period: str | None = None,
@@ -85,7 +85,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
     if claimed is None:
         return
     job = jobs.get(claimed.name)
-    if job is None:
+    if job is None or not isinstance(claimed, RunClaim):
         _fail(runtime, claimed, f"this version knows no job called {claimed.name}")
     elif claimed.starts > STARTS_LIMIT:
         _fail(runtime, claimed, f"its worker died {STARTS_LIMIT} times")
@@ -108,7 +108,7 @@ def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
         log.info("run_done", job=claimed.name, run=str(claimed.run_id), seconds=seconds)
 
 
-def complete(connection: Connection, claimed: RunClaim, report: Any) -> None:
+def complete(connection: Connection, claimed: RunLease, report: Any) -> None:
     """The run is done with this report; raises `Fenced`, which rolls the effects back, if it was taken over."""
     if not runs.complete(connection, claimed, report):
         raise Fenced
@@ -127,7 +127,7 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
         time.sleep(POLL_SECONDS)
 
 
-def _postpone(runtime: Runtime, claimed: RunClaim, error: Transient) -> None:
+def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
         attempts = 0 if run is None else run.attempts
@@ -139,7 +139,7 @@ def _postpone(runtime: Runtime, claimed: RunClaim, error: Transient) -> None:
     log.warning("run_postponed", run=str(claimed.run_id), job=claimed.name, seconds=wait, error=error.kind)
 
 
-def _fail(runtime: Runtime, claimed: RunClaim, reason: str) -> None:
+def _fail(runtime: Runtime, claimed: RunLease, reason: str) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         runs.abandon(connection, claimed, reason)
     log.error("run_failed", run=str(claimed.run_id), job=claimed.name, reason=reason)

@@ -9,7 +9,7 @@ from memory_app.errors import Conflict
 from memory_app.services.merging import BLOCKERS_SHOWN
 from memory_app.store import images, merges, sources
 from memory_app.store.images import Touched
-from memory_app.store.runs import Run
+from memory_app.store.runs import ScopeRun
 
 READING = frozenset({"recall_count", "last_recalled"})
 """Being read is no change of what a run left behind."""
@@ -25,9 +25,8 @@ CHANGES = {
 """What a difference means, the telling ones first."""
 
 
-def undo(connection: Connection, tenant_id: int, run: Run) -> None:
+def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     """Every row as before the run, under the lock on its scope. Raises `Conflict` naming each row that blocks it."""
-    assert run.scope_id is not None
     if not run.report.get("applied"):
         raise Conflict(f"run {run.id} changed nothing; there is nothing to undo", field="id")
     touched = images.touched(connection, run.scope_id, run.id)

@@ -117,7 +117,6 @@ def defaults(runtime: Runtime, *, manual: bool) -> SleepOptions:
 
 def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] = lambda plan: plan) -> None:
     """Do one cycle. ``revise`` may change the plan before it is carried out."""
-    assert claimed.scope_id is not None
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
         row = names.read_scope(connection, claimed.scope_id)

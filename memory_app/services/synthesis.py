@@ -99,7 +99,6 @@ def enqueue_idle(runtime: Runtime) -> int:
 
 def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
     """The job of a session: anchors, artifacts, identity, expression, curated facts and the rolling summary."""
-    assert claimed.scope_id is not None
     assert claimed.session_id is not None
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         row = _need_model(connection, claimed)
@@ -119,7 +118,6 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
 
 def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
     """The job of a scope: what says the same becomes one, patterns become artifacts, what fits is linked."""
-    assert claimed.scope_id is not None
     settings = runtime.settings.synthesis
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         row = _need_model(connection, claimed)
@@ -263,7 +261,6 @@ def _write_links(
     found: Sequence[DeepLink],
     current: set[UUID],
 ) -> None:
-    assert claimed.scope_id is not None
     edges: dict[LinkType, list[links.Edge]] = defaultdict(list)
     for link in found:
         if {link.source, link.target} <= current:
@@ -274,20 +271,17 @@ def _write_links(
 
 
 def _place(claimed: RunClaim) -> remember.Place:
-    assert claimed.scope_id is not None
     return remember.Place(
         claimed.tenant_id, claimed.scope_id, run_id=claimed.run_id, turn_scopes=(claimed.scope_id,)
     )
 
 
 def _lock(connection: Connection, claimed: RunClaim) -> None:
-    assert claimed.scope_id is not None
     if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
         raise NotFound("the person was forgotten while this was under way; nothing was stored")
 
 
 def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
-    assert claimed.scope_id is not None
     row = names.read_scope(connection, claimed.scope_id)
     if row is None:
         raise NotFound("the person was forgotten")

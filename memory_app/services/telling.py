@@ -11,12 +11,12 @@ from memory_app.domain.slumber import summary
 from memory_app.runtime import Runtime
 from memory_app.store import entities, merges
 from memory_app.store.db import transaction
-from memory_app.store.runs import Run
+from memory_app.store.runs import Run, ScopeRun
 
 
 def told(runtime: Runtime, tenant_id: int, run: Run) -> Run:
     """The run, with a ``summary`` for each cluster and the label of each pattern, where they are still there."""
-    if not isinstance(run.report, dict) or run.scope_id is None or "summary_chars" not in run.report:
+    if not isinstance(run.report, dict) or not isinstance(run, ScopeRun) or "summary_chars" not in run.report:
         return run
     report = run.report
     ids = {UUID(id) for cluster in report["clusters"] for id in (cluster["anchor"], *cluster["merged"])}

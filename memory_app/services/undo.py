@@ -15,9 +15,9 @@ from memory_app.services import consolidate, entities, merging, putting_back
 from memory_app.services.remember import drop_context
 from memory_app.store import clock, fading, memories, merges, names, runs
 from memory_app.store.db import transaction
-from memory_app.store.runs import Run
+from memory_app.store.runs import Run, ScopeRun
 
-Undo = Callable[[Connection, int, Run], None]
+Undo = Callable[[Connection, int, ScopeRun], None]
 """Takes back what a run did, under the lock on its scope; raises `Conflict` naming what blocks it."""
 
 UNDO: Mapping[str, Undo] = {
@@ -37,10 +37,11 @@ def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
     """
     with transaction(runtime.engine, tenant_id) as connection:
         run = runs.read(connection, run_id)
-        if run is None or run.scope_id is None or not names.lock_scope(connection, tenant_id, run.scope_id):
+        if not isinstance(run, ScopeRun) or not names.lock_scope(connection, tenant_id, run.scope_id):
             raise NotFound(f"no run {run_id}", field="id")
+        # The scope is locked before the run, as everywhere; what was read before may have been undone meanwhile.
         run = runs.lock(connection, run_id)
-        assert run is not None and run.scope_id is not None
+        assert isinstance(run, ScopeRun)
         _check(run)
         UNDO[run.name](connection, tenant_id, run)
         fading.forget_bounds(connection, run.scope_id)

@@ -37,16 +37,29 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class RunClaim:
+class ScopeRun(Run):
+    """A run on what a scope holds, which is every run but one that forgets."""
+
+    scope_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunLease:
     """A run lent to this worker. ``starts`` counts this start; more than the limit means: fail it, do not run it."""
 
     run_id: UUID
     tenant_id: int
-    scope_id: int | None
-    session_id: int | None
     name: str
     fence: int
     starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaim(RunLease):
+    """A lent run on a scope, as a job gets it."""
+
+    scope_id: int
+    session_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +220,7 @@ def enqueue(
     tenant_id: int,
     name: RunName,
     *,
-    scope_id: int | None,
+    scope_id: int,
     session_id: int | None = None,
     options: dict[str, Any] | None = None,
     period: str | None = None,
@@ -224,14 +237,18 @@ def enqueue(
     return _run(connection.execute(_ENQUEUE, values).one())
 
 
-def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: bool = False) -> RunClaim | None:
-    """Take a run if it is due and free; counts the start. Needs no tenant.
+def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: bool = False) -> RunLease | None:
+    """Take a run if it is due and free; counts the start. Needs no tenant. A run on a scope comes as a `RunClaim`.
 
     ``shared``: for a process that does other work meanwhile, which gets no run that may kill it.
     """
     values = {"run": run_id, "lease": lease, "shared": shared}
     row = connection.execute(_CLAIM, values).one_or_none()
-    return None if row is None else RunClaim(run_id=run_id, **row._mapping)
+    if row is None:
+        return None
+    if row.scope_id is None:
+        return RunLease(run_id, row.tenant_id, row.name, row.fence, row.starts)
+    return RunClaim(run_id=run_id, **row._mapping)
 
 
 def due(connection: Connection, *, most: int) -> tuple[DueRun, ...]:
@@ -275,25 +292,25 @@ def drop(
     return connection.execute(_DROP, values).rowcount
 
 
-def complete(connection: Connection, claimed: RunClaim, report: Any) -> bool:
+def complete(connection: Connection, claimed: RunLease, report: Any) -> bool:
     """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
     values = {"id": claimed.run_id, "fence": claimed.fence, "report": json.dumps(report)}
     return connection.execute(_COMPLETE, values).rowcount == 1
 
 
-def abandon(connection: Connection, claimed: RunClaim, reason: str) -> None:
+def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
     """Failed for good, and why."""
     connection.execute(_ABANDON, {"id": claimed.run_id, "fence": claimed.fence, "reason": reason})
 
 
-def postpone(connection: Connection, claimed: RunClaim, wait: timedelta) -> tuple[int, timedelta] | None:
+def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tuple[int, timedelta] | None:
     """Give the run back until ``wait`` has passed; how often and for how long it has been failing."""
     values = {"id": claimed.run_id, "fence": claimed.fence, "wait": wait}
     row = connection.execute(_POSTPONE, values).one_or_none()
     return None if row is None else (row.attempts, row.failing_for)
 
 
-def extend(connection: Connection, claimed: RunClaim, lease: timedelta) -> bool:
+def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:
     """Hold on to a long run; False when it was taken over."""
     values = {"id": claimed.run_id, "fence": claimed.fence, "lease": lease}
     return connection.execute(_EXTEND, values).rowcount == 1
@@ -336,4 +353,5 @@ def read(connection: Connection, run_id: UUID) -> Run | None:
 
 
 def _run(row: Row[Any]) -> Run:
-    return Run(**{**row._mapping, "state": RunState(row.state)})
+    fields = {**row._mapping, "state": RunState(row.state)}
+    return Run(**fields) if row.scope_id is None else ScopeRun(**fields)

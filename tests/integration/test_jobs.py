@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import queue
+from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.runtime import Runtime
 from memory_app.services import jobs
 from memory_app.services.jobs import Job
-from memory_app.store import runs
+from memory_app.store import names, runs
 from memory_app.store.db import transaction
 from memory_app.store.runs import RunClaim
 
@@ -39,7 +40,9 @@ TABLE = {
 
 
 def asked(runtime: Runtime, tenant: int, name: str, period: str | None = None) -> UUID:
-    return jobs.ask(runtime, tenant, name, task=queue.SLEEP, scope_id=None, period=period).id
+    with transaction(runtime.engine, tenant) as connection:
+        scope = names.ensure_scope(connection, tenant, Scope("ada", "mira"))
+    return jobs.ask(runtime, tenant, name, task=queue.SLEEP, scope_id=scope.id, period=period).id
 
 
 def test_a_run_is_done_once_and_keeps_its_report(runtime: Runtime, tenant: int) -> None:
