@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
 from memory_app.domain.records import Origin
-from memory_app.domain.text import terms
+from memory_app.language.text import terms
 
 _TOKEN = re.compile(r"\w+")
 

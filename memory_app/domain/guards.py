@@ -2,7 +2,7 @@
 
 A cosine hardly sees a number, a negation or a name, and one that only counts words does not see their order, so
 these are compared word for word. In doubt the texts are kept apart: a row too many is harmless, a wrong merge
-loses what somebody said. The word tables are in `guard_words`; they need not be complete, because whatever word
+loses what somebody said. The word tables are in `language.words`; they need not be complete, because whatever word
 was put in place of another counts as a conflict unless the two are known to mean the same.
 """
 
@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
-from memory_app.domain.guard_words import COMMON, DIRECTIONS, JOINERS, SYNONYMS, stem_of
 from memory_app.domain.reading import Amount, Reading, read
+from memory_app.language.words import COMMON, DIRECTIONS, JOINERS, SYNONYMS, stem_of
 
 NEGATION = "negation"
 NUMBER = "number"

@@ -11,8 +11,8 @@ from typing import Any
 
 from memory_app.domain.records import NewTurn, Role
 from memory_app.domain.scope import Scope, check_name
-from memory_app.domain.text import clean, clean_given
 from memory_app.errors import InvalidInput, TooLarge
+from memory_app.language.text import clean, clean_given
 
 KEY_LIMIT = 200
 """Longest idempotency key, in characters."""

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from memory_app.domain.layout import LAYOUT
+from memory_app.language.characters import INVISIBLE
 
 LINE_BREAK = " / "
 """Stands for a line break, as when verse is quoted in prose; one token with most models."""
@@ -23,14 +24,6 @@ ELLIPSIS = "…"
 _BREAKS = str.maketrans(dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n"))
 _SPACE = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r" ?\n\s*")
-_INVISIBLE = re.compile(
-    "["
-    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters, except tab and line ends
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # zero width and direction overrides
-    "\ufeff\ufff9-\ufffb\ud800-\udfff"  # byte order mark, annotations, lone surrogates
-    "\U000e0000-\U000e0fff"  # tags and supplementary selectors: letters nobody sees
-    "]"
-)
 _HIDDEN_JOINER = re.compile("(?<=[\x20-\x7e])[\u034f\u200c\u200d\ufe00-\ufe0f]+(?=[\x20-\x7e])")
 _OWN_ENTITY = re.compile(r"&(?=(?:amp|lt|gt|#91|#93|#58|#96|#126);)", re.IGNORECASE)
 _ANGLE = str.maketrans(dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;"))
@@ -59,7 +52,7 @@ def quoted(text: str) -> str:
 
 def quoted_label(text: str) -> str:
     """A name: `quoted`, without brackets, double quotes and colons, at most `LABEL_LIMIT` characters."""
-    plain = " ".join(_LABEL_MARKS.sub(" ", _INVISIBLE.sub("", text)).split())
+    plain = " ".join(_LABEL_MARKS.sub(" ", INVISIBLE.sub("", text)).split())
     return quoted(shortened(plain, LABEL_LIMIT))
 
 
@@ -77,7 +70,7 @@ def _visible(text: str) -> str:
 
     Joiners stay where scripts and emoji need them and go between plain letters, where they only hide a word.
     """
-    seen = _INVISIBLE.sub("", text.translate(_BREAKS))
+    seen = INVISIBLE.sub("", text.translate(_BREAKS))
     spaced = _BLANK_LINES.sub("\n", _SPACE.sub(" ", seen)).strip()
     return _HIDDEN_JOINER.sub("", spaced)
 

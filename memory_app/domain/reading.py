@@ -1,6 +1,6 @@
 """What of a text is compared before two are taken for the same: its numbers, dates, negations, names and words.
 
-Reading is exact about the words of `guard_words` and about figures, and knows no grammar beyond that.
+Reading is exact about the words of `language.words` and about figures, and knows no grammar beyond that.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory_app.domain.framing import unframed
-from memory_app.domain.guard_words import (
+from memory_app.language.characters import PUNCTUATION_TWINS
+from memory_app.language.framing import unframed
+from memory_app.language.table import alternatives
+from memory_app.language.text import terms
+from memory_app.language.words import (
+    AMBIGUOUS_MONTHS,
     COMMON,
-    ENDED,
+    CONTRACTED_NEGATIONS,
     FAMILY,
     MONTH_NUMBERS,
-    NEGATED_VERBS,
     NEGATION_SIGNS,
     NEGATIONS,
     NUMBER_SIGNS,
@@ -29,7 +32,6 @@ from memory_app.domain.guard_words import (
     WEEKDAYS,
     stem_of,
 )
-from memory_app.domain.text import terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,9 @@ class Reading:
     present: frozenset[str]
 
 
-_TWINS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "–": "-", "—": "-", "−": "-"})
 _CONTRACTED = re.compile(r"(?<=[a-z])n't\b|(?<=can)not\b", re.IGNORECASE)
-_NEGATED_VERB = re.compile(rf"\b(?:{'|'.join(NEGATED_VERBS)})\b", re.IGNORECASE)
-_ENDED = re.compile(rf"\b(?:{'|'.join(ENDED)})\b", re.IGNORECASE)
+_NEGATED_VERB = re.compile(rf"\b(?:{'|'.join(sorted(CONTRACTED_NEGATIONS))})\b", re.IGNORECASE)
+_ENDED = re.compile(rf"\b(?:{alternatives(lambda language: language.ended_patterns)})\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 _SHORT_DATE = re.compile(r"(?<![\d/.])\d{1,4}([/.])\d{1,2}\1\d{1,4}(?![\d/])")
 _MONTH = "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True))
@@ -96,7 +97,7 @@ _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """Everything that is compared of ``text``. The few texts of one decision are read once."""
-    folded = unicodedata.normalize("NFKC", unframed(text)).translate(_TWINS)
+    folded = unicodedata.normalize("NFKC", unframed(text)).translate(PUNCTUATION_TWINS)
     folded = _NEGATED_VERB.sub(" not ", _CONTRACTED.sub(" not", folded))
     folded = _ROMAN.sub(lambda match: str(_ROMANS.index(match[0]) + 1), folded)
     dates, folded = _take_dates(folded)
@@ -148,7 +149,7 @@ def _take_dates(text: str) -> tuple[set[str], str]:
 
     def long(match: re.Match[str]) -> str:
         word, day = match["month"], match["before"] or match["after"]
-        if word.islower() and word in ("may", "march", "mar") and not day and not match["year"]:
+        if word.islower() and word in AMBIGUOUS_MONTHS and not day and not match["year"]:
             return match[0]
         year = int(match["year"]) if match["year"] else ""
         dates.add(f"{year}-{MONTH_NUMBERS[word.lower()]}-{int(day) if day else ''}")

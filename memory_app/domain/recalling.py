@@ -10,8 +10,8 @@ from uuid import UUID
 from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.records import Tier
 from memory_app.domain.scoring import PRESETS
-from memory_app.domain.text import clean_given
 from memory_app.errors import InvalidInput
+from memory_app.language.text import clean_given
 
 DEPTH_LIMIT = 3
 """Most steps along links; further away, everything is linked with everything."""

@@ -14,7 +14,7 @@ from itertools import combinations
 from operator import attrgetter, mul
 
 from memory_app.domain.records import Memory
-from memory_app.domain.text import term_id
+from memory_app.language.text import term_id
 
 # --- keyword vectors ----------------------------------------------------------------------------------------
 

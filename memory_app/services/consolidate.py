@@ -23,8 +23,8 @@ from memory_app.domain.ladder import Neighbour
 from memory_app.domain.run import RunName
 from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
-from memory_app.domain.text import canonical_key, terms
 from memory_app.errors import NotFound
+from memory_app.language.text import canonical_key, terms
 from memory_app.runtime import Runtime
 from memory_app.services import jobs, merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of

@@ -23,13 +23,13 @@ from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.records import Memory, Tier
 from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
-from memory_app.domain.text import clean_given
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import cache, expression, window
 from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
 from memory_app.hot.window import Warm
+from memory_app.language.text import clean_given
 from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded

@@ -20,8 +20,8 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
+from memory_app.domain.entity import entity_key
 from memory_app.domain.records import Extraction, Role, Statement
-from memory_app.domain.text import entity_key
 from memory_app.errors import (
     BadModelOutput,
     CapReached,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from memory_app.domain.recalling import Hit, Recalled
 from memory_app.domain.records import Tier
 from memory_app.domain.scoring import Signals, contributions
-from memory_app.domain.text import normalise
 from memory_app.domain.twins import Ranked, Repeat, Vector, twins
+from memory_app.language.text import normalise
 from memory_app.services.question import Question
 
 TWINS_CONSIDERED = 3

@@ -14,10 +14,10 @@ from uuid import UUID
 import structlog
 
 from memory_app import queue
-from memory_app.domain.framing import unframed
-from memory_app.domain.text import embedded_text
 from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
+from memory_app.language.framing import unframed
+from memory_app.language.text import embedded_text
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services.scope_index import index_scope
 from memory_app.store import reembedding, scope_index, scope_models

@@ -30,8 +30,8 @@ from memory_app.domain.slumber import (
     Trigger,
     checked_options,
 )
-from memory_app.domain.text import terms
 from memory_app.errors import Conflict, NotFound
+from memory_app.language.text import terms
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of

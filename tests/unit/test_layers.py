@@ -15,7 +15,8 @@ PACKAGES = ("memory_app", "workers", "migrations")
 LEDGE = frozenset({"errors"})
 BELOW: dict[str, frozenset[str]] = {
     "errors": frozenset(),
-    "domain": LEDGE,
+    "language": LEDGE,
+    "domain": LEDGE | {"language"},
     "embedded": LEDGE,
     "failpoint": LEDGE,
     "life": LEDGE,
@@ -25,13 +26,14 @@ BELOW: dict[str, frozenset[str]] = {
     "queue": LEDGE | {"broker", "hot", "redis_url"},
     "redis_url": LEDGE,
     "settings": LEDGE | {"redis_url"},
-    "store": LEDGE | {"domain", "migrations"},
-    "hot": LEDGE | {"domain", "redis_url"},
-    "models": LEDGE | {"domain"},
+    "store": LEDGE | {"domain", "language", "migrations"},
+    "hot": LEDGE | {"domain", "language", "redis_url"},
+    "models": LEDGE | {"domain", "language"},
     "runtime": LEDGE | {"domain", "store", "hot", "models", "broker", "queue", "settings"},
     "services": LEDGE
     | {
         "domain",
+        "language",
         "store",
         "hot",
         "life",
@@ -47,6 +49,9 @@ BELOW: dict[str, frozenset[str]] = {
     "migrations": frozenset({"store"}),
 }
 """What each part may import besides itself. Parts that are not named stand above: all but ``workers``."""
+
+PURE = ("memory_app/domain/", "memory_app/language/")
+"""Parts whose answers depend on their arguments alone."""
 
 MAY_READ_SETTINGS = (
     "memory_app/app.py",
@@ -221,19 +226,19 @@ def test_only_the_store_writes_statements() -> None:
     assert writers <= DRIVER_ERRORS_OUTSIDE_THE_STORE
 
 
-def test_the_domain_reads_no_clock_no_environment_and_opens_nothing() -> None:
+def test_domain_and_language_read_no_clock_no_environment_and_open_nothing() -> None:
     outside = {"os", "time", "socket", "subprocess", "requests", "structlog", "random", "secrets"}
     impure = [
         f"{one.file}:{one.line} imports {one.name}"
         for path in files()
-        if shown(path).startswith("memory_app/domain/")
+        if shown(path).startswith(PURE)
         for one in imports(path)
         if one.name.split(".")[0] in outside
     ]
     clocks = [
         f"{shown(path)}:{part.lineno}"
         for path in files()
-        if shown(path).startswith("memory_app/domain/")
+        if shown(path).startswith(PURE)
         for part in ast.walk(tree(path))
         if isinstance(part, ast.Attribute)
         and part.attr in ("now", "utcnow", "today")

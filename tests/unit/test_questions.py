@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.questions import QUESTION_LIMIT, question_of
+from memory_app.language.questions import QUESTION_LIMIT, question_of
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from memory_app.domain.scoring import (
     relevance,
     strength,
 )
-from memory_app.domain.text import term_id, terms
+from memory_app.language.text import term_id, terms
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MONTH = timedelta(days=30)

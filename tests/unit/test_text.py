@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.text import (
+from memory_app.domain.entity import entity_key
+from memory_app.errors import InvalidInput, TooLarge
+from memory_app.language.text import (
     TERM_IDS,
     asks,
     canonical_key,
     clean,
-    entity_key,
     indexed_text,
     is_first_person,
     normalise,
@@ -22,7 +23,6 @@ from memory_app.domain.text import (
     term_id,
     terms,
 )
-from memory_app.errors import InvalidInput, TooLarge
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)
 """Every code point, lone surrogates and NUL included."""

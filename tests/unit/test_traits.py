@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.text import prose
 from memory_app.domain.traits import NONE, Trait, traits_of, wanted
+from memory_app.language.text import prose
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
+from memory_app.domain.entity import entity_key
 from memory_app.domain.records import (
     VALENCES,
     EmotionalState,
@@ -24,8 +25,8 @@ from memory_app.domain.records import (
     Turn,
 )
 from memory_app.domain.relations import normalise_relation
-from memory_app.domain.text import canonical_key, clean, entity_key, slug
 from memory_app.errors import InvalidInput
+from memory_app.language.text import canonical_key, clean, slug
 from memory_app.models.llm.answers import (
     FactAnswer,
     IdentityAnswer,

@@ -15,7 +15,8 @@ from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_app.domain.records import Role, Statement, Turn
-from memory_app.domain.text import terms
+from memory_app.language.replies import AFFIRMATIONS
+from memory_app.language.text import terms
 from memory_app.models.rules import resolve_dates
 from memory_app.models.rules.clauses import own_words
 
@@ -43,35 +44,6 @@ INSTRUCTION = "flagged:instruction"
 LINK = "flagged:link"
 MARKUP = "flagged:markup"
 FLAGGED_CONFIDENCE = 0.3
-
-AFFIRMATIVE = frozenset(
-    [
-        "yes",
-        "yeah",
-        "yep",
-        "yup",
-        "right",
-        "exactly",
-        "correct",
-        "true",
-        "indeed",
-        "sure",
-        "absolutely",
-        "definitely",
-        "sí",
-        "si",
-        "oui",
-        "ja",
-        "da",
-        "sim",
-        "hai",
-        "はい",
-        "うん",
-        "是",
-        "对",
-        "네",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +203,7 @@ def _affirms(turn: Turn) -> bool:
     said = "".join(c if c.isalnum() else " " for c in turn.text[:200].lower()).split()
     if not said or turn.text.rstrip().endswith(("?", "？")):
         return False
-    return said[0] in AFFIRMATIVE or (len(said) <= 8 and said[-1] in AFFIRMATIVE)
+    return said[0] in AFFIRMATIONS or (len(said) <= 8 and said[-1] in AFFIRMATIONS)
 
 
 def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:

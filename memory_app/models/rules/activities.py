@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from memory_app.language.calendar import WEEKDAYS
 from memory_app.models.rules import words
 from memory_app.models.rules.patterns import OBJECT, Rule, When
 
@@ -22,11 +23,12 @@ _NOT_HABIT = (
     "knew|hoped|found|dreamed|tell|appreciate|admire|miss|understand|agree|told|used|wanted|loved|liked|enjoyed|never|ask|end"
 )
 _VERB = rf"(?P<verb>(?!(?:{_NOT_HABIT}|{_DATED}|{_LASTING})\b)[a-z]{{2,12}}(?<!ed))"
+_WEEKDAY = "|".join(WEEKDAYS).lower()
 _TIMES = (
     r"(?P<times>(?:every|each) (?:single )?(?:other )?(?:morning|day|night|evening|afternoon|week|weekend|month|year|summer|winter|"
-    r"spring|autumn|fall|monday|tuesday|wednesday|thursday|friday|saturday|sunday|two weeks|few days)(?: (?:morning|night|evening|afternoon))?|"
+    rf"spring|autumn|fall|{_WEEKDAY}|two weeks|few days)(?: (?:morning|night|evening|afternoon))?|"
     r"(?:once|twice|three times|four times|five times|a few times|\d times) (?:a|per|every) (?:day|week|month|year)|daily|weekly|"
-    r"on (?:mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays|weekends|weekdays|weeknights)|"
+    rf"on (?:(?:{_WEEKDAY})s|weekends|weekdays|weeknights)|"
     r"in the (?:mornings?|evenings?)|at night|before bed|before work|after work)"
 )
 _PURSUIT = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 
-from memory_app.models.rules.calendar import MONTHS, NUMBERS, SEASONS, WEEKDAYS
+from memory_app.language.calendar import COUNTS, MONTH_NUMBERS, MONTHS, SEASONS, WEEKDAY_NUMBERS
 
 _PARTS = "morning|afternoon|evening|night"
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-_FULL_MONTH = "|".join(name for name in MONTHS if len(name) > 4 or name in ("may", "june", "july"))
-_WEEKDAY = "|".join(sorted(WEEKDAYS, key=len, reverse=True))
+_MONTH = "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True))
+_FULL_MONTH = "|".join(MONTHS).lower()
+_WEEKDAY = "|".join(sorted(WEEKDAY_NUMBERS, key=len, reverse=True))
 _SEASON = "|".join(SEASONS)
-_COUNT = r"\d{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True))
+_COUNT = r"\d{1,3}|" + "|".join(sorted(COUNTS, key=len, reverse=True))
 _YEAR = r"(?:19|20)\d\d"
 
 FORMS: dict[str, str] = {

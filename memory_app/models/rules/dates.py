@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from memory_app.models.rules.calendar import MONTH_NAMES, MONTHS, NUMBERS, SEASONS, WEEKDAYS, add_months
+from memory_app.language.calendar import COUNTS, MONTH_NUMBERS, MONTHS, SEASONS, WEEKDAY_NUMBERS, add_months
 from memory_app.models.rules.date_forms import CUE, FORMS, PATTERN
 
 
@@ -118,7 +118,7 @@ def _weekend(day: date, weeks: int = 0) -> _Found:
 
 def _month(year: int, month: int) -> _Found:
     start = date(year, month, 1)
-    bare = f"{MONTH_NAMES[month - 1].title()} {year}"
+    bare = f"{MONTHS[month - 1]} {year}"
     return _Found(start, add_months(start, 1), Precision.MONTH, bare, f"in {bare}")
 
 
@@ -158,17 +158,17 @@ def _nearest_day(moment: _Moment, *, month: int, day: int, year: str | None) -> 
 
 
 def _from_day_month(m: re.Match[str], moment: _Moment) -> _Found:
-    return _nearest_day(moment, month=MONTHS[m["dm_m"].lower()], day=int(m["dm_d"]), year=m["dm_y"])
+    return _nearest_day(moment, month=MONTH_NUMBERS[m["dm_m"].lower()], day=int(m["dm_d"]), year=m["dm_y"])
 
 
 def _from_month_day(m: re.Match[str], moment: _Moment) -> _Found | None:
     if m["md_m"] in ("may", "march") and m["prep"] is None:  # "may 10 people come"
         return None
-    return _nearest_day(moment, month=MONTHS[m["md_m"].lower()], day=int(m["md_d"]), year=m["md_y"])
+    return _nearest_day(moment, month=MONTH_NUMBERS[m["md_m"].lower()], day=int(m["md_d"]), year=m["md_y"])
 
 
 def _from_month_year(m: re.Match[str], _: _Moment) -> _Found:
-    return _month(int(m["my_y"]), MONTHS[m["my_m"].lower()])
+    return _month(int(m["my_y"]), MONTH_NUMBERS[m["my_m"].lower()])
 
 
 def _from_season_year(m: re.Match[str], _: _Moment) -> _Found:
@@ -199,7 +199,7 @@ def _from_weekday(m: re.Match[str], moment: _Moment) -> _Found | None:
     which = m["wd_w"].lower() if m["wd_w"] else None
     if which is None and m["prep"] is None and m["since"] is None:
         return None
-    today, wanted = moment.today, WEEKDAYS[m["wd_d"].lower()]
+    today, wanted = moment.today, WEEKDAY_NUMBERS[m["wd_d"].lower()]
     behind = (today.weekday() - wanted) % 7 or 7
     if which == "this" and behind == 7:
         return _day(today)
@@ -252,7 +252,7 @@ def _from_weekend(m: re.Match[str], moment: _Moment) -> _Found | None:
 
 
 def _count(word: str) -> int:
-    return int(word) if word.isdigit() else NUMBERS[word.lower()]
+    return int(word) if word.isdigit() else COUNTS[word.lower()]
 
 
 def _shift(day: date, n: int, unit: str) -> date:
@@ -293,7 +293,7 @@ def _from_ahead(m: re.Match[str], moment: _Moment) -> _Found | None:
 
 
 def _from_which_month(m: re.Match[str], moment: _Moment) -> _Found | None:
-    which, month = m["wm_w"].lower() if m["wm_w"] else None, MONTHS[m["wm_m"].lower()]
+    which, month = m["wm_w"].lower() if m["wm_w"] else None, MONTH_NUMBERS[m["wm_m"].lower()]
     if (
         which is None
         and m["since"] is None

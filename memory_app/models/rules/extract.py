@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from memory_app.domain.records import Extraction, Mention, Origin, Role, Statement, Turn
 from memory_app.domain.relations import normalise_relation
-from memory_app.models.rules import words
+from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.models.rules.clauses import own_words, sentences
 from memory_app.models.rules.dates import Precision, ResolvedDate
 from memory_app.models.rules.grammar import third_person
@@ -89,7 +89,7 @@ def _reason_to_skip(turn: Turn) -> str | None:
 
 def _is_acknowledgement(text: str) -> bool:
     tokens = "".join(c if c.isalnum() or c == "'" else " " for c in text.lower()).split()
-    return len(tokens) <= 12 and all(token in words.ACKNOWLEDGEMENTS for token in tokens)
+    return len(tokens) <= 12 and all(token in ACKNOWLEDGEMENTS for token in tokens)
 
 
 def _agent_text(turns: Iterable[Turn], current: Turn) -> str:

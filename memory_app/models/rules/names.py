@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from memory_app.domain.records import ENTITY_TYPES, Mention
+from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
+from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.models.rules import words
-from memory_app.models.rules.calendar import MONTH_NAMES, WEEKDAYS
 
 NAME = r"(?-i:[^\W\d_a-zß-öø-ÿ][\w'-]{0,30})"
 """One capitalised word of a name, also inside a pattern that ignores case."""
@@ -28,12 +29,12 @@ _NEVER_NAMES = (
 )
 _NOT_NAMES = frozenset(
     {
-        *WEEKDAYS,
-        *(f"{day}s" for day in WEEKDAYS),
-        *MONTH_NAMES,
+        *WEEKDAY_NUMBERS,
+        *(f"{day}s" for day in WEEKDAY_NUMBERS),
+        *(month.lower() for month in MONTHS),
         *words.DEMONYMS.split("|"),
         *words.LANGUAGES.split("|"),
-        *words.ACKNOWLEDGEMENTS,
+        *ACKNOWLEDGEMENTS,
         *_NEVER_NAMES.split(),
     }
 )

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-_ACKNOWLEDGING = (
-    "ok okay k kk thanks thank you thx ty cheers lol haha hahaha yes yeah yep yup no nope sure cool great nice "
-    "good fine wow alright right got it gotcha perfect awesome hi hello hey bye goodbye please very much so lot "
-    "a many again sounds indeed exactly absolutely "
-    "danke vielen dank ja nein gut merci oui non gracias si sí vale bien grazie obrigado obrigada sim "
-    "好的 谢谢 ありがとう はい спасибо да нет"
-)
-ACKNOWLEDGEMENTS = frozenset(_ACKNOWLEDGING.split())
-
 KIN = {
     "wife": "wife",
     "husband": "husband",

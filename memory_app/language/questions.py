@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memory_app.language.table import alternatives
+
 QUESTION_LIMIT = 300
 """Longest question kept, in characters; of a longer one the end, where the question mark stands."""
 
@@ -13,12 +15,7 @@ LEAST_LETTERS = 6
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\u061f\n]+[.!?\u3002\uff01\uff1f\u061f]*")
 _ENDS_ASKING = re.compile("[?\uff1f\u061f\u037e]\\s*$")
 _BEGINS_ASKING = re.compile(
-    r"""\s*(?:
-        (?:who|whom|whose|what|which|when|where|why|how)\b(?!\s+(?:about\s+that|nice|lovely|great|funny)\b)
-        | (?:do|does|did|can|could|will|would|is|are|was|were|have|has|should)\s+(?:you|we|i|he|she|it|they|there|my)\b
-        | (?:please\s+)?(?:tell|remind|show)\s+me\b
-    )""",
-    re.IGNORECASE | re.VERBOSE,
+    rf"\s*(?:{alternatives(lambda language: language.question_patterns)})", re.IGNORECASE
 )
 
 
@@ -26,7 +23,7 @@ def question_of(text: str) -> str | None:
     """The sentences of ``text`` that ask something, or None when nothing is asked.
 
     A sentence asks when it ends with a question mark, in any script; a turn of one sentence also when it begins as
-    questions and requests do in English.
+    questions and requests do.
     """
     sentences = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]
     asking = [sentence for sentence in sentences if _ENDS_ASKING.search(sentence)]

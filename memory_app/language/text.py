@@ -18,8 +18,10 @@ from hashlib import blake2b
 
 import Stemmer
 
-from memory_app.domain.records import ENTITY_TYPES
-from memory_app.errors import InvalidInput, TooLarge
+from memory_app.errors import InvalidInput
+from memory_app.language.calendar import MONTHS, WEEKDAYS
+from memory_app.language.characters import PUNCTUATION_TWINS, UNCOMPARED, UNSTORABLE
+from memory_app.language.table import words_of_all
 
 NORMALISER_VERSION = 1
 """Part of every canonical key; raise it when `normalise` changes."""
@@ -32,24 +34,6 @@ LABEL_LIMIT = 200
 
 # --- cleaning and canonical form ----------------------------------------------------------------------------
 
-_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_INVISIBLE = re.compile(r"[\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_PUNCTUATION_TWINS = str.maketrans(
-    {
-        "‘": "'",
-        "’": "'",
-        "‛": "'",
-        "ʼ": "'",
-        "“": '"',
-        "”": '"',
-        "„": '"',
-        "«": '"',
-        "»": '"',
-        "–": "-",
-        "—": "-",
-        "−": "-",
-    }
-)
 _SENTENCE_END = " .,;:!?…。、，！？؟،।॥"
 
 
@@ -58,7 +42,7 @@ def clean(text: str) -> tuple[str, bool]:
 
     NUL, other control characters except tab and line ends, and lone surrogates are removed.
     """
-    kept = _UNSTORABLE.sub("", text)
+    kept = UNSTORABLE.sub("", text)
     return unicodedata.normalize("NFC", kept), kept != text
 
 
@@ -75,9 +59,9 @@ def normalise(text: str) -> str:
     Case, width, line breaks, kinds of quotes and dashes and the punctuation at the end do not count. Numbers,
     signs, negations and letters of any script do. Applying it twice changes nothing.
     """
-    folded = _INVISIBLE.sub("", _UNSTORABLE.sub("", text))
+    folded = UNCOMPARED.sub("", UNSTORABLE.sub("", text))
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
-    folded = " ".join(folded.translate(_PUNCTUATION_TWINS).split())
+    folded = " ".join(folded.translate(PUNCTUATION_TWINS).split())
     return folded.rstrip(_SENTENCE_END) or folded
 
 
@@ -87,7 +71,7 @@ def canonical_key(text: str) -> str:
     return blake2b(keyed.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-# --- entity keys --------------------------------------------------------------------------------------------
+# --- slugs -------------------------------------------------------------------------------------------------
 
 _SYMBOL_WORDS = re.compile(r"(?<=\w)(\++|#+)")
 _SILENT = re.compile(r"['’`´.]")
@@ -99,7 +83,7 @@ def slug(label: str) -> str:
     A ``+`` or ``#`` after a letter is spelled out, so that C, C++ and C# stay three things.
     Raises `InvalidInput` when no letter or digit is left.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _INVISIBLE.sub("", label)).lower())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", UNCOMPARED.sub("", label)).lower())
     spelled = _SYMBOL_WORDS.sub(lambda run: run[0].replace("+", "plus").replace("#", "sharp"), folded)
     kept = "".join(c if _is_name_character(c) else " " for c in _SILENT.sub("", spelled))
     slugged = "_".join(kept.split())
@@ -112,57 +96,16 @@ def _is_name_character(c: str) -> bool:
     return c.isalnum() or unicodedata.category(c)[0] == "M"
 
 
-def entity_key(type: str, label: str) -> str:
-    """``person:john_doe``. Raises `InvalidInput` for an unknown type, an empty or an overlong label."""
-    if type not in ENTITY_TYPES:
-        raise InvalidInput(f"type: unknown entity type; one of {', '.join(ENTITY_TYPES)}", field="type")
-    if len(label) > LABEL_LIMIT:
-        raise TooLarge(f"label: at most {LABEL_LIMIT} characters", field="label")
-    return f"{type}:{slug(label)}"
-
-
 # --- search terms -------------------------------------------------------------------------------------------
 
-STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        """a about after again all am an and any are as at be because been before being both but by
-        can could did do does doing for from had has have having he her here hers herself him himself
-        his how i if in into is it its itself just let me more most my myself no nor not now of off on
-        once only or other our ours out over own same she should so some such than that the their
-        theirs them then there these they this those through to too under until up very was we were
-        what when where which while who whom why with would you your yours yourself s t re ve ll d m
-        don""",
-    )
-)
-"""English words that say nothing about the subject. A name, a month and a country stay: will, may, us."""
-
-FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself"])
-_SPOKEN_PERSONS = FIRST_PERSON | {"you", "your", "yours", "yourself"}
-_UNINDEXED = STOP_WORDS - _SPOKEN_PERSONS
+STOP_WORDS = words_of_all(lambda language: language.stop_words)
+FIRST_PERSON = words_of_all(lambda language: language.first_person)
+_UNINDEXED = STOP_WORDS - FIRST_PERSON - words_of_all(lambda language: language.second_person)
 """Who asks "what did I tell you" looks for what was said in the first person: these words are searched for.
 (Leaving them out cost 2 points of recall at ten on long chats with an assistant, and won nothing on others.)"""
 
 ENDING = 200
 """Characters at the end of a text in which a question mark makes it a question."""
-
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
-
-
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def _marks() -> str:
@@ -216,7 +159,7 @@ def terms(text: str) -> Counter[str]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    folded = unicodedata.normalize("NFKC", text).translate(_PUNCTUATION_TWINS)
+    folded = unicodedata.normalize("NFKC", text).translate(PUNCTUATION_TWINS)
     for match in _TOKEN.finditer(folded):
         token = match[0]
         match match.lastgroup:
@@ -374,5 +317,5 @@ def asks(text: str) -> bool:
 
 
 def is_first_person(query: str) -> bool:
-    """Whether who asks speaks of themselves ("where do I live"), in English words."""
+    """Whether who asks speaks of themselves ("where do I live"), in words of a known language."""
     return _FIRST_PERSON.search(query) is not None

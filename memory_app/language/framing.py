@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 
-_SPOKEN = r"as\ (?:i|we|you)\ (?:said|told\ you|mentioned|know)"
+from memory_app.language.table import alternatives
+
 _OPENING = re.compile(
-    rf"""^\s*(?:by\ the\ way|just\ so\ you\ know|so\ you\ know|for\ the\ record|to\ be\ (?:clear|honest)
-    |in\ case\ you\ forgot|{_SPOKEN}(?:\ (?:before|earlier|already))?|like\ i\ (?:said|told\ you)|as\ mentioned
-    |honestly|frankly|anyway|anyhow|again|well|btw|fyi|of\ course|you\ know|look|listen|oh|hey|ok|okay)
-    \s*[,:;–—-]\s*""",
-    re.VERBOSE | re.IGNORECASE,
+    rf"^\s*(?:{alternatives(lambda language: language.frame_openings)})\s*[,:;–—-]\s*", re.IGNORECASE
 )
 _ENDING = re.compile(
-    rf"""\s*,\s*(?:you\ know|really|honestly|as\ always|of\ course|by\ the\ way|to\ be\ (?:clear|honest)|{_SPOKEN})
-    \s*(?P<stop>[.!…]*)\s*$""",
-    re.VERBOSE | re.IGNORECASE,
+    rf"\s*,\s*(?:{alternatives(lambda language: language.frame_endings)})\s*(?P<stop>[.!…]*)\s*$",
+    re.IGNORECASE,
 )
 
 FRAMES_MOST = 3

@@ -1,0 +1,27 @@
+"""Names of months, weekdays and seasons as English writes them, and month arithmetic."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import date
+
+from memory_app.language.english import ENGLISH
+
+MONTHS = tuple(row.split()[0] for row in ENGLISH.months)
+WEEKDAYS = tuple(row.split()[0] for row in ENGLISH.weekdays)
+
+MONTH_NUMBERS = {word.lower(): number for number, row in enumerate(ENGLISH.months, 1) for word in row.split()}
+"""Every spelling in lower case to its month, 1 for January."""
+
+WEEKDAY_NUMBERS = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
+WEEKDAY_NUMBERS |= ENGLISH.weekday_abbreviations
+"""Name or abbreviation in lower case to its day, 0 for Monday."""
+
+SEASONS = ENGLISH.seasons
+COUNTS = ENGLISH.counts
+
+
+def add_months(day: date, months: int) -> date:
+    """``day`` moved by whole months; the day of the month is cut to what that month has."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))

@@ -1,0 +1,46 @@
+"""Characters that nobody sees, that cannot be stored, or that look like others. One place for all of them."""
+
+from __future__ import annotations
+
+import re
+
+_ZERO_WIDTH = "\u00ad\u200b\u200e\u200f\u2060-\u2069\ufeff"
+_OVERRIDES = "\u202a-\u202e"  # direction overrides
+_CONTROLS = "\x00-\x08\x0e-\x1f\x7f"  # all but tab, line ends and page breaks
+_PAGE_BREAKS = "\x0b\x0c"
+_SURROGATES = "\ud800-\udfff"
+
+UNSTORABLE = re.compile(f"[{_CONTROLS}{_PAGE_BREAKS}{_SURROGATES}]")
+"""What PostgreSQL and JSON cannot hold, and control characters."""
+
+UNCOMPARED = re.compile(f"[{_ZERO_WIDTH}\u2028\u2029{_OVERRIDES}]")
+"""Left out before texts are compared. Part of every canonical key: a change raises `text.NORMALISER_VERSION`."""
+
+INVISIBLE = re.compile(
+    "["
+    f"{_CONTROLS}{_SURROGATES}\x80-\x84\x86-\x9f"
+    f"{_ZERO_WIDTH}{_OVERRIDES}"
+    "\u061c\u180e\u206a-\u206f"  # Arabic letter mark, Mongolian vowel separator, deprecated format marks
+    "\ufff9-\ufffb"  # annotations
+    "\U000e0000-\U000e0fff"  # tags and supplementary selectors: letters nobody sees
+    "]"
+)
+"""Removed before a text is shown to a model, where it could hide an instruction."""
+
+PUNCTUATION_TWINS = str.maketrans(
+    {
+        "‘": "'",
+        "’": "'",
+        "‛": "'",
+        "ʼ": "'",
+        "“": '"',
+        "”": '"',
+        "„": '"',
+        "«": '"',
+        "»": '"',
+        "–": "-",
+        "—": "-",
+        "−": "-",
+    }
+)
+"""Quotes and dashes to the one of them on every keyboard."""

@@ -1,0 +1,127 @@
+"""The words by which two statements are compared, of all languages: negations, numbers, units, dates, opposites.
+
+Built once from the rows of `table.LANGUAGES`. A word that is missing is still told apart by its letters; a word that is
+here is recognised in its other spelling, or as the opposite of one with which it shares nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from memory_app.language.language import Language
+from memory_app.language.table import LANGUAGES, words_of_all
+from memory_app.language.text import STOP_WORDS, terms
+
+
+@lru_cache(maxsize=16_384)
+def stem_of(word: str) -> str:
+    """The form under which the tables know a word: its stem, or the word itself where it has none."""
+    return next(iter(terms(word)), word)
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem_of(word) for word in words)
+
+
+def _numbered(part: Callable[[Language], tuple[str, ...]]) -> dict[str, int]:
+    """Each word of a row to the row's number, from 1."""
+    return {
+        word.lower(): number
+        for language in LANGUAGES
+        for number, row in enumerate(part(language), 1)
+        for word in row.split()
+    }
+
+
+# --- negation -----------------------------------------------------------------------------------------------
+
+NEGATIONS: dict[str, str] = {
+    **dict.fromkeys(words_of_all(lambda language: language.negations), "not"),
+    **dict.fromkeys(words_of_all(lambda language: language.never), "never"),
+    "ended": "ended",
+}
+"""Word → what it does. ``ended`` stands for every phrase of `Language.ended_patterns`."""
+
+CONTRACTED_NEGATIONS = words_of_all(lambda language: language.contracted_negations)
+NEGATION_SIGNS = words_of_all(lambda language: language.negation_signs)
+
+# --- numbers and dates --------------------------------------------------------------------------------------
+
+NUMBER_WORDS: dict[str, float] = {
+    word: value for language in reversed(LANGUAGES) for word, value in language.numbers.items()
+}
+NUMBER_SIGNS = words_of_all(lambda language: language.number_signs)
+UNITS: dict[str, str] = {
+    word: row.split()[0] for language in LANGUAGES for row in language.units for word in row.split()
+}
+"""Spelling → unit. A number is the same only with the same unit."""
+
+MONTH_NUMBERS = _numbered(lambda language: language.months)
+WEEKDAYS = _numbered(lambda language: language.weekdays)
+AMBIGUOUS_MONTHS = words_of_all(lambda language: language.ambiguous_months)
+RELATIVE_DAYS = words_of_all(lambda language: language.relative_days)
+
+# --- who and what -------------------------------------------------------------------------------------------
+
+FAMILY: dict[str, str] = {
+    stem_of(word): row.split()[0] for language in LANGUAGES for row in language.family for word in row.split()
+}
+"""Stem → person. A text about somebody's mother is not one about somebody."""
+
+UNREAL = _stems(words_of_all(lambda language: language.unreal))
+
+
+def _places() -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """Each side of the opposites as its place (group, side) and its words.
+
+    A side joins the side of a language before it that begins with the same word. Within a language it does not: "left"
+    is a direction, and also what somebody did who had joined.
+    """
+    named: dict[str, tuple[int, int]] = {}
+    group = 0
+    for language in LANGUAGES:
+        before = dict(named)
+        for row in language.opposites:
+            for side, text in enumerate(row.split("|")):
+                words = text.split()
+                place = before.get(words[0], (group, side))
+                named.setdefault(words[0], place)
+                yield place, words
+            group += 1
+
+
+def _sides() -> dict[str, list[tuple[int, int]]]:
+    sides: dict[str, list[tuple[int, int]]] = {}
+    for place, words in _places():
+        for word in words:
+            places = sides.setdefault(stem_of(word), [])
+            if place not in places:
+                places.append(place)
+    return sides
+
+
+SIDES = _sides()
+"""Stem → (group, side). Texts that take different sides in one group say different things."""
+
+
+def _synonyms() -> dict[str, str]:
+    same: list[Iterable[str]] = [words for _, words in _places()]
+    same += [row.split() for language in LANGUAGES for row in language.synonyms]
+    meanings: dict[str, str] = {}
+    for words in same:
+        first, *others = (stem_of(word) for word in words)
+        for other in others:
+            meanings.setdefault(other, meanings.get(first, first))
+    meanings.update({stem_of(word): unit for word, unit in UNITS.items()})
+    return meanings | FAMILY
+
+
+SYNONYMS = _synonyms()
+"""Stem → the stem that stands for all of the same meaning."""
+
+COMMON = STOP_WORDS | words_of_all(lambda language: language.common)
+"""Words whose presence alone changes nothing: not compared as content, never taken for names."""
+
+DIRECTIONS = words_of_all(lambda language: language.directions)
+JOINERS = words_of_all(lambda language: language.joiners)
