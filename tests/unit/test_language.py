@@ -35,8 +35,10 @@ from memory_app.domain.guards import conflicting
 from memory_app.domain.traits import Trait, traits_of
 from memory_app.language.framing import unframed
 from memory_app.language.questions import question_of
+from memory_app.language.secrets import holds_secret
 from memory_app.language.words import SYNONYMS, stem_of
 
+assert holds_secret("Mia pasvorto estas longa.")
 assert conflicting("Mira dormas kvin tagoj.", "Mira dormas ok tagoj.") == "number"
 assert conflicting("Mira shatas tion.", "Mira abomenas tion.") == "qualifier"
 assert SYNONYMS[stem_of("shatas")] == stem_of("like")

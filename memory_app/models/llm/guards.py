@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memory_app.domain.records import Role, Statement, Turn
 from memory_app.language.replies import AFFIRMATIONS
+from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
 from memory_app.models.rules import resolve_dates
 from memory_app.models.rules.clauses import own_words
@@ -98,9 +99,9 @@ def is_too_long(draft: Draft, ground: Ground) -> bool:
     return len(draft.statement.text) > LONGEST
 
 
-def holds_secret(draft: Draft, ground: Ground) -> bool:
+def states_secret(draft: Draft, ground: Ground) -> bool:
     """Passwords, codes and card numbers are not for keeping."""
-    return _SECRET.search(draft.statement.text) is not None
+    return holds_secret(draft.statement.text)
 
 
 def echoes_memory(draft: Draft, ground: Ground) -> bool:
@@ -133,7 +134,7 @@ def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
 _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
     (NO_EVIDENCE, lacks_evidence),
     (TOO_LONG, is_too_long),
-    (SECRET, holds_secret),
+    (SECRET, states_secret),
     (DATE, has_unsourced_date),
     (SAMPLE, comes_from_sample),
     (ECHO, echoes_memory),
@@ -157,11 +158,6 @@ _MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^
 _FLAGS = ((INSTRUCTION, _OVERRIDE), (INSTRUCTION, _COMMAND), (LINK, _LINK), (MARKUP, _MARKUP))
 
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
-_SECRET = re.compile(
-    r"\b(?:passwords?|passcodes?|passphrases?|pin(?: code)?|cvv|ssn|api keys?|secret keys?|access tokens?)\b[^.,;]{0,20}(?:\bis\b|[:=])\s*\S"
-    r"|\b(?:\d[ -]?){13,19}\b|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_]?\w{12,}",
-    re.IGNORECASE,
-)
 _DATE = re.compile(
     r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d|21\d\d)(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?(?![\d-])"
 )

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from memory_app.domain.records import Extraction, Mention, Origin, Role, Statement, Turn
 from memory_app.domain.relations import normalise_relation
 from memory_app.language.replies import ACKNOWLEDGEMENTS
+from memory_app.language.secrets import holds_secret
 from memory_app.models.rules.clauses import own_words, sentences
 from memory_app.models.rules.dates import Precision, ResolvedDate
 from memory_app.models.rules.grammar import third_person
@@ -22,7 +23,7 @@ from memory_app.models.rules.matching import Clause, Match, match_clause, read_c
 from memory_app.models.rules.names import mentions_of
 from memory_app.models.rules.patterns import Rule, When
 from memory_app.models.rules.people import about_relative, relatives_of
-from memory_app.models.rules.requests import is_secret, to_remember, wish_of
+from memory_app.models.rules.requests import to_remember, wish_of
 
 SHORTEST = 20
 """Characters below which a text is skipped (spec: texts under 20 characters state nothing worth keeping)."""
@@ -100,9 +101,8 @@ def _agent_text(turns: Iterable[Turn], current: Turn) -> str:
 def _statements(speaker: _Speaker, said: str, agent_said: str) -> list[Statement]:
     found: dict[tuple[object, ...], Statement] = {}
     for sentence in sentences(said):
-        if (len(sentence.text) >= SHORTEST and sentence.text.lower() in agent_said) or is_secret(
-            sentence.text
-        ):
+        repeats_agent = len(sentence.text) >= SHORTEST and sentence.text.lower() in agent_said
+        if repeats_agent or holds_secret(sentence.text):
             continue
         for statement in _of_sentence(speaker, sentence.text, sentence.clauses):
             key = (statement.kind, statement.subject, statement.relation, (statement.object or "").lower())

@@ -56,10 +56,6 @@ _REMEMBER = re.compile(
     r"(?P<fact>(?!(?:sometimes|always|every|everyone|no matter|life|people|it is|there is|nothing|you|we)\b).+)",
     re.IGNORECASE,
 )
-_SECRET = re.compile(
-    r"\b(?:passwords?|passcode|pin|cvv|ssn|social security|card number|api key|secret key|token)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ def wish_of(sentence: str, *, agent_label: str) -> Wish | None:
 
 
 def to_remember(sentence: str) -> str | None:
-    """The fact in "remember that …", without the request; None for "remember when" and for secrets."""
+    """The fact in "remember that …", without the request; None for "remember when"."""
     match = _REMEMBER.match(sentence.strip(" .!"))
     if match is None or (
         sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))
@@ -94,11 +90,6 @@ def to_remember(sentence: str) -> str | None:
         return None
     asked_with = match[0][: match.start("fact")].rstrip().lower()
     fact = match["fact"].rstrip(" ?.!")
-    if not (match["plain"] or asked_with.endswith(("that", ":"))) or _SECRET.search(fact):
+    if not (match["plain"] or asked_with.endswith(("that", ":"))):
         return None
     return fact
-
-
-def is_secret(text: str) -> bool:
-    """Whether ``text`` names a password, a card number or the like, which no rule may store."""
-    return _SECRET.search(text) is not None
