@@ -18,7 +18,7 @@ from rich.table import Table
 from memory_app import MemoryApp, Role, Scope, Statement
 from memory_app.bench import stage
 from memory_app.bench.day import Said, day
-from memory_app.domain.records import Memory, Origin
+from memory_app.records.records import Memory, Origin
 from memory_app.services.memories import MemoryFilter, list_memories, why
 from memory_app.services.remember import remember
 

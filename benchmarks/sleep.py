@@ -29,9 +29,9 @@ from memory_app import MemoryApp, Scope, Statement, cores
 from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Tier
-from memory_app.domain.run import RunName
 from memory_app.embedded import place as files
+from memory_app.records.records import Tier
+from memory_app.records.run import RunName
 from memory_app.services import jobs
 from memory_app.services.access import owner_url
 from memory_app.services.job_table import JOBS

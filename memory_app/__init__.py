@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_app.app import MemoryApp
-    from memory_app.domain.records import NewTurn, Role, Statement
-    from memory_app.domain.scope import Scope
+    from memory_app.records.records import NewTurn, Role, Statement
+    from memory_app.records.scope import Scope
 
 __all__ = ["MemoryApp", "NewTurn", "Role", "Scope", "Statement"]
 
 _HOME = {
     "MemoryApp": "memory_app.app",
-    "NewTurn": "memory_app.domain.records",
-    "Role": "memory_app.domain.records",
-    "Scope": "memory_app.domain.scope",
-    "Statement": "memory_app.domain.records",
+    "NewTurn": "memory_app.records.records",
+    "Role": "memory_app.records.records",
+    "Scope": "memory_app.records.scope",
+    "Statement": "memory_app.records.records",
 }
 """The module in which each name is defined."""
 

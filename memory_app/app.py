@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from memory_app import embedded
-from memory_app.domain.records import Label, NewTurn, Role, Statement, Ticket
-from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memory_app.bench.conversation import Conversation, Question, Said, Stretch, read_json
-from memory_app.domain.records import Role
 from memory_app.errors import InvalidInput
+from memory_app.records.records import Role
 
 TIME_FORMAT = "%B-%d-%Y"
 START_OF_DAY = timedelta(hours=9)

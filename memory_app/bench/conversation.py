@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_app.domain.records import Role
 from memory_app.errors import InvalidInput
+from memory_app.records.records import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
 from memory_app.bench.prose import statements
 from memory_app.bench.stage import TENANT, Say
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Mention
 from memory_app.errors import MemoryAppError
+from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
 from memory_app.services import (
     decay,

@@ -18,8 +18,8 @@ from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.bench.stage import Say
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Origin
 from memory_app.domain.scoring import PRESETS
+from memory_app.records.records import Origin
 from memory_app.services import index
 from memory_app.services.access import owner_connection, owner_url
 from memory_app.services.remember import Prepared, prepare

@@ -16,7 +16,7 @@ from memory_app.bench import textbook
 from memory_app.bench.conversation import Conversation, Question, Stretch
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.bench.stage import Say
-from memory_app.domain.records import Tier
+from memory_app.records.records import Tier
 from memory_app.services import index
 
 AGENT = "assistant"

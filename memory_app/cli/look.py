@@ -10,8 +10,8 @@ import typer
 from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
-from memory_app.domain.records import Memory
-from memory_app.domain.scope import Scope
+from memory_app.records.records import Memory
+from memory_app.records.scope import Scope
 from memory_app.services import memories
 from memory_app.services.memories import MemoryFilter, Why
 from memory_app.services.spending import DAYS_LIMIT, spending

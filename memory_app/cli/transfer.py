@@ -17,8 +17,8 @@ from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, say, write_json
 from memory_app.domain.export import END, HEADER, is_header, type_of
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput
+from memory_app.records.scope import Scope
 
 app = typer.Typer()
 

@@ -12,14 +12,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from memory_app.domain.intervals import Cut, Interval
-from memory_app.domain.records import (
-    EmotionalState,
-    Memory,
-    Origin,
-    Outcome,
-    RelationalContext,
-    Statement,
-)
+from memory_app.records.records import EmotionalState, Memory, Origin, Outcome, RelationalContext, Statement
 
 Pairs = Mapping[frozenset[UUID], float]
 """Cosine of two neighbours by the set of their ids; a pair that is absent counts as not similar.

@@ -12,8 +12,8 @@ from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
-from memory_app.domain.records import Origin
 from memory_app.language.text import terms
+from memory_app.records.records import Origin
 
 _TOKEN = re.compile(r"\w+")
 

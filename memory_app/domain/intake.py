@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope, check_name
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean, clean_given
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope, check_name
 
 KEY_LIMIT = 200
 """Longest idempotency key, in characters."""

@@ -31,7 +31,6 @@ from memory_app.domain.decisions import (
 from memory_app.domain.guards import SUBSTITUTION, conflicting
 from memory_app.domain.intervals import overlaps
 from memory_app.domain.merging import corroborated, merge, needs_model, trust_of
-from memory_app.domain.records import HISTORICAL
 from memory_app.domain.succession import (
     claimed_by,
     interval_of,
@@ -40,6 +39,7 @@ from memory_app.domain.succession import (
     placed_in_time,
     reinforced,
 )
+from memory_app.records.records import HISTORICAL
 
 __all__ = [
     "Candidate",

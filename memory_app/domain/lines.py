@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
-from memory_app.domain.quote import quoted, quoted_label, shortened
-from memory_app.domain.records import Memory, Tier, Turn
+from memory_app.records.quote import quoted, quoted_label, shortened
+from memory_app.records.records import Memory, Tier, Turn
 
 SHORT_CHARS = 400
 """A text up to this long is shown whole or not at all; a longer one may be cut to it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from uuid import UUID
 
-from memory_app.domain.records import EmotionalState, Memory, Tier, Turn
+from memory_app.records.records import EmotionalState, Memory, Tier, Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from memory_app.domain.kinds import KINDS, kind_of
-from memory_app.domain.records import Tier
 from memory_app.domain.scoring import PRESETS
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given
+from memory_app.records.kinds import KINDS, kind_of
+from memory_app.records.records import Tier
 
 DEPTH_LIMIT = 3
 """Most steps along links; further away, everything is linked with everything."""

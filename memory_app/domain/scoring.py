@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from itertools import combinations
 from operator import attrgetter, mul
 
-from memory_app.domain.records import Memory
 from memory_app.language.text import term_id
+from memory_app.records.records import Memory
 
 # --- keyword vectors ----------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from redis.client import Pipeline
 
-from memory_app.domain.records import VALENCES
 from memory_app.hot.client import Asked, Hot
 from memory_app.hot.keys import EXPRESSION, milliseconds
+from memory_app.records.records import VALENCES
 
 TONE = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 TONE_LIMIT_CHARS = 32

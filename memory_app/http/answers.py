@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory_app.domain.records import Memory
+from memory_app.records.records import Memory
 
 
 class Answer(BaseModel):

@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from memory_app.domain.records import Label
-from memory_app.domain.scope import Scope
 from memory_app.http.answers import Answer
 from memory_app.http.fields import Body, CleanWords, Id, Name, Words
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.records.records import Label
+from memory_app.records.scope import Scope
 from memory_app.services.feedback import give_feedback
 from memory_app.services.queries import LIMIT_MAX, search
 

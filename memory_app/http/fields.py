@@ -18,10 +18,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from memory_app.domain.kinds import KINDS
-from memory_app.domain.scope import NAME_LIMIT, check_name
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean
+from memory_app.records.kinds import KINDS
+from memory_app.records.scope import NAME_LIMIT, check_name
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)

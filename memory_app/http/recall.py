@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from memory_app.domain.records import Tier
 from memory_app.domain.sections import as_json, as_messages
 from memory_app.http.answers import (
     CapacityAnswer,
@@ -21,6 +20,7 @@ from memory_app.http.answers import (
 from memory_app.http.bodies import ContextBody, RecallBody
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.records.records import Tier
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.listing import list_entities, stats
 from memory_app.services.recall import RecallQuery, recall

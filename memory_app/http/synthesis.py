@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from memory_app.domain.scope import Scope
 from memory_app.http.answers import Answer
 from memory_app.http.fields import Body
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
+from memory_app.records.scope import Scope
 from memory_app.services import synthesis
 from memory_app.services.spending import DAYS_LIMIT, spending
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from memory_app.domain.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
 from memory_app.domain.policy import Policy, parse_policy
-from memory_app.domain.records import Statement
-from memory_app.domain.scope import Scope
-from memory_app.domain.statement import checked_statement
 from memory_app.errors import InvalidInput, NotFound
+from memory_app.records.records import Statement
+from memory_app.records.scope import Scope
+from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.store import agents
 from memory_app.store.agents import AgentRow

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
-from memory_app.domain.records import Turn
 from memory_app.domain.zones import zone_of
+from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
 from memory_app.services.extractor import Answered
 from memory_app.store import entities, names, runs, sessions, turns

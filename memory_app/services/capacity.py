@@ -15,12 +15,12 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.fading import Held, hubs, weakest
-from memory_app.domain.kinds import half_life_of
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Memory, Retirement
-from memory_app.domain.run import RunName
 from memory_app.domain.scoring import strength
 from memory_app.domain.slumber import Trigger
+from memory_app.records.kinds import half_life_of
+from memory_app.records.records import Memory, Retirement
+from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.store import clock, fading, memories, runs
 from memory_app.store.fading import Weighed

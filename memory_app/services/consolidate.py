@@ -18,13 +18,13 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
-from memory_app.domain.kinds import KINDS, kind_of
 from memory_app.domain.ladder import Neighbour
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import NotFound
 from memory_app.language.text import canonical_key, terms
+from memory_app.records.kinds import KINDS, kind_of
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import jobs, merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of

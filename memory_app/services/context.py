@@ -14,14 +14,10 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.domain.kinds import Section, kinds_of_section
-from memory_app.domain.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
 from memory_app.domain.policy import parse_policy
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
-from memory_app.domain.records import Memory, Tier
-from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
@@ -30,6 +26,10 @@ from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
 from memory_app.hot.window import Warm
 from memory_app.language.text import clean_given
+from memory_app.records.kinds import Section, kinds_of_section
+from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
+from memory_app.records.records import Memory, Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded

@@ -17,11 +17,11 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.domain.fading import Held, faded, hubs
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.records import RECOVERABLE, Memory, Retirement
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
+from memory_app.records.records import RECOVERABLE, Memory, Retirement
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
 from memory_app.services.capacity import Ceiling

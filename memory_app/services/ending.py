@@ -17,11 +17,11 @@ from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
-from memory_app.domain.records import Retirement
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
+from memory_app.records.records import Retirement
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, promotion, sleep, transfer
 from memory_app.services.promotion import Promotable

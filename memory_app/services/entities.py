@@ -14,10 +14,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.records import ENTITY_TYPES, Memory
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.records.records import ENTITY_TYPES, Memory
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
 from memory_app.store import aliases, entities, names, runs

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.scope import Scope
+from memory_app.records.scope import Scope
 from memory_app.services.settlement import NOTHING, Counts, Forgotten, added, forget_turns, settle, united
 from memory_app.store import erase, lineage, memories, names, persons, sessions
 

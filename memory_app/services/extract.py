@@ -20,8 +20,6 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
-from memory_app.domain.entity import entity_key
-from memory_app.domain.records import Extraction, Role, Statement
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
@@ -34,6 +32,8 @@ from memory_app.errors import (
 )
 from memory_app.hot import hints
 from memory_app.models.llm import Talk
+from memory_app.records.entity import entity_key
+from memory_app.records.records import Extraction, Role, Statement
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import capacity, extractor, placing, queries, remember, rhythms
 from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress

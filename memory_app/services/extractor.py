@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_app.domain.policy import ExtractionMode
-from memory_app.domain.records import Extraction
 from memory_app.models import rules
 from memory_app.models.llm import Talk, synthesize_turns
+from memory_app.records.records import Extraction
 from memory_app.runtime import Runtime
 from memory_app.services import asking
 

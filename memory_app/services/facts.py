@@ -14,15 +14,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.entity import LABEL_LIMIT
 from memory_app.domain.fact_ends import SUBJECT_TYPE, object_type, sentence
-from memory_app.domain.records import ENTITY_TYPES, Mention, Statement
 from memory_app.domain.relations import normalise_relation
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights, query_weights
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given, slug, terms
 from memory_app.models.embedders.embedder import embed_queries
+from memory_app.records.entity import LABEL_LIMIT
+from memory_app.records.records import ENTITY_TYPES, Mention, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import Remembered, remember
 from memory_app.store import clock, entities, facts, names

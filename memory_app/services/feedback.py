@@ -9,10 +9,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.records import Label, Role
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.language.text import clean_given
+from memory_app.records.records import Label, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
 from memory_app.store import feedback, memories, names

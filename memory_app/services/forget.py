@@ -14,11 +14,11 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.domain.receipt import Receipt, Subject, session_name, subject_digest
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope, check_name
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, stream
 from memory_app.hot import erase as hot_erase
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.services import receipt_file
 from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
-from memory_app.domain.run import RunName
+from memory_app.records.run import RunName
 from memory_app.services import consolidate, decay, ending, sleep, synthesis
 from memory_app.services.jobs import Job
 

@@ -17,8 +17,8 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.domain.run import OPEN, RunName
 from memory_app.errors import NotFound, Permanent, Transient
+from memory_app.records.run import OPEN, RunName
 from memory_app.runtime import Runtime
 from memory_app.store import runs
 from memory_app.store.db import transaction

@@ -9,10 +9,10 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.records import Turn
-from memory_app.domain.scope import Scope
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
+from memory_app.records.records import Turn
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity
 from memory_app.services.stream import latest

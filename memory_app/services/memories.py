@@ -8,11 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.kinds import kind_of
-from memory_app.domain.records import RECOVERABLE, Memory, Retirement, Turn
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import fades_at, strength
 from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.records.kinds import kind_of
+from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, decay
 from memory_app.services.remember import drop_context

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.domain.policy import ExtractionMode, parse_policy
-from memory_app.domain.run import RunName
+from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services import ending
 from memory_app.services.rhythms import END_SESSIONS, rhythms

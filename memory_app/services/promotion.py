@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import Retirement, Statement
+from memory_app.records.records import Retirement, Statement
 from memory_app.runtime import Runtime
 from memory_app.services import remember
 from memory_app.services.remember import Place, Prepared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from memory_app.domain.run import Change
 from memory_app.errors import Conflict
+from memory_app.records.run import Change
 from memory_app.services.merging import BLOCKERS_SHOWN
 from memory_app.store import images, merges, sources
 from memory_app.store.images import Touched

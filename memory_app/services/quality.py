@@ -13,8 +13,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.guards import conflicting
-from memory_app.domain.records import Tier
-from memory_app.domain.scope import Scope
+from memory_app.records.records import Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import RecallQuery, recall_within

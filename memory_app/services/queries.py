@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from memory_app.domain.records import Mention, Origin, Role, Statement, Turn
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput
 from memory_app.language.questions import question_of
 from memory_app.language.text import clean_given
 from memory_app.models.embedders.embedder import embed_queries
+from memory_app.records.records import Mention, Origin, Role, Statement, Turn
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.store import names, queries
 from memory_app.store.db import transaction

@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 from memory_app.domain.overview import is_overview, subject_of
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.recalling import RecallQuery, checked_query
-from memory_app.domain.records import ENTITY_TYPES, Tier
 from memory_app.domain.scoring import (
     LINKED_WEIGHT,
     PRESETS,
@@ -33,6 +32,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.models.embedders import Embedder, embed_queries
 from memory_app.models.rules import Precision, resolve_dates
+from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.runtime import Runtime
 from memory_app.store import asking, cards
 from memory_app.store.asking import Known

@@ -12,13 +12,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.kinds import KINDS
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
-from memory_app.domain.records import Role, Tier, Turn
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import Signals, recency, relevance
 from memory_app.domain.traits import shown, traits_of
 from memory_app.language.text import indexed_text, terms
+from memory_app.records.kinds import KINDS
+from memory_app.records.records import Role, Tier, Turn
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.noting import note_shown
 from memory_app.services.question import (

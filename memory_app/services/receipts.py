@@ -16,8 +16,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 
 from memory_app.domain.receipt import Receipt, Subject, subject_digest
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import forget, receipt_file
 from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user

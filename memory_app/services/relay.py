@@ -17,9 +17,9 @@ from typing import Any
 import structlog
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from memory_app.domain.records import NewTurn, Role, Ticket
-from memory_app.domain.scope import Scope
 from memory_app.errors import Forbidden, InvalidInput, StoreUnavailable, Unauthorized
+from memory_app.records.records import NewTurn, Role, Ticket
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import access
 from memory_app.services.record import record

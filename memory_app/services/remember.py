@@ -15,19 +15,19 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.domain import ladder
-from memory_app.domain.importance import stored_importance
-from memory_app.domain.kinds import kind_of
 from memory_app.domain.ladder import Candidate, Neighbour
 from memory_app.domain.policy import Policy, parse_policy
-from memory_app.domain.records import Origin, Outcome, Statement
 from memory_app.domain.relations import relation_of
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
-from memory_app.domain.statement import checked_statement
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.language.framing import unframed
 from memory_app.language.text import canonical_key, slug, terms
+from memory_app.records.importance import stored_importance
+from memory_app.records.kinds import kind_of
+from memory_app.records.records import Origin, Outcome, Statement
+from memory_app.records.scope import Scope
+from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, rhythms
 from memory_app.services.writing import Place, Prepared, Vector, Writer

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from memory_app.domain.run import RunName
+from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.store import schedules
 from memory_app.store.schedules import Rhythm

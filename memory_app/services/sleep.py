@@ -21,9 +21,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Neighbour
-from memory_app.domain.records import LinkType
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.slumber import (
     SleepOptions,
@@ -32,6 +29,9 @@ from memory_app.domain.slumber import (
 )
 from memory_app.errors import Conflict, NotFound
 from memory_app.language.text import terms
+from memory_app.records.records import LinkType
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of

@@ -15,11 +15,11 @@ from sqlalchemy import Connection
 from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
 from memory_app.domain.guards import exchanged
-from memory_app.domain.kinds import KINDS
 from memory_app.domain.ladder import Neighbour
 from memory_app.domain.policy import Policy, parse_policy
-from memory_app.domain.records import Origin, Statement
 from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
+from memory_app.records.kinds import KINDS
+from memory_app.records.records import Origin, Statement
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, promotion, quality, remember
 from memory_app.services.capacity import strength_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.domain.records import Turn
 from memory_app.errors import MemoryAppError
 from memory_app.hot import stream
 from memory_app.hot.stream import Listed
+from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
 from memory_app.store import turns
 from memory_app.store.sessions import SessionRow

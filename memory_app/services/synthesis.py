@@ -16,14 +16,14 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
-from memory_app.domain.kinds import Section, kinds_of_section
 from memory_app.domain.policy import ExtractionMode, parse_policy
-from memory_app.domain.records import LinkType, Retirement
-from memory_app.domain.run import RunName
-from memory_app.domain.scope import Scope
 from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
+from memory_app.records.kinds import Section, kinds_of_section
+from memory_app.records.records import LinkType, Retirement
+from memory_app.records.run import RunName
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import asking, capacity, jobs, remember
 from memory_app.store import links, memories, names, runs, sessions, turns

@@ -10,8 +10,8 @@ from dataclasses import replace
 from threading import Lock
 from uuid import UUID
 
-from memory_app.domain.records import Stage
 from memory_app.errors import NotFound, RateLimited
+from memory_app.records.records import Stage
 from memory_app.runtime import Runtime
 from memory_app.services.waiting_for import waiting_for
 from memory_app.store import turns

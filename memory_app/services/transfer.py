@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.scope import Scope
 from memory_app.domain.snapshot import (
     FORMAT,
     VERSION,
@@ -25,6 +24,7 @@ from memory_app.domain.snapshot import (
 )
 from memory_app.domain.snapshot_rows import LISTS
 from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, rhythms
 from memory_app.services.remember import drop_context

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.records import Memory
-from memory_app.domain.run import RunName, RunState
 from memory_app.errors import Conflict, NotFound
+from memory_app.records.records import Memory
+from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, entities, merging, putting_back
 from memory_app.services.remember import drop_context

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from memory_app.domain.run import RunName
+from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services.extractor import RULES
 from memory_app.store import runs

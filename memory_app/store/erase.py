@@ -15,8 +15,8 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.forgetting import Kin
-from memory_app.domain.records import LinkType, Origin, Retirement
-from memory_app.domain.run import OPEN
+from memory_app.records.records import LinkType, Origin, Retirement
+from memory_app.records.run import OPEN
 from memory_app.store import terms as term_store
 from memory_app.store.literals import literals
 

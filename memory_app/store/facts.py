@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import HISTORICAL, Memory
+from memory_app.records.records import HISTORICAL, Memory
 from memory_app.store.literals import literals
 from memory_app.store.memory_rows import COLUMNS, stored
 from memory_app.store.vectors import sparse_text, vector_text

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import RECOVERABLE, LinkType, Memory, Retirement
+from memory_app.records.records import RECOVERABLE, LinkType, Memory, Retirement
 from memory_app.store.literals import literals
 
 PURGED = (*RECOVERABLE, Retirement.MERGED)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, text, update
 
-from memory_app.domain.records import LinkType, Retirement, Role
+from memory_app.records.records import LinkType, Retirement, Role
 from memory_app.store.expressions import among
 from memory_app.store.tables.memories import evidence, feedback, memories
 from memory_app.store.tables.turns import turns

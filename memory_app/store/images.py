@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.run import Change
+from memory_app.records.run import Change
 from memory_app.store import merges
 
 _BEGIN = text("SELECT set_config('memory.run', :run, true)")

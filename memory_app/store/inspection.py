@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.run import RunName, RunState
+from memory_app.records.run import RunName, RunState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import LinkType, Memory, Retirement, Role, Turn
+from memory_app.records.records import LinkType, Memory, Retirement, Role, Turn
 from memory_app.store.memory_rows import COLUMNS, stored
 
 

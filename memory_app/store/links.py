@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import LinkType
+from memory_app.records.records import LinkType
 
 
 @dataclass(frozen=True, slots=True)

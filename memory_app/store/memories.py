@@ -9,11 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import (
-    Memory,
-    Origin,
-    Retirement,
-)
+from memory_app.records.records import Memory, Origin, Retirement
 from memory_app.store import evidence
 from memory_app.store.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
 

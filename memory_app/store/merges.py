@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import Retirement
+from memory_app.records.records import Retirement
 from memory_app.store import terms as term_store
 from memory_app.store.memories import keyword_terms
 from memory_app.store.memory_rows import COLUMNS, Stored, stored

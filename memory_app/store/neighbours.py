@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
-from memory_app.domain.records import HISTORICAL, Retirement
+from memory_app.records.records import HISTORICAL, Retirement
 from memory_app.store.fading import SINCE
 from memory_app.store.literals import literals
 from memory_app.store.memory_rows import COLUMNS, Stored, stored

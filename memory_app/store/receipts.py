@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.domain.receipt import Receipt, Subject, session_name
-from memory_app.domain.run import RunName
+from memory_app.records.run import RunName
 
 BATCH = 5_000
 """Names and ids fetched from the server at a time."""

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import Retirement
-from memory_app.domain.run import OPEN, RunName, RunState
+from memory_app.records.records import Retirement
+from memory_app.records.run import OPEN, RunName, RunState
 from memory_app.store.literals import literals
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.run import RunState
+from memory_app.records.run import RunState
 
 _WAKE = text(
     """

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.scope import Scope
+from memory_app.records.scope import Scope
 from memory_app.store.names import AGENT_ID, USER_ID
 
 TONE_TURNS = 50

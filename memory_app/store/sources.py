@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import LinkType, Retirement
+from memory_app.records.records import LinkType, Retirement
 
 _RESTING = text(
     f"""

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.records import Memory
+from memory_app.records.records import Memory
 from memory_app.store.memory_rows import COLUMNS, CURRENT, stored
 
 

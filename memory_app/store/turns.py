@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.domain.records import NewTurn, Role, Stage, Ticket, Turn
+from memory_app.records.records import NewTurn, Role, Stage, Ticket, Turn
 from memory_app.store.sessions import Debounce, LockedSession
 from memory_app.store.vectors import sparse_text, terms_text, vector_text
 

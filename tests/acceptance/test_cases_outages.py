@@ -20,11 +20,11 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
-from memory_app.domain.records import Role, Stage
 from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.breaker import Circuit
+from memory_app.records.records import Role, Stage
 from memory_app.servers import embedded_settings
 from memory_app.services import finder, schema
 from memory_app.services.check import Check, State

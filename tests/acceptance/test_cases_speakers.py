@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged
 
-from memory_app.domain.records import Role, Stage, Statement
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
+from memory_app.records.records import Role, Stage, Statement
+from memory_app.records.scope import Scope
 from memory_app.services import synthesis
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.jobs import read

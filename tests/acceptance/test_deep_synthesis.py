@@ -13,9 +13,9 @@ from provider_stage import TEMPLATE, ProviderStage, staged, wait_until
 from sqlalchemy import text
 
 from memory_app import queue
-from memory_app.domain.records import Statement
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
+from memory_app.records.records import Statement
+from memory_app.records.scope import Scope
 from memory_app.services.remember import remember
 from memory_app.stack import commands
 

@@ -16,8 +16,8 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Stage
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Role, Stage
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, synthesis
 from memory_app.services.agents import AgentChange, change_agent

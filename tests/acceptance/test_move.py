@@ -25,10 +25,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
-from memory_app.domain.records import Mention, NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.embedded import lifetime
 from memory_app.errors import Conflict
+from memory_app.records.records import Mention, NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import build
 from memory_app.servers import embedded_settings
 from memory_app.services import finder, schema

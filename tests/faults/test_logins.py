@@ -21,9 +21,9 @@ from redis_servers import Authority, make_authority
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from memory_app.domain.records import NewTurn
-from memory_app.domain.scope import Scope
 from memory_app.errors import ProviderUnavailable
+from memory_app.records.records import NewTurn
+from memory_app.records.scope import Scope
 from memory_app.services import schema
 from memory_app.settings import Database, Settings
 from memory_app.store import keys

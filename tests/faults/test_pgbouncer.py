@@ -17,9 +17,9 @@ from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 from pooler import PgBouncer, pgbouncer
 
-from memory_app.domain.records import NewTurn
-from memory_app.domain.scope import Scope
 from memory_app.errors import ProviderUnavailable
+from memory_app.records.records import NewTurn
+from memory_app.records.scope import Scope
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.system]
 

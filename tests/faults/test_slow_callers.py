@@ -16,8 +16,8 @@ from harness.raw import Raw, connections, dripping, head, request
 from harness.waiting import wait_until
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import transfer
 from memory_app.services.record import record

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import NewTurn, Origin, Role, Statement, Tier
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import scope_index
 from memory_app.services.index import index_turns

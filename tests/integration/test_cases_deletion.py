@@ -17,10 +17,10 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.domain.policy import parse_policy
-from memory_app.domain.records import Mention, NewTurn, Origin, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.http.app import create_app
+from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, jobs, remember
 from memory_app.services.context import ContextRequest, context

@@ -15,12 +15,12 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.bench.day import day
-from memory_app.domain.records import NewTurn, Origin, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict
 from memory_app.http.app import create_app
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Origin, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services.extract import extract_session
 from memory_app.services.facts import add_fact

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, jobs
 from memory_app.services.context import ContextRequest, context

@@ -12,8 +12,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.extract import extract_session
 from memory_app.services.facts import FactQuery, find_facts

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.domain.policy import Policy
-from memory_app.domain.records import NewTurn, Origin, Role, Statement
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Origin, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import decay, finder, jobs, synthesis
 from memory_app.services.job_table import JOBS

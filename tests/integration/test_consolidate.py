@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, jobs
 from memory_app.services.job_table import JOBS

@@ -12,13 +12,13 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
 from memory_app.domain.budget import count_tokens
-from memory_app.domain.layout import LAYOUT
-from memory_app.domain.records import EmotionalState, Mention, NewTurn, RelationalContext, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.layout import LAYOUT
+from memory_app.records.records import EmotionalState, Mention, NewTurn, RelationalContext, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.context import ContextRequest, context

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import ending, finder, jobs, quality, transfer, undo
 from memory_app.services.extract import extract_session

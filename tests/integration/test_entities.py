@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Mention, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError, NotFound
 from memory_app.http.app import create_app
+from memory_app.records.records import Mention, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.entities import card, merge
 from memory_app.services.facts import FactQuery, find_facts

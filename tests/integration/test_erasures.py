@@ -17,9 +17,9 @@ from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
 from memory_app.domain.receipt import parse_receipt, receipt_line
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import receipt_file, remember, schema

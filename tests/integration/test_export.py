@@ -19,11 +19,11 @@ import uvicorn
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Label, Mention, NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http import export as routes
 from memory_app.http.app import create_app
+from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, transfer
 from memory_app.services.export import export_lines, import_lines

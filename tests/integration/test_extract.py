@@ -13,13 +13,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Stage
-from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Role, Stage
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import batch as batches
 from memory_app.services import extract, extractor, failed, finder

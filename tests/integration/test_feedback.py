@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Label, NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
+from memory_app.records.records import Label, NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, memories, sleep
 from memory_app.services.feedback import give_feedback

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.finder import Due

@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.domain.snapshot import canonical_meta
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import (
     decay,

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.http.app import create_app
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, transfer
 from memory_app.services.record import record

@@ -16,12 +16,12 @@ import numpy as np
 from redis import Redis
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Stage
-from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
 from memory_app.models.embedders import HashEmbedder, Thresholds, verified
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.queue import INDEX_TURNS, INGEST
+from memory_app.records.records import NewTurn, Role, Stage
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import index
 from memory_app.services.index import IndexReport, index_turns

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import queue
-from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, ProviderUnavailable
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import jobs
 from memory_app.services.jobs import Job

@@ -24,9 +24,9 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Engine, create_engine, text
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import failed
 from memory_app.services.record import record

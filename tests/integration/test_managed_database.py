@@ -17,10 +17,10 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
 from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, schema, scope_index
 from memory_app.services.recall import RecallQuery, recall

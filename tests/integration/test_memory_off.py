@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.context import ContextRequest, context

@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import queue
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Misconfigured
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, periodic, rhythms
 from memory_app.services.jobs import Job

@@ -9,8 +9,8 @@ from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
 from memory_app import queue
-from memory_app.domain.records import NewTurn, Role, Stage
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn, Role, Stage
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, synthesis
 from memory_app.services.agents import AgentChange, change_agent

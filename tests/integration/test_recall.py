@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from memory_app.domain.records import Mention, NewTurn, Role, Statement, Tier
-from memory_app.domain.scope import Scope
 from memory_app.domain.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.embedded import Servers
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.index import index_turns

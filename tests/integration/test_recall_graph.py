@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import Mention, NewTurn, Role, Statement, Tier
-from memory_app.domain.scope import Scope
+from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.index import index_turns

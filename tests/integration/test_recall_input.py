@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from memory_app.domain.records import NewTurn, Role, Statement, Tier
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.models.embedders import HashEmbedder, Thresholds, verified
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Role, Statement, Tier
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.context import ContextRequest, context

@@ -18,10 +18,10 @@ from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Stage, Ticket
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, RateLimited, StoreUnavailable, TooLarge
 from memory_app.hot.client import PAUSE_SECONDS
+from memory_app.records.records import NewTurn, Role, Stage, Ticket
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.record import record

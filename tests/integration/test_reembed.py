@@ -10,11 +10,11 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.index import index_turns
 from memory_app.services.recall import Recalled, RecallQuery, recall

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable, TooLarge
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
 from memory_app.models.embedders import HashEmbedder, Thresholds, verified
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.record import record
 from memory_app.services.remember import Remembered, remember

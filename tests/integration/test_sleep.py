@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Label, Mention, NewTurn, Origin, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.hot import cache
 from memory_app.http.app import create_app
+from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, jobs, memories, sleep, undo
 from memory_app.services.feedback import give_feedback

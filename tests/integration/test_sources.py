@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Origin, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.errors import Conflict
+from memory_app.records.records import NewTurn, Origin, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import decay, finder, jobs, memories, sleep, undo
 from memory_app.services.forget import forget_memory

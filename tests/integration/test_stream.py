@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
 from memory_app.hot import stream as hot_stream
 from memory_app.hot.keys import STREAM
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import stream
 from memory_app.services.record import record

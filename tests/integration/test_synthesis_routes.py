@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
 from memory_app.http.app import create_app
 from memory_app.models.chat import Usage
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import asking
 from memory_app.services.record import record

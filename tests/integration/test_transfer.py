@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.records import Mention, NewTurn, Role, Statement
-from memory_app.domain.scope import Scope
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
+from memory_app.records.records import Mention, NewTurn, Role, Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, index, rhythms, sleep, transfer
 from memory_app.services.agents import AgentChange, change_agent

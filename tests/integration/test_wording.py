@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.domain.records import Statement
-from memory_app.domain.scope import Scope
 from memory_app.models.embedders import HashEmbedder
 from memory_app.models.embedders.embedder import Vectors
+from memory_app.records.records import Statement
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import consolidate, jobs
 from memory_app.services.agents import AgentChange, change_agent

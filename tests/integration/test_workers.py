@@ -27,10 +27,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded, queue, redis_url
-from memory_app.domain.records import NewTurn, Role, Stage
-from memory_app.domain.scope import Scope
 from memory_app.embedded import Servers
 from memory_app.queue import broker_settings
+from memory_app.records.records import NewTurn, Role, Stage
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services.record import record
 from memory_app.services.tickets import ticket

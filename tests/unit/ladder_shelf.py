@@ -23,9 +23,9 @@ from memory_app.domain.ladder import (
     Trust,
     decide,
 )
-from memory_app.domain.records import Memory, Statement
 from memory_app.domain.relations import relation_of
 from memory_app.language.text import canonical_key, slug
+from memory_app.records.records import Memory, Statement
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 THRESHOLDS = Thresholds()

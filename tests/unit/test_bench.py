@@ -13,8 +13,8 @@ import pytest
 from memory_app.bench import beam, locomo, textbook
 from memory_app.bench.figures import mean_figures, rank_figures, time_figures
 from memory_app.bench.prose import messages, statements
-from memory_app.domain.records import Role
 from memory_app.errors import InvalidInput
+from memory_app.records.records import Role
 
 
 def write_locomo(folder: Path, *questions: dict[str, Any]) -> Path:

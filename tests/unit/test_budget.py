@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_app.domain.budget import allocate, count_tokens
-from memory_app.domain.layout import LAYOUT
+from memory_app.records.layout import LAYOUT
 
 # What cl100k and Qwen make of each text, whichever is more.
 KNOWN_COUNTS = {

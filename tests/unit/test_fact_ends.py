@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memory_app.domain.fact_ends import object_type, sentence
-from memory_app.domain.records import ENTITY_TYPES
 from memory_app.domain.relations import RELATIONS
+from memory_app.records.records import ENTITY_TYPES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.importance import clamped, stored_importance
+from memory_app.records.importance import clamped, stored_importance
 
 
 @pytest.mark.parametrize(("given_value", "stored"), [(0, 2), (1, 5), (2, 7), (3, 9)])

@@ -22,9 +22,9 @@ from memory_app.domain.intake import (
     checked_turn,
     request_hash,
 )
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import NAME_LIMIT, Scope
 from memory_app.errors import InvalidInput, TooLarge
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import NAME_LIMIT, Scope
 
 LIMITS = Limits(text_chars=100, metadata_bytes=100, batch=3)
 SCOPE = Scope("ada", "bob", "s1")

@@ -20,7 +20,7 @@ from memory_app.domain.ladder import (
     Trust,
     outcome_of,
 )
-from memory_app.domain.records import Outcome
+from memory_app.records.records import Outcome
 
 # --- the same text ------------------------------------------------------------------------------------------
 

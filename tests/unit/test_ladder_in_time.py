@@ -19,7 +19,7 @@ from memory_app.domain.ladder import (
     Trust,
     outcome_of,
 )
-from memory_app.domain.records import Outcome
+from memory_app.records.records import Outcome
 
 
 def test_another_object_of_a_single_valued_relation_supersedes() -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.records import Role, Statement, Turn
 from memory_app.models.llm.guards import (
     DATE,
     ECHO,
@@ -30,6 +29,7 @@ from memory_app.models.llm.guards import (
     flagged,
 )
 from memory_app.models.llm.numbers import changes_numbers, invents_numbers
+from memory_app.records.records import Role, Statement, Turn
 
 AT = datetime(2024, 3, 6, 18, 30, tzinfo=UTC)
 

@@ -21,7 +21,7 @@ from memory_app.domain.ladder import (
     needs_model,
     trust_of,
 )
-from memory_app.domain.records import EmotionalState, Origin, RelationalContext
+from memory_app.records.records import EmotionalState, Origin, RelationalContext
 
 
 def test_merged_fields_are_united_added_or_the_strongest() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.layout import LAYOUT
-from memory_app.domain.quote import LABEL_LIMIT, quoted, quoted_label, shortened
+from memory_app.records.layout import LAYOUT
+from memory_app.records.quote import LABEL_LIMIT, quoted, quoted_label, shortened
 
 ENTITIES = {
     "&lt;": "<",

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_app.domain.records import Extraction, Mention, Origin, Role, Statement, Turn
 from memory_app.models.rules import extract
+from memory_app.records.records import Extraction, Mention, Origin, Role, Statement, Turn
 
 CASES = json.loads((Path(__file__).parent / "rule_cases.json").read_text(encoding="utf-8"))
 WEDNESDAY = datetime(2023, 5, 10, 12, tzinfo=UTC)

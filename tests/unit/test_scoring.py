@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.records import Memory
 from memory_app.domain.scoring import (
     MAX_KEYWORD_TERMS,
     PRESETS,
@@ -28,6 +27,7 @@ from memory_app.domain.scoring import (
     strength,
 )
 from memory_app.language.text import term_id, terms
+from memory_app.records.records import Memory
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MONTH = timedelta(days=30)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_app.domain.budget import count_tokens
-from memory_app.domain.layout import LAYOUT
 from memory_app.domain.lines import span
 from memory_app.domain.parts import (
     Card,
@@ -23,9 +22,10 @@ from memory_app.domain.parts import (
     shared_vocabulary,
 )
 from memory_app.domain.persona import load_template, render_persona
-from memory_app.domain.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
 from memory_app.domain.sections import Dropped, as_json, as_messages, render
 from memory_app.errors import InvalidInput
+from memory_app.records.layout import LAYOUT
+from memory_app.records.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2025, 3, 14, 18, 30, tzinfo=UTC)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.kinds import KINDS
-from memory_app.domain.records import VALENCES, EmotionalState, RelationalContext, Statement
-from memory_app.domain.statement import PART_LIMIT, TAG_LIMIT, TAGS_LIMIT, TEXT_LIMIT, checked_statement
 from memory_app.errors import InvalidInput, TooLarge
+from memory_app.records.kinds import KINDS
+from memory_app.records.records import VALENCES, EmotionalState, RelationalContext, Statement
+from memory_app.records.statement import PART_LIMIT, TAG_LIMIT, TAGS_LIMIT, TEXT_LIMIT, checked_statement
 
 NAIVE = datetime(2024, 1, 1)  # noqa: DTZ001
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from memory_app.domain.records import ENTITY_TYPES, Label, Origin, Retirement, Role
-from memory_app.domain.run import Change, RunState
+from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement, Role
+from memory_app.records.run import Change, RunState
 from memory_app.store.catalog import EXPECTED
 
 ADMITTED: dict[str, Iterable[str]] = {

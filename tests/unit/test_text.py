@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.entity import entity_key
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import (
     TERM_IDS,
@@ -23,6 +22,7 @@ from memory_app.language.text import (
     term_id,
     terms,
 )
+from memory_app.records.entity import entity_key
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)
 """Every code point, lone surrogates and NUL included."""

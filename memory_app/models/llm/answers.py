@@ -19,8 +19,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from memory_app.domain.kinds import FACT_SUBTYPES
-from memory_app.domain.records import ENTITY_TYPES, VALENCES, LinkType
+from memory_app.records.kinds import FACT_SUBTYPES
+from memory_app.records.records import ENTITY_TYPES, VALENCES, LinkType
 
 LEAST_IMPORTANCE = 4
 """Models give 1–10, but 0–3 from outside counts as a coarse scale (2 would become 7), so nothing less is passed on."""

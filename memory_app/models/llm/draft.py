@@ -13,17 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.entity import entity_key
-from memory_app.domain.records import (
-    VALENCES,
-    EmotionalState,
-    Mention,
-    Origin,
-    RelationalContext,
-    Role,
-    Statement,
-    Turn,
-)
 from memory_app.domain.relations import normalise_relation
 from memory_app.errors import InvalidInput
 from memory_app.language.text import canonical_key, clean, slug
@@ -38,6 +27,17 @@ from memory_app.models.llm.answers import (
 from memory_app.models.llm.guards import Draft, Ground, fault_of, flagged
 from memory_app.models.llm.material import Shown
 from memory_app.models.rules import resolve_dates
+from memory_app.records.entity import entity_key
+from memory_app.records.records import (
+    VALENCES,
+    EmotionalState,
+    Mention,
+    Origin,
+    RelationalContext,
+    Role,
+    Statement,
+    Turn,
+)
 
 ANCHOR_IMPORTANCE = 6
 """Insights below this are not kept as anchors."""

@@ -13,8 +13,8 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from memory_app.domain.pasted import parted
-from memory_app.domain.quote import quoted, quoted_label, shortened
-from memory_app.domain.records import Memory, Turn
+from memory_app.records.quote import quoted, quoted_label, shortened
+from memory_app.records.records import Memory, Turn
 
 SHOWN_CHARS = 48_000
 """All turns of one question, about 12,000 tokens; long ones are shortened to fit."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memory_app.domain.records import Memory, Origin, Statement
 from memory_app.models.llm.answers import AnchorAnswer, SynthesizeSession
 from memory_app.models.llm.draft import (
     Scene,
@@ -22,6 +21,7 @@ from memory_app.models.llm.made import Asking, Made, ask, made_of
 from memory_app.models.llm.material import numbered_memories, show_memories
 from memory_app.models.llm.prompts import load_prompt
 from memory_app.models.llm.turns import Talk, is_worth_asking, scene_of
+from memory_app.records.records import Memory, Origin, Statement
 
 FACTS_SHARE = 0.1
 """Curated facts together take at most this part of the conversation's characters."""

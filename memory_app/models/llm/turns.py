@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.records import Extraction, Mention, Role, Turn
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.models.llm.answers import SynthesizeTurn
 from memory_app.models.llm.draft import (
@@ -30,6 +29,7 @@ from memory_app.models.llm.prompts import Prompt, load_prompt
 from memory_app.models.rules.clauses import own_words
 from memory_app.models.rules.extract import ACKNOWLEDGEMENT, NOT_NOTEWORTHY, NOT_THE_USER, SHORTEST, TOO_SHORT
 from memory_app.models.rules.names import mentions_of
+from memory_app.records.records import Extraction, Mention, Role, Turn
 
 
 @dataclass(frozen=True, slots=True)

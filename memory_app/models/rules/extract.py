@@ -12,7 +12,6 @@ from datetime import datetime, time
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.records import Extraction, Mention, Origin, Role, Statement, Turn
 from memory_app.domain.relations import normalise_relation
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.language.secrets import holds_secret
@@ -24,6 +23,7 @@ from memory_app.models.rules.names import mentions_of
 from memory_app.models.rules.patterns import Rule, When
 from memory_app.models.rules.people import about_relative, relatives_of
 from memory_app.models.rules.requests import to_remember, wish_of
+from memory_app.records.records import Extraction, Mention, Origin, Role, Statement, Turn
 
 SHORTEST = 20
 """Characters below which a text is skipped (spec: texts under 20 characters state nothing worth keeping)."""

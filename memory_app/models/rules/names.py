@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from memory_app.domain.records import ENTITY_TYPES, Mention
 from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.models.rules import words
+from memory_app.records.records import ENTITY_TYPES, Mention
 
 NAME = r"(?-i:[^\W\d_a-zß-öø-ÿ][\w'-]{0,30})"
 """One capitalised word of a name, also inside a pattern that ignores case."""

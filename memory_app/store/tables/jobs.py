@@ -15,7 +15,7 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.domain.run import RunName, RunState
+from memory_app.records.run import RunName, RunState
 from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,

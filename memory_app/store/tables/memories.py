@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.domain.records import ENTITY_TYPES, Label, Origin, Retirement
+from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
 from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from memory_app.domain.run import Change
+from memory_app.records.run import Change
 from memory_app.store.literals import literals
 from memory_app.store.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.domain.records import Role
+from memory_app.records.records import Role
 from memory_app.store.literals import literals
 from memory_app.store.tables.schema import (
     JSON_VALUE,

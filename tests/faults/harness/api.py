@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 from harness.load import Receipt, Send
-from memory_app.domain.records import NewTurn
-from memory_app.domain.scope import Scope
 from memory_app.errors import ProviderUnavailable
+from memory_app.records.records import NewTurn
+from memory_app.records.scope import Scope
 
 REQUEST_SECONDS = 30
 

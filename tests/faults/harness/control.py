@@ -14,8 +14,8 @@ from celery import Celery
 from harness.ledger import Entry, Ledger
 from harness.load import Receipt, Send
 from harness.oracle import Verdict
-from memory_app.domain.records import NewTurn
-from memory_app.domain.scope import Scope
+from memory_app.records.records import NewTurn
+from memory_app.records.scope import Scope
 
 TABLE = "CREATE TABLE control_effects (place bigserial PRIMARY KEY, session text NOT NULL, number integer NOT NULL)"
 

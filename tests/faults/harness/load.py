@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from threading import Event
 
 from harness.ledger import Entry, Ledger
-from memory_app.domain.records import NewTurn, Role
-from memory_app.domain.scope import Scope
 from memory_app.errors import Transient
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.record import record
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Engine, text
 
 from harness.load import Call
-from memory_app.domain.records import NewTurn, Role
+from memory_app.records.records import NewTurn, Role
 
 
 def with_harm(calls: Sequence[Sequence[Call]], harms: Sequence[str]) -> list[list[Call]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memory_app.domain.records import ENTITY_TYPES
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import slug
+from memory_app.records.records import ENTITY_TYPES
 
 LABEL_LIMIT = 200
 """Longest label of an entity, in characters; longer keys would not fit an index row."""

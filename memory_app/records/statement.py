@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memory_app.domain.importance import clamped
-from memory_app.domain.kinds import kind_of
-from memory_app.domain.records import VALENCES, EmotionalState, RelationalContext, Statement
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean_given
+from memory_app.records.importance import clamped
+from memory_app.records.kinds import kind_of
+from memory_app.records.records import VALENCES, EmotionalState, RelationalContext, Statement
 
 TEXT_LIMIT = 8_000
 """Longest text of a memory, in characters: one statement, not a page."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memory_app.domain.layout import LAYOUT
 from memory_app.language.characters import INVISIBLE
+from memory_app.records.layout import LAYOUT
 
 LINE_BREAK = " / "
 """Stands for a line break, as when verse is quoted in prose; one token with most models."""

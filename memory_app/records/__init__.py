@@ -1,0 +1,1 @@
+"""Records that features hand each other, and what they must hold."""
