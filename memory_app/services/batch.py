@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
-from memory_app.domain.zones import zone_of
+from memory_app.language.zones import zone_of
 from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
 from memory_app.services.extractor import Answered

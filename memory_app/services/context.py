@@ -19,13 +19,13 @@ from memory_app.domain.persona import load_template, parse_persona, render_perso
 from memory_app.domain.policy import parse_policy
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
-from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import cache, expression, window
 from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
 from memory_app.hot.window import Warm
 from memory_app.language.text import clean_given
+from memory_app.language.zones import zone_of
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier

@@ -17,9 +17,9 @@ import structlog
 
 from memory_app import failpoint, queue
 from memory_app.domain.scoring import keyword_weights
-from memory_app.domain.traits import traits_of
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
+from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name

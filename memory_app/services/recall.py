@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.scoring import Signals, recency, relevance
-from memory_app.domain.traits import shown, traits_of
+from memory_app.language.sentence_type import shown, traits_of
 from memory_app.language.text import indexed_text, terms
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Role, Tier, Turn

@@ -17,8 +17,8 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.domain.policy import ExtractionMode, parse_policy
-from memory_app.domain.zones import zone_of
 from memory_app.errors import InvalidInput, NotFound, Permanent
+from memory_app.language.zones import zone_of
 from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.records import LinkType, Retirement

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Row
 
-from memory_app.domain.traits import Trait, traits_of
+from memory_app.language.sentence_type import Trait, traits_of
 from memory_app.records.records import EmotionalState, Memory, Origin, RelationalContext, Retirement
 from memory_app.store.vectors import sparse_text, vector_text
 

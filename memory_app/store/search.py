@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.domain.scoring import Weights
-from memory_app.domain.traits import ON_DEMAND, SIGNALS, Trait
+from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, Trait
 from memory_app.records.records import Role, Turn
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape

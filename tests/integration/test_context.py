@@ -11,9 +11,9 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
-from memory_app.domain.budget import count_tokens
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
+from memory_app.language.budget import count_tokens
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.records.layout import LAYOUT

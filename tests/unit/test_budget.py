@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.budget import allocate, count_tokens
+from memory_app.language.budget import allocate, count_tokens
 from memory_app.records.layout import LAYOUT
 
 # What cl100k and Qwen make of each text, whichever is more.

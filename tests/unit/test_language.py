@@ -32,7 +32,7 @@ table.LANGUAGES = (*table.LANGUAGES, Language(
 ))
 
 from memory_app.domain.guards import conflicting
-from memory_app.domain.traits import Trait, traits_of
+from memory_app.language.sentence_type import Trait, traits_of
 from memory_app.language.framing import unframed
 from memory_app.language.questions import question_of
 from memory_app.language.secrets import holds_secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.traits import NONE, Trait, traits_of, wanted
+from memory_app.language.sentence_type import NONE, Trait, traits_of, wanted
 from memory_app.language.text import prose
 
 
