@@ -28,6 +28,7 @@ from sqlalchemy import text
 from memory_app import MemoryApp, Scope, Statement, cores
 from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
+from memory_app.db.db import transaction
 from memory_app.domain.policy import Policy
 from memory_app.embedded import place as files
 from memory_app.records.records import Tier
@@ -40,7 +41,6 @@ from memory_app.stack import Options, Stack, running
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.parts import MAINTENANCE_WORKER, NEEDED
 from memory_app.store import bulk, names
-from memory_app.store.db import transaction
 from memory_app.store.runs import Run
 
 AGENT = "assistant"

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from memory_app import embedded
+from memory_app.db.db import transaction
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
@@ -41,7 +42,6 @@ from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store import keys
 from memory_app.store.checkpoints import CheckpointRow
-from memory_app.store.db import transaction
 from memory_app.store.facts import FactHit
 from memory_app.store.runs import Run
 from memory_app.store.turns import FailedTurn, TicketRow

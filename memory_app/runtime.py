@@ -16,6 +16,8 @@ from sqlalchemy import Engine
 
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Drops
+from memory_app.db import db
+from memory_app.db.backlog import Backlog
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -28,8 +30,6 @@ from memory_app.queue import Sender
 from memory_app.settings import Chat as ChatSettings
 from memory_app.settings import Embedding as EmbeddingSettings
 from memory_app.settings import Settings
-from memory_app.store import db
-from memory_app.store.backlog import Backlog
 
 log = structlog.get_logger(__name__)
 

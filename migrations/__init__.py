@@ -3,11 +3,11 @@
 `memory migrate` does in one transaction, one migrator at a time: ``base.sql``, the revisions that are missing,
 ``access.sql``. A revision makes or changes tables, columns, constraints and indexes, and runs once. Rights, policies,
 functions and triggers stand in ``access.sql`` alone, which runs every time and must be safe to repeat. Before all that,
-``memory_app/store/prerequisites.py`` sees to roles and pgvector.
+``memory_app/db/prerequisites.py`` sees to roles and pgvector.
 
 To change a table
 
-1. Change its file in ``memory_app/store/tables/``.
+1. Change its file in ``memory_app/db/tables/``.
 2. Add ``versions/000N_what_it_does.py`` with ``revision = "000N"``, ``down_revision`` the newest one before it, and an
    ``upgrade`` that does the same to a database that is there. Never edit a revision that has landed. When somebody else
    landed the same number meanwhile, take the next one.

@@ -7,7 +7,7 @@
 -- Names need no schema: the search path is "public", the schema of pgvector, "pg_temp"; functions keep it (FROM CURRENT).
 -- The setting memory.tables lists our tables, so that a new one is never without row-level security.
 --
--- Three roles, which belong to the cluster and are made before (memory_app/store/prerequisites.py):
+-- Three roles, which belong to the cluster and are made before (memory_app/db/prerequisites.py):
 --   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
 --   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.

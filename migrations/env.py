@@ -1,10 +1,10 @@
-"""Alembic's entry: run the revisions in the transaction of `memory_app.store.migrate`."""
+"""Alembic's entry: run the revisions in the transaction of `memory_app.db.migrate`."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from memory_app.store.tables import metadata
+from memory_app.db.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -14,11 +14,11 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp, Scope
+from memory_app.db import catalog
 from memory_app.embedded import Servers
 from memory_app.services.doctor import State, diagnose
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import catalog
 
 APP_PASSWORD = "app-77aa"
 DIMENSIONS = 16

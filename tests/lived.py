@@ -11,10 +11,10 @@ from decimal import Decimal
 from sqlalchemy import Connection, Engine, text
 
 from memory_app import MemoryApp, Scope
+from memory_app.db.db import transaction
 from memory_app.records.records import Mention, NewTurn, Role
 from memory_app.services import agents, finder
 from memory_app.store import keys, usage
-from memory_app.store.db import transaction
 
 TENANT, OTHER_TENANT = "acme", "globex"
 

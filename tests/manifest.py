@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from memory_app.store import catalog, migrate
+from memory_app.db import catalog, migrate
 from tests.own_servers import postgres_server
 
 

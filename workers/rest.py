@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from memory_app.store import db
+from memory_app.db import db
 
 LEAST_SECONDS = 0.01
 """Shorter pauses than this are saved up: to wake costs whoever runs meanwhile something, too."""

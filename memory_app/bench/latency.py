@@ -17,6 +17,7 @@ from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, cores
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.bench.stage import Say
+from memory_app.db import db
 from memory_app.domain.policy import Policy
 from memory_app.domain.scoring import PRESETS
 from memory_app.records.records import Origin
@@ -24,7 +25,7 @@ from memory_app.services import index
 from memory_app.services.access import owner_connection, owner_url
 from memory_app.services.remember import Prepared, prepare
 from memory_app.services.scope_index import index_big_scopes
-from memory_app.store import bulk, db, memories, names
+from memory_app.store import bulk, memories, names
 from memory_app.store import terms as term_store
 from memory_app.store.memory_rows import NewMemory
 

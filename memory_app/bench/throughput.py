@@ -18,13 +18,14 @@ from memory_app import MemoryApp, Scope
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages
 from memory_app.bench.stage import TENANT, Say
+from memory_app.db import db, inspection
+from memory_app.db.inspection import Amounts
 from memory_app.errors import Misconfigured
 from memory_app.services.access import owner_connection
 from memory_app.stack import Options, Stack, running
 from memory_app.stack.api import calling, user_path
 from memory_app.stack.parts import API, BEAT, FINDER, WORKER
-from memory_app.store import bulk, db, inspection
-from memory_app.store.inspection import Amounts
+from memory_app.store import bulk
 
 AGENT = "assistant"
 

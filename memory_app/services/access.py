@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db import db
+from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, Misconfigured, Unauthorized
 from memory_app.settings import Settings
-from memory_app.store import db, keys
-from memory_app.store.db import transaction
+from memory_app.store import keys
 from memory_app.store.keys import Caller
 
 if TYPE_CHECKING:  # Commands about keys need no embedder and no broker.

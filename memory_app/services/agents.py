@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memory_app.db.db import transaction
 from memory_app.domain.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.errors import InvalidInput, NotFound
@@ -16,7 +17,6 @@ from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.store import agents
 from memory_app.store.agents import AgentRow
-from memory_app.store.db import transaction
 
 DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "tags", "pinned")
 """What a default memory may say; the rest follows from when and for whom it is stored."""

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
 from memory_app.domain.fading import Held, hubs, weakest
 from memory_app.domain.policy import Policy
 from memory_app.domain.scoring import strength
@@ -22,7 +23,7 @@ from memory_app.records.kinds import half_life_of
 from memory_app.records.records import Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.store import clock, fading, memories, runs
+from memory_app.store import fading, memories, runs
 from memory_app.store.fading import Weighed
 
 BIG = 1_000

@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
+from memory_app.db.db import transaction
 from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.domain.ladder import Neighbour
@@ -30,7 +31,6 @@ from memory_app.services import jobs, merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of
 from memory_app.services.wording import Worded
 from memory_app.store import entities, memories, merges, names, runs, sleeping
-from memory_app.store.db import transaction
 from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim, ScopeRun
 

@@ -14,6 +14,8 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
 from memory_app.domain.policy import parse_policy
@@ -34,8 +36,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import Recalling, begin, finish
-from memory_app.store import cards, clock, names, sessions, standing
-from memory_app.store.db import transaction
+from memory_app.store import cards, names, sessions, standing
 from memory_app.store.names import ScopeRow
 from memory_app.store.sessions import Ongoing, SessionRow
 from memory_app.store.standing import Want

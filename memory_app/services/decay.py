@@ -15,6 +15,8 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain.fading import Held, faded, hubs
 from memory_app.domain.policy import parse_policy
 from memory_app.domain.scoring import fades_at
@@ -26,9 +28,8 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
 from memory_app.services.capacity import Ceiling
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, erase, fading, links, memories, merges, names, schedules, sources, turns
+from memory_app.store import erase, fading, links, memories, merges, names, schedules, sources, turns
 from memory_app.store import terms as term_store
-from memory_app.store.db import transaction
 from memory_app.store.fading import Weighed
 from memory_app.store.runs import Run, RunClaim
 

@@ -13,6 +13,10 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 
 from memory_app import queue
+from memory_app.db import app_role, catalog, db, inspection, revision
+from memory_app.db.app_role import Deviation
+from memory_app.db.catalog import Difference
+from memory_app.db.inspection import Server
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
@@ -24,11 +28,8 @@ from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
 from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
-from memory_app.store import app_role, catalog, db, health, inspection, revision
-from memory_app.store.app_role import Deviation
-from memory_app.store.catalog import Difference
+from memory_app.store import health
 from memory_app.store.health import DueWork, shown
-from memory_app.store.inspection import Server
 
 VECTOR_VERSION = (0, 8)
 

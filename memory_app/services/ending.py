@@ -16,6 +16,8 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
@@ -27,8 +29,7 @@ from memory_app.services import capacity, jobs, promotion, sleep, transfer
 from memory_app.services.promotion import Promotable
 from memory_app.services.remember import Place, drop_context
 from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
-from memory_app.store import clock, fading, images, memories, merges, names, runs, sessions, sleeping
-from memory_app.store.db import transaction
+from memory_app.store import fading, images, memories, merges, names, runs, sessions, sleeping
 from memory_app.store.names import ScopeRow
 from memory_app.store.runs import Run, RunClaim
 from memory_app.store.sessions import SessionRow

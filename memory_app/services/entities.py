@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.records.records import ENTITY_TYPES, Memory
 from memory_app.records.run import RunName
@@ -22,7 +23,6 @@ from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
 from memory_app.store import aliases, entities, names, runs
 from memory_app.store.aliases import Moved
-from memory_app.store.db import transaction
 from memory_app.store.entities import Entity, LinkedEntity, Resolved
 
 CARD_FACTS = 10

@@ -13,6 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import steady
+from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.domain.export import (
     END,
     FORMAT,
@@ -33,9 +36,7 @@ from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.services import transfer
 from memory_app.services.transfer import Imported
-from memory_app.store import clock, exports
-from memory_app.store.db import steady
-from memory_app.store.vectors import sparse_text, vector_text
+from memory_app.store import exports
 
 BATCH = 64
 """Texts embedded in one call."""

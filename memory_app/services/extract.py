@@ -20,6 +20,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
+from memory_app.db.db import transaction
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
@@ -41,7 +42,6 @@ from memory_app.services.extractor import Answered
 from memory_app.services.patience import give_back
 from memory_app.store import entities, names, runs, sessions, turns, waiting
 from memory_app.store import queries as query_store
-from memory_app.store.db import transaction
 from memory_app.store.sessions import Claim
 
 log = structlog.get_logger(__name__)

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain.fact_ends import SUBJECT_TYPE, object_type, sentence
 from memory_app.domain.relations import normalise_relation
 from memory_app.domain.scoring import keyword_weights, query_weights
@@ -25,9 +27,8 @@ from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import Remembered, remember
-from memory_app.store import clock, entities, facts, names
+from memory_app.store import entities, facts, names
 from memory_app.store import terms as term_store
-from memory_app.store.db import transaction
 from memory_app.store.facts import FactHit, FactProbe
 from memory_app.store.names import ScopeRow
 

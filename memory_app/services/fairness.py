@@ -10,11 +10,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from memory_app import queue
+from memory_app.db.db import transaction
 from memory_app.runtime import Runtime
 from memory_app.services import extract, index, jobs
 from memory_app.services.job_table import JOBS
 from memory_app.store import runs, waiting
-from memory_app.store.db import transaction
 
 TENANTS = 4
 """Tenants of which one session, or one run, each is done first."""

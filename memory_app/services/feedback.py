@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.language.text import clean_given
 from memory_app.records.records import Label, Role
@@ -16,7 +17,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
 from memory_app.store import feedback, memories, names
-from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
 
 NOTE_LIMIT = 2_000

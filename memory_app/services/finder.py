@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from memory_app import queue
+from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.hot.faults import HotUnavailable
@@ -22,7 +23,6 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.life import FINDER, Life
 from memory_app.services.outage import OutageLog
 from memory_app.store import health, runs, waiting
-from memory_app.store.db import transaction
 from memory_app.store.runs import DueRun
 from memory_app.store.waiting import DueSession
 

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.domain.receipt import Receipt, Subject, session_name, subject_digest
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, stream
@@ -24,7 +25,6 @@ from memory_app.services import receipt_file
 from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user
 from memory_app.services.settlement import Forgotten
 from memory_app.store import receipts, runs
-from memory_app.store.db import transaction
 from memory_app.store.receipts import Erasure
 from memory_app.store.runs import Run
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from memory_app.db import revision
+from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.runtime import Runtime
 from memory_app.services import due, life
 from memory_app.services.life import BEAT, FINDER, Heard
-from memory_app.store import revision
-from memory_app.store.db import transaction
 from memory_app.store.health import DueWork, PipelineState, due_work, pipeline_state
 
 log = structlog.get_logger(__name__)

@@ -16,6 +16,7 @@ from uuid import UUID
 import structlog
 
 from memory_app import failpoint, queue
+from memory_app.db.db import transaction
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
@@ -27,7 +28,6 @@ from memory_app.services import placing, remember, rhythms
 from memory_app.services.patience import give_back
 from memory_app.store import names, scope_models, speakers, turns, waiting
 from memory_app.store import terms as term_store
-from memory_app.store.db import transaction
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
 from memory_app.store.waiting import DueSession
 

@@ -17,11 +17,11 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.errors import NotFound, Permanent, Transient
 from memory_app.records.run import OPEN, RunName
 from memory_app.runtime import Runtime
 from memory_app.store import runs
-from memory_app.store.db import transaction
 from memory_app.store.runs import Run, RunClaim, RunLease
 
 log = structlog.get_logger(__name__)

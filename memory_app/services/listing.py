@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.domain.policy import parse_policy
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
@@ -18,7 +19,6 @@ from memory_app.services import capacity
 from memory_app.services.stream import latest
 from memory_app.store import counts, entities, memories, names, sessions
 from memory_app.store.counts import ScopeCounts
-from memory_app.store.db import transaction
 from memory_app.store.entities import Entity
 from memory_app.store.names import ScopeRow
 from memory_app.store.sessions import SessionRow

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain.scoring import fades_at, strength
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.records.kinds import kind_of
@@ -16,8 +18,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, decay
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, lineage, memories, names
-from memory_app.store.db import transaction
+from memory_app.store import lineage, memories, names
 from memory_app.store.lineage import Parent, RunRow
 from memory_app.store.memory_rows import Stored
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
+from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput
 from memory_app.language.questions import question_of
 from memory_app.language.text import clean_given
@@ -15,7 +16,6 @@ from memory_app.records.records import Mention, Origin, Role, Statement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.store import names, queries
-from memory_app.store.db import transaction
 
 LIMIT_MAX = 100
 

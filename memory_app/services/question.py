@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db.db import plan_anew
 from memory_app.domain.overview import is_overview, subject_of
 from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.recalling import RecallQuery, checked_query
@@ -37,7 +38,6 @@ from memory_app.runtime import Runtime
 from memory_app.store import asking, cards
 from memory_app.store.asking import Known
 from memory_app.store.cards import EntityCard
-from memory_app.store.db import plan_anew
 from memory_app.store.names import ScopeRow
 from memory_app.store.search import IndexedScope, QueryVector
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db.db import plan_anew, transaction
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.scoring import Signals, recency, relevance
 from memory_app.language.sentence_type import shown, traits_of
@@ -34,7 +35,6 @@ from memory_app.services.question import (
 from memory_app.services.ranking import Candidate, order, ranked
 from memory_app.store import links, names, search, turns
 from memory_app.store.cards import EntityCard
-from memory_app.store.db import plan_anew, transaction
 from memory_app.store.links import Link
 from memory_app.store.names import ScopeRow
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw

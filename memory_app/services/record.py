@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from memory_app import failpoint, queue
+from memory_app.db.db import transaction
 from memory_app.domain.intake import Limits, checked_batch, request_hash
 from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
@@ -25,7 +26,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
 from memory_app.store import names, sessions, turns
-from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
 

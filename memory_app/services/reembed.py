@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 
 from memory_app import queue
+from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
 from memory_app.language.framing import unframed
@@ -21,7 +22,6 @@ from memory_app.language.text import embedded_text
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services.scope_index import index_scope
 from memory_app.store import reembedding, scope_index, scope_models
-from memory_app.store.db import transaction
 from memory_app.store.reembedding import FIRST, StaleRow, StaleScope
 
 log = structlog.get_logger(__name__)

@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.db.db import transaction
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Candidate, Neighbour
 from memory_app.domain.policy import Policy, parse_policy
@@ -33,7 +34,6 @@ from memory_app.services import capacity, rhythms
 from memory_app.services.writing import Place, Prepared, Vector, Writer
 from memory_app.store import fading, memories, names, sessions
 from memory_app.store import neighbours as store_neighbours
-from memory_app.store.db import transaction
 from memory_app.store.memory_rows import Stored
 from memory_app.store.names import ScopeRow
 from memory_app.store.neighbours import Asked, Footing

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from memory_app.db import app_role, migrate
+from memory_app.db.catalog import Difference
 from memory_app.services.access import owner_url
 from memory_app.settings import Settings
-from memory_app.store import app_role, migrate
-from memory_app.store.catalog import Difference
 
 
 def upgrade(settings: Settings) -> str:

@@ -19,6 +19,8 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Neighbour
 from memory_app.domain.scoring import keyword_weights
@@ -46,19 +48,7 @@ from memory_app.services.sleep_plan import (
     unlinked,
     without,
 )
-from memory_app.store import (
-    clock,
-    entities,
-    fading,
-    images,
-    links,
-    memories,
-    merges,
-    names,
-    runs,
-    sleeping,
-)
-from memory_app.store.db import transaction
+from memory_app.store import entities, fading, images, links, memories, merges, names, runs, sleeping
 from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim
 

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
 from memory_app.domain.guards import exchanged
@@ -26,8 +28,7 @@ from memory_app.services.capacity import strength_of
 from memory_app.services.promotion import Promotable
 from memory_app.services.quality import Found, ProbeQuestion
 from memory_app.services.remember import Prepared, neighbour_of, thresholds_of
-from memory_app.store import clock, entities, fading, links, memories, merges, sleeping
-from memory_app.store.db import transaction
+from memory_app.store import entities, fading, links, memories, merges, sleeping
 from memory_app.store.fading import Weighed
 from memory_app.store.names import ScopeRow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import Engine
 
+from memory_app.db import revision
+from memory_app.db.db import transaction
 from memory_app.errors import StoreRefused, StoreUnavailable
-from memory_app.store import revision
-from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
 

@@ -10,12 +10,13 @@ from sqlalchemy import Engine
 from memory_app import roster
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Dropped
+from memory_app.db import db, inspection
+from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
-from memory_app.store import db, health, inspection, keys
+from memory_app.store import health, keys
 from memory_app.store.health import PipelineState
-from memory_app.store.inspection import Amounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
+from memory_app.db.db import transaction
 from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.language.zones import zone_of
@@ -27,7 +28,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import asking, capacity, jobs, remember
 from memory_app.store import links, memories, names, runs, sessions, turns
-from memory_app.store.db import transaction
 from memory_app.store.names import ScopeRow
 from memory_app.store.runs import Run, RunClaim
 from memory_app.store.standing import Want, strongest

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from memory_app.db.db import transaction
 from memory_app.domain.slumber import summary
 from memory_app.runtime import Runtime
 from memory_app.store import entities, merges
-from memory_app.store.db import transaction
 from memory_app.store.runs import Run, ScopeRun
 
 

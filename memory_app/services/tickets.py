@@ -10,12 +10,12 @@ from dataclasses import replace
 from threading import Lock
 from uuid import UUID
 
+from memory_app.db.db import transaction
 from memory_app.errors import NotFound, RateLimited
 from memory_app.records.records import Stage
 from memory_app.runtime import Runtime
 from memory_app.services.waiting_for import waiting_for
 from memory_app.store import turns
-from memory_app.store.db import transaction
 from memory_app.store.turns import TicketRow
 
 TERMINAL = frozenset({Stage.EXTRACTED, Stage.FAILED})

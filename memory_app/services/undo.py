@@ -7,14 +7,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.db import clock
+from memory_app.db.db import transaction
 from memory_app.errors import Conflict, NotFound
 from memory_app.records.records import Memory
 from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, entities, merging, putting_back
 from memory_app.services.remember import drop_context
-from memory_app.store import clock, fading, memories, merges, names, runs
-from memory_app.store.db import transaction
+from memory_app.store import fading, memories, merges, names, runs
 from memory_app.store.runs import Run, ScopeRun
 
 Undo = Callable[[Connection, int, ScopeRun], None]

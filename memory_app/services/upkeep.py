@@ -13,11 +13,11 @@ from uuid import UUID
 
 import structlog
 
+from memory_app.db.db import transaction
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services.extractor import RULES
 from memory_app.store import runs
-from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
 

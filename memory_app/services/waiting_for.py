@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memory_app import queue
+from memory_app.db.db import transaction
 from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
@@ -19,7 +20,6 @@ from memory_app.services import life
 from memory_app.services.life import Heard, worker_of
 from memory_app.services.placing import queue_of
 from memory_app.store import progress
-from memory_app.store.db import transaction
 from memory_app.store.progress import COUNT_LIMIT, Progress
 
 

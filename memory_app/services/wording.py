@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from memory_app.db.db import transaction
 from memory_app.domain.clusters import Cluster
 from memory_app.domain.guards import NEGATION, conflicting
 from memory_app.domain.policy import ExtractionMode, parse_policy
@@ -22,7 +23,6 @@ from memory_app.models.llm import merge_texts
 from memory_app.runtime import Runtime
 from memory_app.services import asking
 from memory_app.store import merges, names
-from memory_app.store.db import transaction
 
 log = structlog.get_logger(__name__)
 

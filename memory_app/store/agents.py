@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from memory_app.store.expressions import columns_of
-from memory_app.store.tables.tenancy import agents
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.tenancy import agents
 
 
 @dataclass(frozen=True, slots=True)

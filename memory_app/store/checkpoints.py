@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
-from memory_app.store.expressions import before_if_given
-from memory_app.store.tables.transfer import checkpoints
+from memory_app.db.expressions import before_if_given
+from memory_app.db.tables.transfer import checkpoints
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from psycopg import sql
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from memory_app.db.tables import metadata
 from memory_app.errors import Conflict, StoreUnavailable
-from memory_app.store.tables import metadata
 
 TABLES = tuple(table.name for table in metadata.sorted_tables)
 """Each after those that it refers to."""

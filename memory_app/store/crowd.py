@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from memory_app.db.vectors import TERM_SPACE
 from memory_app.records.records import LinkType
 from memory_app.records.run import RunName, RunState
-from memory_app.store.vectors import TERM_SPACE
 
 AGENT = "assistant"
 

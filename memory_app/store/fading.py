@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from memory_app.db.literals import literals
 from memory_app.records.records import RECOVERABLE, LinkType, Memory, Retirement
-from memory_app.store.literals import literals
 
 PURGED = (*RECOVERABLE, Retirement.MERGED)
 """Reasons of retirement after which a memory is deleted some days later."""

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, text, update
 
+from memory_app.db.expressions import among
+from memory_app.db.tables.memories import evidence, feedback, memories
+from memory_app.db.tables.turns import turns
 from memory_app.records.records import LinkType, Retirement, Role
-from memory_app.store.expressions import among
-from memory_app.store.tables.memories import evidence, feedback, memories
-from memory_app.store.tables.turns import turns
 
 _ADD = insert(feedback).returning(feedback.c.id)
 _OF_TURN = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
+from memory_app.db.prerequisites import INSUFFICIENT_PRIVILEGE
 from memory_app.errors import StoreUnavailable
-from memory_app.store.prerequisites import INSUFFICIENT_PRIVILEGE
 
 _PIPELINE = text(
     """SELECT unindexed, claimable, oldest_unindexed_seconds, due_sessions, oldest_due_seconds, failed

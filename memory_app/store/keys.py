@@ -12,9 +12,9 @@ from datetime import datetime
 from sqlalchemy import Connection, Text, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.tenancy import api_keys, tenants
 from memory_app.errors import InvalidInput, NotFound
-from memory_app.store.expressions import columns_of
-from memory_app.store.tables.tenancy import api_keys, tenants
 
 RIGHTS = ("read", "write", "admin")
 PREFIX = "mem_"

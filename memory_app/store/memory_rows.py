@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import Row
 
+from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.language.sentence_type import Trait, traits_of
 from memory_app.records.records import EmotionalState, Memory, Origin, RelationalContext, Retirement
-from memory_app.store.vectors import sparse_text, vector_text
 
 
 @dataclass(frozen=True, slots=True)

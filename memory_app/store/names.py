@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from memory_app.db.expressions import among
+from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.errors import NotFound
 from memory_app.records.scope import Scope
-from memory_app.store.expressions import among
-from memory_app.store.tables.tenancy import agents, scopes, users
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
 
-from memory_app.store.expressions import among, not_among
-from memory_app.store.tables import metadata
-from memory_app.store.tables.memories import evidence
-from memory_app.store.tables.tenancy import scopes, users
-from memory_app.store.tables.turns import sessions
+from memory_app.db.expressions import among, not_among
+from memory_app.db.tables import metadata
+from memory_app.db.tables.memories import evidence
+from memory_app.db.tables.tenancy import scopes, users
+from memory_app.db.tables.turns import sessions
 
 TABLES = (
     "feedback",

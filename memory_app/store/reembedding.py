@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.store.vectors import vector_text
+from memory_app.db.vectors import vector_text
 
 FIRST = UUID(int=0)
 

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from memory_app.db.literals import literals
 from memory_app.records.records import Retirement
 from memory_app.records.run import OPEN, RunName, RunState
-from memory_app.store.literals import literals
 
 
 @dataclass(frozen=True, slots=True)

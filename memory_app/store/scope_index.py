@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, text
 
-from memory_app.store.db import translated
+from memory_app.db.db import translated
 
 TABLES = ("turns", "memories")
 

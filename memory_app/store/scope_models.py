@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from memory_app.store.tables.search import scope_models
-from memory_app.store.tables.tenancy import scopes
+from memory_app.db.tables.search import scope_models
+from memory_app.db.tables.tenancy import scopes
 
 _ADD = text(
     """

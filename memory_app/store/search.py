@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, TextClause
 
+from memory_app.db.vectors import sparse_text, vector_of, vector_text
 from memory_app.domain.scoring import Weights
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, Trait
 from memory_app.records.records import Role, Turn
 from memory_app.store import search_sql
 from memory_app.store.search_sql import Shape
-from memory_app.store.vectors import sparse_text, vector_of, vector_text
 
 
 @dataclass(frozen=True, slots=True)

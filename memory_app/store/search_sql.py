@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from sqlalchemy import TextClause, text
 
+from memory_app.db.literals import literals
 from memory_app.language.sentence_type import SIGNALS, Trait
 from memory_app.records.records import HISTORICAL
-from memory_app.store.literals import literals
 
 
 @dataclass(frozen=True, slots=True)

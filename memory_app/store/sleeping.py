@@ -10,10 +10,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.db.literals import literals
 from memory_app.domain.slumber import Topic
 from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import OPEN, RunName, RunState
-from memory_app.store.literals import literals
 from memory_app.store.memory_rows import NewMemory
 
 _BEHIND = f"""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
-from memory_app.store.db import before_commit
+from memory_app.db.db import before_commit
 
 ROWS = 0
 """The term id that counts the rows themselves; real terms count from 1."""

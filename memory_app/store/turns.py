@@ -11,9 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from memory_app.db.vectors import sparse_text, terms_text, vector_text
 from memory_app.records.records import NewTurn, Role, Stage, Ticket, Turn
 from memory_app.store.sessions import Debounce, LockedSession
-from memory_app.store.vectors import sparse_text, terms_text, vector_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from decimal import Decimal
 from sqlalchemy import Connection, Integer, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
-from memory_app.store.expressions import columns_of
-from memory_app.store.tables.tenancy import usage
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.tenancy import usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Engine, bindparam, create_engine, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
+from memory_app.db.db import transaction
+from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.errors import StoreRefused
 from memory_app.store import keys, turns
-from memory_app.store.db import transaction
-from memory_app.store.tables import metadata
 
 TABLES = sorted(table.name for table in metadata.tables.values())
 ROLES = ("memory_app", "memory_finder", "memory_search")

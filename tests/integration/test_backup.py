@@ -29,12 +29,12 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp
+from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.errors import NotFound, StoreUnavailable
 from memory_app.services import finder, schema
 from memory_app.settings import Settings
 from memory_app.store import keys
-from memory_app.store.tables import metadata
 
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- run by tests/integration/test_backup.py -->\n```\n"

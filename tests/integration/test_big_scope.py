@@ -12,6 +12,7 @@ from itertools import islice
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import plan_anew, transaction
 from memory_app.domain.policy import Policy
 from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
 from memory_app.records.scope import Scope
@@ -23,7 +24,6 @@ from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare
 from memory_app.store import memories, names, scope_models
 from memory_app.store import terms as term_store
-from memory_app.store.db import plan_anew, transaction
 from memory_app.store.memory_rows import NewMemory
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")

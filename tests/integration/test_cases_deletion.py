@@ -16,6 +16,7 @@ from redis import Redis
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.db.db import transaction
 from memory_app.domain.policy import parse_policy
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.http.app import create_app
@@ -32,7 +33,6 @@ from memory_app.services.memories import MemoryFilter, invalidate, list_memories
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

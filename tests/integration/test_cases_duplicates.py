@@ -15,6 +15,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.bench.day import day
+from memory_app.db.db import transaction
 from memory_app.errors import Conflict
 from memory_app.http.app import create_app
 from memory_app.models.embedders import HashEmbedder, Thresholds
@@ -29,7 +30,6 @@ from memory_app.services.record import record
 from memory_app.services.remember import Remembered, remember
 from memory_app.settings import Settings
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 PROCESSES = 4

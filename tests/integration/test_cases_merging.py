@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import transaction
 from memory_app.models.embedders import HashEmbedder, Thresholds
 from memory_app.models.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
@@ -22,7 +23,6 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

@@ -12,6 +12,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import transaction
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -20,7 +21,6 @@ from memory_app.services.facts import FactQuery, find_facts
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 SEOUL = ZoneInfo("Asia/Seoul")

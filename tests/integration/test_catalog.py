@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from memory_app.db import catalog
 from memory_app.embedded import Servers
 from memory_app.services import schema
 from memory_app.services.check import State
 from memory_app.services.doctor import diagnose
 from memory_app.settings import Settings
-from memory_app.store import catalog
 
 MENDED = {
     "policy": ("DROP POLICY tenant ON memories", "policy memories.tenant is missing"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import transaction
 from memory_app.domain.policy import Policy
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
@@ -21,7 +22,6 @@ from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.settings import Chat, Settings
 from memory_app.store import agents, links, memories, names, scope_models
 from memory_app.store import terms as term_store
-from memory_app.store.db import transaction
 from memory_app.store.memory_rows import NewMemory
 from memory_app.testing import Rule, StubProvider
 

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
 from memory_app.models.embedders import HashEmbedder, Thresholds
@@ -28,7 +29,6 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.undo import undo_merge, undo_run
 from memory_app.store import runs
-from memory_app.store.db import transaction
 from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")

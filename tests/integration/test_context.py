@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
+from memory_app.db import app_role, db
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
@@ -25,7 +26,7 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Redis, Settings
-from memory_app.store import agents, app_role, db
+from memory_app.store import agents
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -20,13 +20,13 @@ from pydantic import SecretStr
 from redis_servers import Authority, make_authority
 
 from memory_app import MemoryApp
+from memory_app.db import revision
 from memory_app.embedded import place
 from memory_app.errors import Misconfigured, NotFound, StoreRefused, StoreUnavailable
 from memory_app.runtime import app_engine
 from memory_app.services import schema, startup
 from memory_app.services.doctor import State, diagnose
 from memory_app.settings import Database, Redis, Settings
-from memory_app.store import revision
 
 APP_PASSWORD = "unmistakable"
 WRONG_PASSWORD = "mistaken"

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
+from memory_app.db.db import transaction
 from memory_app.domain.receipt import parse_receipt, receipt_line
 from memory_app.embedded import Servers
 from memory_app.records.records import NewTurn, Role, Statement
@@ -34,7 +35,6 @@ from memory_app.services.receipts import Outcome, Replayed, compare, export_rece
 from memory_app.services.record import record
 from memory_app.settings import Database, Settings
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 from tests.backups import dump, restore
 from tests.commands import Memory
 from tests.databases import failures, libpq_url, run_program, settings_for

@@ -19,6 +19,7 @@ import uvicorn
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.db.db import steady
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http import export as routes
 from memory_app.http.app import create_app
@@ -32,7 +33,6 @@ from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import exports, keys
-from memory_app.store.db import steady
 from tests.commands import Memory
 from tests.own_servers import free_port, wait_until
 

@@ -15,6 +15,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp
+from memory_app.db.db import transaction
+from memory_app.db.meter import Cost, Meter
 from memory_app.domain.snapshot import canonical_meta
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
@@ -39,8 +41,6 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import health, names, reembedding, runs, schedules, turns, waiting
 from memory_app.store.crowd import AGENT, Crowd
-from memory_app.store.db import transaction
-from memory_app.store.meter import Cost, Meter
 
 BOB = Scope(AGENT, "bob")
 LEASE = timedelta(seconds=45)

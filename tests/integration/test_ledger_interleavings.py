@@ -15,12 +15,13 @@ from itertools import count, pairwise
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.db import app_role, db
+from memory_app.db.db import transaction
 from memory_app.errors import StoreUnavailable
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.settings import Settings
-from memory_app.store import app_role, db, names, sessions, turns
-from memory_app.store.db import transaction
+from memory_app.store import names, sessions, turns
 from memory_app.store.sessions import Debounce
 
 LEASE = timedelta(hours=1)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 
+from memory_app.db.db import transaction
 from memory_app.runtime import Runtime
-from memory_app.store.db import transaction
 
 
 class Struck(Exception):

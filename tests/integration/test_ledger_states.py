@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Engine, create_engine, text
 
+from memory_app.db.db import transaction
 from memory_app.embedded import Servers
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
@@ -31,7 +32,6 @@ from memory_app.runtime import Runtime
 from memory_app.services import failed
 from memory_app.services.record import record
 from memory_app.store import keys, sessions, turns
-from memory_app.store.db import transaction
 from memory_app.store.sessions import Claim
 
 LEASE = timedelta(seconds=60)

@@ -17,6 +17,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from memory_app.db import catalog, migrate, revision
+from memory_app.db.db import transaction
 from memory_app.embedded import Servers
 from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
 from memory_app.records.records import NewTurn, Role, Statement
@@ -28,8 +30,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import catalog, keys, migrate, revision
-from memory_app.store.db import transaction
+from memory_app.store import keys
 
 PASSWORD = "owner-5f1c"
 ASKED = "let an administrator run, in this database: "

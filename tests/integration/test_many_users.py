@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp, Scope
+from memory_app.db.db import transaction
 from memory_app.runtime import Runtime
-from memory_app.store.db import transaction
 
 USERS = 3_000
 MOST_ROWS = 60

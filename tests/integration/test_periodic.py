@@ -15,6 +15,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import queue
+from memory_app.db import clock, inspection
+from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
@@ -25,8 +27,7 @@ from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Schedule
-from memory_app.store import agents, clock, inspection, runs
-from memory_app.store.db import transaction
+from memory_app.store import agents, runs
 from memory_app.store.runs import RunClaim
 from workers.schedule import DEFAULT, beat_schedule
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import transaction
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -19,7 +20,6 @@ from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import asking, links
-from memory_app.store.db import transaction
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

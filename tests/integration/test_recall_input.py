@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.models.embedders import HashEmbedder, Thresholds, verified
 from memory_app.models.embedders.embedder import Vectors
@@ -24,7 +25,6 @@ from memory_app.services.recall import Recalled, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import agents
-from memory_app.store.db import transaction
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

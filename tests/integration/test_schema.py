@@ -15,12 +15,13 @@ from sqlalchemy import Connection, Engine, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
+from memory_app.db import migrate, revision
+from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.servers import embedded_settings
 from memory_app.services import schema
 from memory_app.settings import Database, Settings
-from memory_app.store import keys, migrate, revision
-from memory_app.store.tables import metadata
+from memory_app.store import keys
 
 COLUMNS = """
     SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,

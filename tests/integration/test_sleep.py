@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.hot import cache
 from memory_app.http.app import create_app
@@ -29,7 +30,6 @@ from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
 from memory_app.store import agents, runs
-from memory_app.store.db import transaction
 
 SCOPE = Scope("ada", "bob")
 

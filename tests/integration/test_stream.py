@@ -10,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
+from memory_app.db.db import transaction
 from memory_app.hot import stream as hot_stream
 from memory_app.hot.keys import STREAM
 from memory_app.records.records import NewTurn, Role
@@ -19,7 +20,6 @@ from memory_app.services import stream
 from memory_app.services.record import record
 from memory_app.settings import Redis, Settings
 from memory_app.store import names, sessions
-from memory_app.store.db import transaction
 
 
 def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1") -> list[UUID]:

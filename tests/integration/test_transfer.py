@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.db.db import transaction
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
@@ -28,7 +29,6 @@ from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.store import snapshots, turns
-from memory_app.store.db import transaction
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")

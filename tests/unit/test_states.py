@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from memory_app.db.catalog import EXPECTED
 from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement, Role
 from memory_app.records.run import Change, RunState
-from memory_app.store.catalog import EXPECTED
 
 ADMITTED: dict[str, Iterable[str]] = {
     "entities.entities_type_check": ENTITY_TYPES,

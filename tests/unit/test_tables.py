@@ -8,8 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from memory_app.store.expressions import among, before_if_given, column_list, columns_of
-from memory_app.store.tables import memories, metadata, tenants
+from memory_app.db.expressions import among, before_if_given, column_list, columns_of
+from memory_app.db.tables import memories, metadata, tenants
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from sqlalchemy import (
     Uuid,
 )
 
+from memory_app.db.literals import literals
+from memory_app.db.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
 from memory_app.records.run import Change
-from memory_app.store.literals import literals
-from memory_app.store.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
 
 images = Table(
     "images",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, PrimaryKeyConstraint, Table, Text, text
 
-from memory_app.store.tables.schema import metadata, of_scope, tenant_of_scope
+from memory_app.db.tables.schema import metadata, of_scope, tenant_of_scope
 
 terms = Table(
     "terms",

@@ -6,15 +6,15 @@ through it. A table that is not imported here is none.
 
 from __future__ import annotations
 
-from memory_app.store.tables.forget import erasures
-from memory_app.store.tables.jobs import runs, schedules
-from memory_app.store.tables.memories import entities, evidence, feedback, links, memories, mentions
-from memory_app.store.tables.schema import metadata
-from memory_app.store.tables.search import scope_models, scope_sizes, speakers, terms
-from memory_app.store.tables.sleep import images
-from memory_app.store.tables.tenancy import agents, api_keys, scopes, tenants, usage, users
-from memory_app.store.tables.transfer import checkpoints
-from memory_app.store.tables.turns import sessions, turns
+from memory_app.db.tables.forget import erasures
+from memory_app.db.tables.jobs import runs, schedules
+from memory_app.db.tables.memories import entities, evidence, feedback, links, memories, mentions
+from memory_app.db.tables.schema import metadata
+from memory_app.db.tables.search import scope_models, scope_sizes, speakers, terms
+from memory_app.db.tables.sleep import images
+from memory_app.db.tables.tenancy import agents, api_keys, scopes, tenants, usage, users
+from memory_app.db.tables.transfer import checkpoints
+from memory_app.db.tables.turns import sessions, turns
 
 __all__ = [
     "agents",

@@ -22,9 +22,8 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
-from memory_app.store.literals import literals
-from memory_app.store.tables.schema import (
+from memory_app.db.literals import literals
+from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_TEXTS,
     count,
@@ -35,6 +34,7 @@ from memory_app.store.tables.schema import (
     tenant_of_scope,
     time_ordered,
 )
+from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
 
 
 def _memory_reference(column: str, table: str) -> ForeignKeyConstraint:

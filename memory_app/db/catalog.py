@@ -17,8 +17,8 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 import migrations
-from memory_app.store import prerequisites
-from memory_app.store.tables import metadata
+from memory_app.db import prerequisites
+from memory_app.db.tables import metadata
 
 EXPECTED = Path(migrations.__file__).parent / "schema.txt"
 

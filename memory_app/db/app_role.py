@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, text
 
-from memory_app.store import prerequisites
+from memory_app.db import prerequisites
 
 ROLE = "memory_app"
 

@@ -15,9 +15,8 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.records.run import RunName, RunState
-from memory_app.store.literals import literals
-from memory_app.store.tables.schema import (
+from memory_app.db.literals import literals
+from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
     count,
@@ -28,6 +27,7 @@ from memory_app.store.tables.schema import (
     tenant_of_scope,
     time_ordered,
 )
+from memory_app.records.run import RunName, RunState
 
 runs = Table(
     "runs",

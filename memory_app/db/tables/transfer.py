@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Table, Text
 
-from memory_app.store.tables.schema import (
-    JSON_VALUE,
-    instant,
-    metadata,
-    of_scope,
-    tenant_of_scope,
-    time_ordered,
-)
+from memory_app.db.tables.schema import JSON_VALUE, instant, metadata, of_scope, tenant_of_scope, time_ordered
 
 checkpoints = Table(
     "checkpoints",

@@ -10,11 +10,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from memory_app.db import revision
+from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
+from memory_app.db.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
+from memory_app.db.pooler import Driver, is_pooled, shares_processes
 from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
-from memory_app.store import revision
-from memory_app.store.bounded import MARGIN_SECONDS, bounded_connect
-from memory_app.store.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
-from memory_app.store.pooler import Driver, is_pooled, shares_processes
 
 LEAST_VERSION = 16
 """PostgreSQL's major version; 16 and 18 are tested."""

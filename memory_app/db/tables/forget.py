@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text
 
-from memory_app.store.tables.schema import JSON_VALUE, NO_FIELDS, instant, metadata, tenant, time_ordered
+from memory_app.db.tables.schema import JSON_VALUE, NO_FIELDS, instant, metadata, tenant, time_ordered
 
 erasures = Table(
     "erasures",

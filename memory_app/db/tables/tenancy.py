@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from memory_app.store.tables.schema import (
+from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
     instant,

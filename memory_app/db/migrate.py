@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 import migrations
+from memory_app.db import app_role, catalog, prerequisites, revision
+from memory_app.db.db import connect_owner, translated
 from memory_app.errors import Misconfigured, StoreUnavailable
-from memory_app.store import app_role, catalog, prerequisites, revision
-from memory_app.store.db import connect_owner, translated
 
 MIGRATIONS = Path(migrations.__file__).parent
 

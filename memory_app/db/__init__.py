@@ -1,0 +1,1 @@
+"""The database: engine and transactions, tables, migrations."""
