@@ -24,8 +24,8 @@ from memory_app.bench.figures import Times, time_figures
 from memory_app.bench.prose import statements
 from memory_app.db import db
 from memory_app.domain.policy import Policy
-from memory_app.models.embedders import Embedder
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import Embedder
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.services import scope_index
 from memory_app.services.access import owner_url
 from memory_app.services.remember import Prepared, prepare, remember

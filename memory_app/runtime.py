@@ -22,10 +22,10 @@ from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
-from memory_app.models.chat import Chat
-from memory_app.models.embedders import Embedder, Formers, Options, Pooling, make_embedder
-from memory_app.models.provider import Gate, Rates, Timeouts, Wire
-from memory_app.models.provider import connect as connect_provider
+from memory_app.providers.chat import Chat
+from memory_app.providers.embedders import Embedder, Formers, Options, Pooling, make_embedder
+from memory_app.providers.provider import Gate, Rates, Timeouts, Wire
+from memory_app.providers.provider import connect as connect_provider
 from memory_app.queue import Sender
 from memory_app.settings import Chat as ChatSettings
 from memory_app.settings import Embedding as EmbeddingSettings

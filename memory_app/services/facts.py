@@ -21,7 +21,7 @@ from memory_app.domain.relations import normalise_relation
 from memory_app.domain.scoring import keyword_weights, query_weights
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given, slug, terms
-from memory_app.models.embedders.embedder import embed_queries
+from memory_app.providers.embedders.embedder import embed_queries
 from memory_app.records.entity import LABEL_LIMIT
 from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope

@@ -10,12 +10,12 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from memory_app.errors import BadModelOutput, MemoryAppError
-from memory_app.models.chat.chat import Answer, Kept, question_hash
-from memory_app.models.chat.dialect import Dialect, Message, request_body
-from memory_app.models.chat.reading import Unreadable, read_answer
-from memory_app.models.chat.reply import estimated_tokens
-from memory_app.models.chat.shape import shape_of
-from memory_app.models.chat.usage import OnUsage, Usage
+from memory_app.providers.chat.chat import Answer, Kept, question_hash
+from memory_app.providers.chat.dialect import Dialect, Message, request_body
+from memory_app.providers.chat.json_text import Unreadable, read_answer
+from memory_app.providers.chat.reply import estimated_tokens
+from memory_app.providers.chat.shape import shape_of
+from memory_app.providers.chat.usage import OnUsage, Usage
 from memory_app.testing.answers import answer_of
 
 Model = TypeVar("Model", bound=BaseModel)

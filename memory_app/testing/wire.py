@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from memory_app.models.embedders.hashing import HashEmbedder
+from memory_app.providers.embedders.hashing import HashEmbedder
 from memory_app.testing.answers import answer_of, schema_of, with_references
 from memory_app.testing.script import Json, Mode, Rule
 

@@ -28,7 +28,7 @@ from memory_app.errors import (
     RateLimited,
 )
 from memory_app.hot import Hot, breaker, limits
-from memory_app.models.chat import (
+from memory_app.providers.chat import (
     Answer,
     Cap,
     Chat,
@@ -40,7 +40,7 @@ from memory_app.models.chat import (
     dollars,
     wait_for_cap,
 )
-from memory_app.models.provider import Gate, Rates, Timeouts, Wire, connect
+from memory_app.providers.provider import Gate, Rates, Timeouts, Wire, connect
 from memory_app.testing import Mode, Rule, ScriptedModel, StubProcess, StubProvider
 
 QUICK = Timeouts(connect=30, read=0.5, total=1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memory_app.errors import BadModelOutput, DimensionMismatch, Misconfigured
-from memory_app.models.embedders import (
+from memory_app.providers.embedders import (
     Cached,
     Embedder,
     HashEmbedder,
@@ -21,7 +21,7 @@ from memory_app.models.embedders import (
     thresholds_of,
     verified,
 )
-from memory_app.models.embedders.embedder import Thresholds, Vectors
+from memory_app.providers.embedders.embedder import Thresholds, Vectors
 
 MAKERS: dict[str, Callable[[], Embedder]] = {
     "hash-256": lambda: HashEmbedder(256),
@@ -111,7 +111,7 @@ def test_every_row_can_be_written_without_changing_another_call(embedder: Embedd
 def test_another_process_gives_the_same_vectors(provider: str) -> None:
     texts = [*SENTENCES, "", "a\0b"]
     program = (
-        "import sys; from memory_app.models.embedders import make_embedder;"
+        "import sys; from memory_app.providers.embedders import make_embedder;"
         f"sys.stdout.buffer.write(make_embedder({provider!r}, 256).embed({texts!a}).tobytes())"
     )
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
@@ -248,7 +248,7 @@ def test_threads_share_one_cache() -> None:
 
 def test_wordllama_leaves_the_loggers_alone() -> None:
     program = (
-        "import logging; from memory_app.models.embedders import make_embedder;"
+        "import logging; from memory_app.providers.embedders import make_embedder;"
         "make_embedder('wordllama', 256).embed(['x']);"
         "assert not logging.getLogger().handlers; assert logging.getLogger().level == logging.WARNING"
     )

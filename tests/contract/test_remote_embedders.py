@@ -39,9 +39,9 @@ from memory_app.errors import (
     RateLimited,
 )
 from memory_app.hot import Hot, breaker, limits
-from memory_app.models.embedders import Embedder, Options, Pooling, embed_queries, make_embedder
-from memory_app.models.embedders.remote import PIECE_BYTES
-from memory_app.models.provider import Gate, Timeouts
+from memory_app.providers.embedders import Embedder, Options, Pooling, embed_queries, make_embedder
+from memory_app.providers.embedders.remote import PIECE_BYTES
+from memory_app.providers.provider import Gate, Timeouts
 from memory_app.testing import Mode, Rule, StubProvider
 
 QUICK = Timeouts(connect=30, read=0.5, total=1)

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import TypeAdapter
 
-from memory_app.models.chat import Chat
 from memory_app.models.llm import (
     Asking,
     SessionSynthesis,
@@ -18,7 +17,8 @@ from memory_app.models.llm import (
     synthesize_session,
     synthesize_turns,
 )
-from memory_app.models.provider import connect
+from memory_app.providers.chat import Chat
+from memory_app.providers.provider import connect
 from memory_app.records.records import Extraction, Memory, Role, Statement, Turn
 from memory_app.testing import StubProcess, story
 

@@ -18,8 +18,8 @@ from memory_app.bench.day import day
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict
 from memory_app.http.app import create_app
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build

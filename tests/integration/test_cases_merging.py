@@ -11,8 +11,8 @@ import numpy as np
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

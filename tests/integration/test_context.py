@@ -15,8 +15,8 @@ from memory_app.db import app_role, db
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.layout import LAYOUT
 from memory_app.records.records import EmotionalState, Mention, NewTurn, RelationalContext, Role, Statement
 from memory_app.records.scope import Scope

@@ -17,8 +17,8 @@ from memory_app.db.db import transaction
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

@@ -18,8 +18,8 @@ from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
-from memory_app.models.embedders import HashEmbedder, Thresholds, verified
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.queue import INDEX_TURNS, INGEST
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope

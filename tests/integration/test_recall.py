@@ -13,8 +13,8 @@ from sqlalchemy import Engine, create_engine, text
 from memory_app.domain.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.embedded import Servers
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

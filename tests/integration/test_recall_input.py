@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound
-from memory_app.models.embedders import HashEmbedder, Thresholds, verified
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable
-from memory_app.models.embedders import HashEmbedder, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

@@ -19,8 +19,8 @@ from sqlalchemy import Engine, text
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable, TooLarge
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
-from memory_app.models.embedders import HashEmbedder, Thresholds, verified
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

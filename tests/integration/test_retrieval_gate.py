@@ -14,7 +14,7 @@ import pytest
 from memory_app import MemoryApp
 from memory_app.bench.conversation import Conversation, Question, Said, Stretch
 from memory_app.bench.retrieval import measure
-from memory_app.models.embedders import WordLlamaEmbedder
+from memory_app.providers.embedders import WordLlamaEmbedder
 from memory_app.records.records import Role
 from memory_app.runtime import Runtime
 

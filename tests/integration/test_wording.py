@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, text
 
-from memory_app.models.embedders import HashEmbedder
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build

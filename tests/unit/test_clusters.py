@@ -14,7 +14,7 @@ from memory_app.domain import clusters as found
 from memory_app.domain.clusters import clusters, components, near_pairs
 from memory_app.domain.guards import conflicting
 from memory_app.domain.ladder import Neighbour, Thresholds
-from memory_app.models.embedders.embedder import Vectors
+from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Memory
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from memory_app.models.chat import shape_of
-from memory_app.models.chat.dialect import Dialect, Form, simpler
-from memory_app.models.chat.reading import Unreadable, closed_json, read_answer
-from memory_app.models.chat.reply import reply_of
+from memory_app.providers.chat import shape_of
+from memory_app.providers.chat.dialect import Dialect, Form, simpler
+from memory_app.providers.chat.json_text import Unreadable, closed_json, read_answer
+from memory_app.providers.chat.reply import reply_of
 
 
 class Item(BaseModel):

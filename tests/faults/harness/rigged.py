@@ -20,7 +20,7 @@ import numpy as np
 import time_machine
 from celery.exceptions import SoftTimeLimitExceeded
 
-import memory_app.models.chat.chat as asking
+import memory_app.providers.chat.chat as asking
 import memory_app.runtime as wiring
 from memory_app.errors import BadModelOutput, ProviderUnavailable, RateLimited
 from memory_app.models import rules

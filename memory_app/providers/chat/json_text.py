@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from memory_app.models.chat.shape import Shape, Unfit
+from memory_app.providers.chat.shape import Shape, Unfit
 
 T = TypeVar("T")
 

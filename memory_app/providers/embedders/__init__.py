@@ -4,8 +4,8 @@ Every embedder keeps the promises of one contract suite: unit vectors, the same 
 batch, and a finite unit vector even for a text without content.
 """
 
-from memory_app.models.embedders.cached import Cached
-from memory_app.models.embedders.embedder import (
+from memory_app.providers.embedders.cached import Cached
+from memory_app.providers.embedders.embedder import (
     THRESHOLDS,
     Embedder,
     Thresholds,
@@ -14,12 +14,12 @@ from memory_app.models.embedders.embedder import (
     thresholds_of,
     verified,
 )
-from memory_app.models.embedders.factory import EMBEDDERS, make_embedder
-from memory_app.models.embedders.former import Formers
-from memory_app.models.embedders.hashing import HashEmbedder
-from memory_app.models.embedders.options import Options, Pooling
-from memory_app.models.embedders.prefixed import Prefixed
-from memory_app.models.embedders.word_llama import WordLlamaEmbedder
+from memory_app.providers.embedders.factory import EMBEDDERS, make_embedder
+from memory_app.providers.embedders.hashing import HashEmbedder
+from memory_app.providers.embedders.options import Options, Pooling
+from memory_app.providers.embedders.prefixed import Prefixed
+from memory_app.providers.embedders.previous import Formers
+from memory_app.providers.embedders.word_llama import WordLlamaEmbedder
 
 __all__ = [
     "EMBEDDERS",

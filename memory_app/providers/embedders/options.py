@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from memory_app.models.provider import USUAL, Passage, Timeouts, open_gate
+from memory_app.providers.provider import USUAL, Passage, Timeouts, open_gate
 
 
 class Pooling(StrEnum):

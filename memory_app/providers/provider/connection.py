@@ -22,8 +22,8 @@ import openai
 from pydantic import SecretStr
 
 from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
-from memory_app.models.provider.failure import failure_of
-from memory_app.models.provider.wire import USUAL, Refused, Timeouts
+from memory_app.providers.provider.failure import failure_of
+from memory_app.providers.provider.wire import USUAL, Refused, Timeouts
 
 # At DEBUG the SDK writes whole requests, which hold what people said.
 logging.getLogger("openai").setLevel(logging.WARNING)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from memory_app.errors import DimensionMismatch, Misconfigured
-from memory_app.models.embedders.embedder import (
+from memory_app.providers.embedders.embedder import (
     Embedder,
     Thresholds,
     Vectors,
@@ -26,7 +26,7 @@ from memory_app.models.embedders.embedder import (
     unit_rows,
     verified,
 )
-from memory_app.models.embedders.options import Options, Pooling
+from memory_app.providers.embedders.options import Options, Pooling
 
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"

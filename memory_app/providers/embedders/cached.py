@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_app.models.embedders.embedder import Embedder, Thresholds, Vectors
+from memory_app.providers.embedders.embedder import Embedder, Thresholds, Vectors
 
 
 class Cached:

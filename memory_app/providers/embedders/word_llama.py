@@ -19,7 +19,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from memory_app.errors import Misconfigured
-from memory_app.models.embedders.embedder import Thresholds, Vectors, thresholds_of, unit_rows, verified
+from memory_app.providers.embedders.embedder import Thresholds, Vectors, thresholds_of, unit_rows, verified
 
 DIMENSIONS = (64, 128, 256)
 """Lengths the model was trained to be cut to (Matryoshka): the first ones of a vector are a vector."""

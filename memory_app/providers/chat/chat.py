@@ -16,12 +16,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from memory_app.errors import BadModelOutput, TooSlow
-from memory_app.models.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
-from memory_app.models.chat.reading import Unreadable, read_answer
-from memory_app.models.chat.reply import Reply, estimated_tokens, reply_of
-from memory_app.models.chat.shape import Shape, shape_of
-from memory_app.models.chat.usage import OnUsage, Usage
-from memory_app.models.provider import Passage, Refused, Wire, open_gate
+from memory_app.providers.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
+from memory_app.providers.chat.json_text import Unreadable, read_answer
+from memory_app.providers.chat.reply import Reply, estimated_tokens, reply_of
+from memory_app.providers.chat.shape import Shape, shape_of
+from memory_app.providers.chat.usage import OnUsage, Usage
+from memory_app.providers.provider import Passage, Refused, Wire, open_gate
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)

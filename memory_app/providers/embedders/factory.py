@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import structlog
 
 from memory_app.errors import Misconfigured, Permanent, Transient
-from memory_app.models.embedders.cached import Cached
-from memory_app.models.embedders.embedder import Embedder, checked
-from memory_app.models.embedders.hashing import HashEmbedder
-from memory_app.models.embedders.onnx import onnx_embedder
-from memory_app.models.embedders.options import PLAIN, Options
-from memory_app.models.embedders.prefixed import Prefixed
-from memory_app.models.embedders.remote import (
+from memory_app.providers.embedders.cached import Cached
+from memory_app.providers.embedders.embedder import Embedder, checked
+from memory_app.providers.embedders.hashing import HashEmbedder
+from memory_app.providers.embedders.onnx import onnx_embedder
+from memory_app.providers.embedders.options import PLAIN, Options
+from memory_app.providers.embedders.prefixed import Prefixed
+from memory_app.providers.embedders.remote import (
     RemoteEmbedder,
     compatible_embedder,
     ollama_embedder,
     openai_embedder,
 )
-from memory_app.models.embedders.word_llama import WordLlamaEmbedder
+from memory_app.providers.embedders.word_llama import WordLlamaEmbedder
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_app.models.embedders.embedder import Thresholds, Vectors, thresholds_of, unit_rows, verified
+from memory_app.providers.embedders.embedder import Thresholds, Vectors, thresholds_of, unit_rows, verified
 
 GRAM_SIZES = (3, 4, 5)
 

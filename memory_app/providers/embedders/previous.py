@@ -11,8 +11,8 @@ from threading import Lock
 import structlog
 
 from memory_app.errors import MemoryAppError
-from memory_app.models.embedders.embedder import Embedder
-from memory_app.models.embedders.factory import make_embedder
+from memory_app.providers.embedders.embedder import Embedder
+from memory_app.providers.embedders.factory import make_embedder
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memory_app.errors import ProviderUnavailable
-from memory_app.models.chat.reading import Unreadable
+from memory_app.providers.chat.json_text import Unreadable
 
 BYTES_PER_TOKEN = 4
 """For estimates before a call and where a server counts nothing: about right for English, high for code."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from memory_app.models.chat.shape import Shape
+from memory_app.providers.chat.shape import Shape
 
 
 class Form(StrEnum):

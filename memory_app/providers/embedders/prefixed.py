@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory_app.models.embedders.embedder import Embedder, Thresholds, Vectors
+from memory_app.providers.embedders.embedder import Embedder, Thresholds, Vectors
 
 
 class Prefixed:

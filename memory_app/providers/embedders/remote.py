@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
-from memory_app.models.embedders.embedder import (
+from memory_app.providers.embedders.embedder import (
     Embedder,
     Thresholds,
     Vectors,
@@ -24,8 +24,8 @@ from memory_app.models.embedders.embedder import (
     thresholds_of,
     verified,
 )
-from memory_app.models.embedders.options import Options
-from memory_app.models.provider import Passage, Wire, connect, open_gate
+from memory_app.providers.embedders.options import Options
+from memory_app.providers.provider import Passage, Wire, connect, open_gate
 
 PIECE_BYTES = 6_000
 """A token has at least one byte and in English four, so that a piece stays under the 8,191 tokens of OpenAI."""

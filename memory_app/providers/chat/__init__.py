@@ -1,9 +1,9 @@
 """Language models behind any server that speaks the OpenAI API: questions in, answers of a given shape out."""
 
-from memory_app.models.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
-from memory_app.models.chat.dialect import Dialect, Form, Message
-from memory_app.models.chat.shape import Shape, shape_of
-from memory_app.models.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
+from memory_app.providers.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
+from memory_app.providers.chat.dialect import Dialect, Form, Message
+from memory_app.providers.chat.shape import Shape, shape_of
+from memory_app.providers.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
 
 __all__ = [
     "Answer",

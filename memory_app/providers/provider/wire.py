@@ -24,7 +24,7 @@ USUAL = Timeouts()
 
 
 class Wire(Protocol):
-    """A provider that can be asked; see `memory_app.models.provider.connection.Connection`."""
+    """A provider that can be asked; see `memory_app.providers.provider.connection.Connection`."""
 
     def post(self, path: str, body: dict[str, object]) -> dict[str, object]:
         """Raises `ProviderUnavailable`, `RateLimited` or `BadModelOutput`, `Refused` among them."""
@@ -53,7 +53,7 @@ def connect(
 
     The SDK takes a second to import and 30 MB, which a process without a provider does not pay.
     """
-    made: Wire = import_module("memory_app.models.provider.connection").Connection(
+    made: Wire = import_module("memory_app.providers.provider.connection").Connection(
         base_url,
         key,
         provider=provider,
