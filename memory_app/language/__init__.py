@@ -15,6 +15,6 @@ Three things to know before:
 - ``frame_openings`` and the fields that end in ``_patterns`` are regular expressions, tried on any text: each must be
   linear and bounded.
 
-The extraction rules (`memory_app.models.rules`) are a grammar, not a list of words. They read English and take its
+The extraction rules (`memory_app.extraction.rules`) are a grammar, not a list of words. They read English and take its
 calendar and numbers from here.
 """

@@ -31,8 +31,8 @@ from memory_app.errors import (
     StoreUnavailable,
     Transient,
 )
+from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
-from memory_app.models.llm import Talk
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.runtime import Runtime, hint_name

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_app.domain.policy import ExtractionMode
-from memory_app.models import rules
-from memory_app.models.llm import Talk, synthesize_turns
+from memory_app.extraction import model_calls, rules
+from memory_app.extraction.llm import Talk, synthesize_turns
 from memory_app.records.records import Extraction
 from memory_app.runtime import Runtime
-from memory_app.services import asking
 
 RULES = "rules-1"
 """Name and version of the rule extractor, kept with each run."""
@@ -39,7 +38,7 @@ class Answered:
 def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode) -> Answered:
     """Ask the extractor of ``mode``. Raises what the language model raises; rules never fail."""
     if mode is ExtractionMode.LLM:
-        extracted = synthesize_turns(asking.small(runtime, tenant_id), talk)
+        extracted = synthesize_turns(model_calls.small(runtime, tenant_id), talk)
         return Answered(extracted.extraction, extracted.made.as_dict())
     extraction = rules.extract(
         talk.turns,

@@ -28,10 +28,10 @@ from memory_app.domain.scoring import (
     query_weights,
 )
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
+from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, wanted
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.language.zones import zone_of
-from memory_app.models.rules import Precision, resolve_dates
 from memory_app.providers.embedders import Embedder, embed_queries
 from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.runtime import Runtime

@@ -19,14 +19,15 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import InvalidInput, NotFound, Permanent
+from memory_app.extraction import model_calls
+from memory_app.extraction.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.language.zones import zone_of
-from memory_app.models.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import asking, capacity, jobs, remember
+from memory_app.services import capacity, jobs, remember
 from memory_app.store import links, memories, names, runs, sessions, turns
 from memory_app.store.names import ScopeRow
 from memory_app.store.runs import Run, RunClaim
@@ -112,7 +113,7 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
         wants = [Want(kind, runtime.settings.synthesis.anchors) for kind in kinds]
         anchors = strongest(connection, [row.id], wants)
     talk = Talk(said, row.user or "user", row.agent, zone_of(row.time_zone))
-    made = synthesize_session(asking.large(runtime, claimed.tenant_id), talk, anchors)
+    made = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
     _apply_session(runtime, claimed, row, made, last_seq=last)
 
 
@@ -129,7 +130,9 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
             within=timedelta(days=options.get("days") or settings.deep_days),
             limit=options.get("max_memories") or settings.deep_memories,
         )
-    made = synthesize_deep(asking.large(runtime, claimed.tenant_id), recent, time_zone=zone_of(row.time_zone))
+    made = synthesize_deep(
+        model_calls.large(runtime, claimed.tenant_id), recent, time_zone=zone_of(row.time_zone)
+    )
     prepared = remember.prepare(
         runtime, [*made.consolidated, *made.patterns], policy=parse_policy(row.policy)
     )

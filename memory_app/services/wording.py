@@ -19,9 +19,9 @@ from memory_app.domain.clusters import Cluster
 from memory_app.domain.guards import NEGATION, conflicting
 from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import BadModelOutput, TooSlow
-from memory_app.models.llm import merge_texts
+from memory_app.extraction import model_calls
+from memory_app.extraction.llm import merge_texts
 from memory_app.runtime import Runtime
-from memory_app.services import asking
 from memory_app.store import merges, names
 
 log = structlog.get_logger(__name__)
@@ -96,7 +96,7 @@ def _texts(runtime: Runtime, tenant_id: int, scope_id: int, ids: Sequence[UUID])
 def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, texts: Sequence[str]) -> str | None:
     """The model's sentence, or None where it does not hold."""
     try:
-        text = merge_texts(asking.small(runtime, tenant_id), texts).text
+        text = merge_texts(model_calls.small(runtime, tenant_id), texts).text
     except (BadModelOutput, TooSlow) as error:
         log.warning("wording_refused", scope=scope_id, error=error.kind)
         return None

@@ -10,13 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import TypeAdapter
 
-from memory_app.models.llm import (
-    Asking,
-    SessionSynthesis,
-    Talk,
-    synthesize_session,
-    synthesize_turns,
-)
+from memory_app.extraction.llm import Asking, SessionSynthesis, Talk, synthesize_session, synthesize_turns
 from memory_app.providers.chat import Chat
 from memory_app.providers.provider import connect
 from memory_app.records.records import Extraction, Memory, Role, Statement, Turn

@@ -7,12 +7,12 @@ from decimal import Decimal
 import pytest
 from starlette.testclient import TestClient
 
+from memory_app.extraction import model_calls
 from memory_app.http.app import create_app
 from memory_app.providers.chat import Usage
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import asking
 from memory_app.services.record import record
 
 SCOPE = "/v1/agents/ada/users/mira"
@@ -53,8 +53,8 @@ def test_usage_adds_up_by_day_and_model_and_only_for_its_tenant(
     client: TestClient, runtime: Runtime, tenant: int, other_tenant: int
 ) -> None:
     for _ in range(2):
-        asking.note(runtime, tenant, Usage("small", 100, 20, 0.5))
-    asking.note(runtime, other_tenant, Usage("small", 7, 7, 0.5))
+        model_calls.note(runtime, tenant, Usage("small", 100, 20, 0.5))
+    model_calls.note(runtime, other_tenant, Usage("small", 7, 7, 0.5))
     (day,) = client.get("/v1/usage").json()["days"]
     assert (day["calls"], day["tokens_in"], day["tokens_out"]) == (2, 200, 40)
     assert Decimal(day["cost_usd"]) == 0

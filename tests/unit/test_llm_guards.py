@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.models.llm.guards import (
+from memory_app.extraction.llm.guards import (
     DATE,
     ECHO,
     FLAGGED_CONFIDENCE,
@@ -28,7 +28,7 @@ from memory_app.models.llm.guards import (
     fault_of,
     flagged,
 )
-from memory_app.models.llm.numbers import changes_numbers, invents_numbers
+from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.records.records import Role, Statement, Turn
 
 AT = datetime(2024, 3, 6, 18, 30, tzinfo=UTC)

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_app.errors import BadModelOutput
-from memory_app.models.llm import Asking, Talk, merge_texts, synthesize_deep, synthesize_session
-from memory_app.models.llm.session import TRIMMED, curate
+from memory_app.extraction.llm import Asking, Talk, merge_texts, synthesize_deep, synthesize_session
+from memory_app.extraction.llm.session import TRIMMED, curate
 from memory_app.records.records import Memory, Origin, Role, Statement, Turn
 from memory_app.records.statement import checked_statement
 from memory_app.testing import ScriptedModel

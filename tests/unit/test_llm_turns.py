@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_app.errors import BadModelOutput, ProviderUnavailable
-from memory_app.models.llm import Asking, Talk, synthesize_turns
-from memory_app.models.llm.prompts import load_prompt
+from memory_app.extraction.llm import Asking, Talk, synthesize_turns
+from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.providers.chat import Usage
 from memory_app.records.records import Mention, Origin, Role, Turn
 from memory_app.records.statement import checked_statement

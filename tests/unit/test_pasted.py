@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.pasted import parted
-from memory_app.models.rules.clauses import own_words
+from memory_app.extraction.quoted_parts import parted
+from memory_app.extraction.rules.clauses import own_words
 
 WINDOW = (Path(__file__).parent / "golden" / "window.txt").read_text(encoding="utf-8")
 SAID = "By the way, I live in Porto now."

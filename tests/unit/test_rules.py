@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_app.models.rules import extract
+from memory_app.extraction.rules import extract
 from memory_app.records.records import Extraction, Mention, Origin, Role, Statement, Turn
 
 CASES = json.loads((Path(__file__).parent / "rule_cases.json").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_app.models.rules import Precision, resolve_dates
+from memory_app.extraction.rules import Precision, resolve_dates
 
 WEDNESDAY = datetime(2023, 5, 10, 12, tzinfo=UTC)
 UTC_ZONE = ZoneInfo("UTC")

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_app.extraction.llm.guards import SECRET, Draft, Ground, fault_of
+from memory_app.extraction.rules import extract
 from memory_app.language.secrets import holds_secret
-from memory_app.models.llm.guards import SECRET, Draft, Ground, fault_of
-from memory_app.models.rules import extract
 from memory_app.records.records import Role, Statement, Turn
 
 NAMED = (

@@ -23,7 +23,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 import memory_app.providers.chat.chat as asking
 import memory_app.runtime as wiring
 from memory_app.errors import BadModelOutput, ProviderUnavailable, RateLimited
-from memory_app.models import rules
+from memory_app.extraction import rules
 from workers import threads
 from workers.app import app as app
 

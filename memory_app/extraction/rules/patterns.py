@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memory_app.models.rules.names import NAME
+from memory_app.extraction.rules.names import NAME
 
 OBJECT = r"(?P<object>.+)"
 TAIL = r"(?:,? (?:and|but|so|because|since|which|who|now|currently|these days|by the way).*|,.*)?"

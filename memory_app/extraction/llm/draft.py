@@ -15,8 +15,7 @@ from zoneinfo import ZoneInfo
 
 from memory_app.domain.relations import normalise_relation
 from memory_app.errors import InvalidInput
-from memory_app.language.text import canonical_key, clean, slug
-from memory_app.models.llm.answers import (
+from memory_app.extraction.llm.answers import (
     FactAnswer,
     IdentityAnswer,
     InsightAnswer,
@@ -24,9 +23,10 @@ from memory_app.models.llm.answers import (
     ToneAnswer,
     TopicAnswer,
 )
-from memory_app.models.llm.guards import Draft, Ground, fault_of, flagged
-from memory_app.models.llm.material import Shown
-from memory_app.models.rules import resolve_dates
+from memory_app.extraction.llm.guards import Draft, Ground, fault_of, flagged
+from memory_app.extraction.llm.material import Shown
+from memory_app.extraction.rules import resolve_dates
+from memory_app.language.text import canonical_key, clean, slug
 from memory_app.records.entity import entity_key
 from memory_app.records.records import (
     VALENCES,

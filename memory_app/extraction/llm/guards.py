@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
+from memory_app.extraction.rules import resolve_dates
+from memory_app.extraction.rules.clauses import own_words
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
-from memory_app.models.rules import resolve_dates
-from memory_app.models.rules.clauses import own_words
 from memory_app.records.records import Role, Statement, Turn
 
 NO_EVIDENCE = "no evidence"

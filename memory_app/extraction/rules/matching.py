@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from memory_app.models.rules import words
-from memory_app.models.rules.activities import ACTIVITIES
-from memory_app.models.rules.clauses import strip_opening
-from memory_app.models.rules.dates import Precision, ResolvedDate, resolve_dates
-from memory_app.models.rules.grammar import bare_object, conjugate, cut_object, first_person, third_person
-from memory_app.models.rules.names import NAME
-from memory_app.models.rules.patterns import CompiledRule, Rule, When, index_rules
-from memory_app.models.rules.statements import STATEMENTS
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.activities import ACTIVITIES
+from memory_app.extraction.rules.clauses import strip_opening
+from memory_app.extraction.rules.dates import Precision, ResolvedDate, resolve_dates
+from memory_app.extraction.rules.grammar import bare_object, conjugate, cut_object, first_person, third_person
+from memory_app.extraction.rules.names import NAME
+from memory_app.extraction.rules.patterns import CompiledRule, Rule, When, index_rules
+from memory_app.extraction.rules.statements import STATEMENTS
 
 _RULES = index_rules((*STATEMENTS, *ACTIVITIES))
 

@@ -14,8 +14,8 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from memory_app.extraction.rules.date_forms import CUE, FORMS, PATTERN
 from memory_app.language.calendar import COUNTS, MONTH_NUMBERS, MONTHS, SEASONS, WEEKDAY_NUMBERS, add_months
-from memory_app.models.rules.date_forms import CUE, FORMS, PATTERN
 
 
 class Precision(StrEnum):

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.language.replies import ACKNOWLEDGEMENTS
-from memory_app.models.llm.answers import SynthesizeTurn
-from memory_app.models.llm.draft import (
+from memory_app.extraction.llm.answers import SynthesizeTurn
+from memory_app.extraction.llm.draft import (
     Scene,
     Sifted,
     draft_fact,
@@ -22,13 +21,20 @@ from memory_app.models.llm.draft import (
     draft_topic,
     sift,
 )
-from memory_app.models.llm.guards import Draft, Ground
-from memory_app.models.llm.made import Asking, Made, ask, made_of
-from memory_app.models.llm.material import handed_over, show_turns
-from memory_app.models.llm.prompts import Prompt, load_prompt
-from memory_app.models.rules.clauses import own_words
-from memory_app.models.rules.extract import ACKNOWLEDGEMENT, NOT_NOTEWORTHY, NOT_THE_USER, SHORTEST, TOO_SHORT
-from memory_app.models.rules.names import mentions_of
+from memory_app.extraction.llm.guards import Draft, Ground
+from memory_app.extraction.llm.material import handed_over, show_turns
+from memory_app.extraction.llm.prompts import Prompt, load_prompt
+from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.rules.clauses import own_words
+from memory_app.extraction.rules.extract import (
+    ACKNOWLEDGEMENT,
+    NOT_NOTEWORTHY,
+    NOT_THE_USER,
+    SHORTEST,
+    TOO_SHORT,
+)
+from memory_app.extraction.rules.names import mentions_of
+from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.records.records import Extraction, Mention, Role, Turn
 
 

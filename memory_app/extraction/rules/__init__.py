@@ -7,7 +7,7 @@ them looks up, so another language is other tables.
 
 from __future__ import annotations
 
-from memory_app.models.rules.dates import Precision, ResolvedDate, resolve_dates
-from memory_app.models.rules.extract import extract
+from memory_app.extraction.rules.dates import Precision, ResolvedDate, resolve_dates
+from memory_app.extraction.rules.extract import extract
 
 __all__ = ["Precision", "ResolvedDate", "extract", "resolve_dates"]

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from memory_app.models.rules import words
-from memory_app.models.rules.patterns import OBJECT, TAIL, Rule
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.patterns import OBJECT, TAIL, Rule
 
 _AT_ANY_TIME = r"(?![^,]* (?:on|before|after|in the|at night|for) )"
 FOOD = (

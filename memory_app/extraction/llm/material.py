@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.pasted import parted
+from memory_app.extraction.quoted_parts import parted
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Turn
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from memory_app.db.db import transaction
 from memory_app.errors import CapReached, ProviderUnavailable
-from memory_app.models.llm import Asking
+from memory_app.extraction.llm import Asking
 from memory_app.providers.chat import Cap, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
 from memory_app.store import usage

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memory_app.models.rules.holdings import FRICTION, HOLDINGS
-from memory_app.models.rules.identity import HOME, IDENTITY, WORK
-from memory_app.models.rules.taste import FOOD, STUDY, TASTE
+from memory_app.extraction.rules.holdings import FRICTION, HOLDINGS
+from memory_app.extraction.rules.identity import HOME, IDENTITY, WORK
+from memory_app.extraction.rules.taste import FOOD, STUDY, TASTE
 
 STATEMENTS = (*FOOD, *IDENTITY, *WORK, *HOME, *TASTE, *STUDY, *HOLDINGS, *FRICTION)

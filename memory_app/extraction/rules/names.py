@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from memory_app.extraction.rules import words
 from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
 from memory_app.language.replies import ACKNOWLEDGEMENTS
-from memory_app.models.rules import words
 from memory_app.records.records import ENTITY_TYPES, Mention
 
 NAME = r"(?-i:[^\W\d_a-zß-öø-ÿ][\w'-]{0,30})"

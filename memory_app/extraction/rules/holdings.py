@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from memory_app.models.rules import words
-from memory_app.models.rules.names import NAME
-from memory_app.models.rules.patterns import OBJECT, PERSON, TAIL, Rule
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.names import NAME
+from memory_app.extraction.rules.patterns import OBJECT, PERSON, TAIL, Rule
 
 _PETS = "|".join(sorted(words.PETS))
 _KIN = "|".join(sorted(words.KIN))

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory_app.domain.pasted import parted
-from memory_app.models.rules.grammar import expand
+from memory_app.extraction.quoted_parts import parted
+from memory_app.extraction.rules.grammar import expand
 
 TEXT_LIMIT = 8_000
 """Characters of a turn that are read; people do not tell more than that about themselves at once."""

@@ -13,16 +13,16 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.domain.relations import normalise_relation
+from memory_app.extraction.rules.clauses import own_words, sentences
+from memory_app.extraction.rules.dates import Precision, ResolvedDate
+from memory_app.extraction.rules.grammar import third_person
+from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
+from memory_app.extraction.rules.names import mentions_of
+from memory_app.extraction.rules.patterns import Rule, When
+from memory_app.extraction.rules.people import about_relative, relatives_of
+from memory_app.extraction.rules.requests import to_remember, wish_of
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.language.secrets import holds_secret
-from memory_app.models.rules.clauses import own_words, sentences
-from memory_app.models.rules.dates import Precision, ResolvedDate
-from memory_app.models.rules.grammar import third_person
-from memory_app.models.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
-from memory_app.models.rules.names import mentions_of
-from memory_app.models.rules.patterns import Rule, When
-from memory_app.models.rules.people import about_relative, relatives_of
-from memory_app.models.rules.requests import to_remember, wish_of
 from memory_app.records.records import Extraction, Mention, Origin, Role, Statement, Turn
 
 SHORTEST = 20

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.patterns import OBJECT, Rule, When
 from memory_app.language.calendar import WEEKDAYS
-from memory_app.models.rules import words
-from memory_app.models.rules.patterns import OBJECT, Rule, When
 
 _LASTING = "|".join(words.PAST_LASTING)
 _DATED = "|".join(words.PAST_DATED)

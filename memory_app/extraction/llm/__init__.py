@@ -3,11 +3,11 @@
 Nothing here opens a transaction, keeps time or tries again. `Asking` names the model and who is told the cost.
 """
 
-from memory_app.models.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
-from memory_app.models.llm.made import Asking, Made
-from memory_app.models.llm.rewrite import Rewritten, merge_texts
-from memory_app.models.llm.session import Changed, SessionSynthesis, synthesize_session
-from memory_app.models.llm.turns import Extracted, Talk, synthesize_turns
+from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
+from memory_app.extraction.llm.provenance import Asking, Made
+from memory_app.extraction.llm.rewrite import Rewritten, merge_texts
+from memory_app.extraction.llm.session import Changed, SessionSynthesis, synthesize_session
+from memory_app.extraction.llm.turns import Extracted, Talk, synthesize_turns
 
 __all__ = [
     "Asking",

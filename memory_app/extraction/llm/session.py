@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memory_app.models.llm.answers import AnchorAnswer, SynthesizeSession
-from memory_app.models.llm.draft import (
+from memory_app.extraction.llm.answers import AnchorAnswer, SynthesizeSession
+from memory_app.extraction.llm.draft import (
     Scene,
     draft_fact,
     draft_identity,
@@ -16,11 +16,11 @@ from memory_app.models.llm.draft import (
     draft_topic,
     sift,
 )
-from memory_app.models.llm.guards import Draft, has_wrong_speaker
-from memory_app.models.llm.made import Asking, Made, ask, made_of
-from memory_app.models.llm.material import numbered_memories, show_memories
-from memory_app.models.llm.prompts import load_prompt
-from memory_app.models.llm.turns import Talk, is_worth_asking, scene_of
+from memory_app.extraction.llm.guards import Draft, has_wrong_speaker
+from memory_app.extraction.llm.material import numbered_memories, show_memories
+from memory_app.extraction.llm.prompts import load_prompt
+from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
 from memory_app.records.records import Memory, Origin, Statement
 
 FACTS_SHARE = 0.1

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memory_app.models.rules import words
-from memory_app.models.rules.names import NAME, is_name
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.names import NAME, is_name
 
 _OPENING = r"^(?:(?:hey|hi|please|also|and|just|so|oh|ok|okay|btw|but|well|actually)[ ,]+)*"
 _CALL_ME = re.compile(

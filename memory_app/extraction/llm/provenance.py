@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from memory_app.models.llm.prompts import Prompt
+from memory_app.extraction.llm.prompts import Prompt
 from memory_app.providers.chat import Answer, Kept, LanguageModel, Message, OnUsage
 
 Model = TypeVar("Model", bound=BaseModel)

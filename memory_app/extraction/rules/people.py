@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from memory_app.models.rules import words
-from memory_app.models.rules.names import NAME, is_name
+from memory_app.extraction.rules import words
+from memory_app.extraction.rules.names import NAME, is_name
 
 _KIN = "|".join(sorted({*words.KIN, *words.PLURAL_KIN, *words.PETS}, key=len, reverse=True))
 _QUALITY = rf"(?:(?P<quality>{words.KIN_QUALITIES}) )?"

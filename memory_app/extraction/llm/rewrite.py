@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_app.errors import BadModelOutput
-from memory_app.models.llm.answers import MergeTexts
-from memory_app.models.llm.made import Asking, Made, ask, made_of
-from memory_app.models.llm.material import show_texts
-from memory_app.models.llm.numbers import changes_numbers
-from memory_app.models.llm.prompts import load_prompt
+from memory_app.extraction.llm.answers import MergeTexts
+from memory_app.extraction.llm.material import show_texts
+from memory_app.extraction.llm.numbers import changes_numbers
+from memory_app.extraction.llm.prompts import load_prompt
+from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Extraction: turns to statements, by rules or by a language model."""
