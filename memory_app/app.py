@@ -40,11 +40,11 @@ from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.remember import Remembered
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
-from memory_app.store import keys
 from memory_app.store.checkpoints import CheckpointRow
 from memory_app.store.facts import FactHit
 from memory_app.store.runs import Run
 from memory_app.store.turns import FailedTurn, TicketRow
+from memory_app.tenancy.rows import keys
 
 
 @dataclass(frozen=True, slots=True)

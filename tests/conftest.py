@@ -20,10 +20,10 @@ from memory_app.cli import main
 from memory_app.embedded import Servers
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import keys
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 from tests.commands import Done, Memory
 from tests.run_folder import RunFolder, open_run_folder
 

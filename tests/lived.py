@@ -14,7 +14,7 @@ from memory_app import MemoryApp, Scope
 from memory_app.db.db import transaction
 from memory_app.records.records import Mention, NewTurn, Role
 from memory_app.services import agents, finder
-from memory_app.store import keys, usage
+from memory_app.tenancy.rows import keys, usage
 
 TENANT, OTHER_TENANT = "acme", "globex"
 

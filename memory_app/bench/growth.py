@@ -21,7 +21,6 @@ from memory_app.bench.stage import TENANT, Say
 from memory_app.db import clock, meter
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
-from memory_app.domain.policy import Policy
 from memory_app.errors import MemoryAppError
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
@@ -32,7 +31,6 @@ from memory_app.services import (
     health,
     index,
     jobs,
-    schema,
     scope_index,
     sleep,
     synthesis,
@@ -43,11 +41,14 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.remember import prepare
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
-from memory_app.store import memories, names, reembedding, runs, schedules, sessions, turns
+from memory_app.store import memories, reembedding, runs, schedules, sessions, turns
 from memory_app.store import scope_index as scope_index_store
 from memory_app.store import terms as term_store
 from memory_app.store.crowd import AGENT, Crowd, undisturbed
 from memory_app.store.memory_rows import NewMemory
+from memory_app.tenancy import schema
+from memory_app.tenancy.policy import Policy
+from memory_app.tenancy.rows import names
 
 LONG_AGO = timedelta(days=60)
 """Older than a turn is searched, and than a run is kept."""

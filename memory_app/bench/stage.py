@@ -11,9 +11,9 @@ from typing import Any
 
 from memory_app import MemoryApp, embedded
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
+from memory_app.tenancy import schema
 
 TENANT = "default"
 

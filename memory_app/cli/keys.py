@@ -9,8 +9,8 @@ import typer
 
 from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json, write_table
-from memory_app.services.access import owner_connection
-from memory_app.store import keys
+from memory_app.tenancy.access import owner_connection
+from memory_app.tenancy.rows import keys
 
 app = typer.Typer(help="API keys.", no_args_is_help=True)
 

@@ -14,8 +14,8 @@ from memory_app.records.records import Memory
 from memory_app.records.scope import Scope
 from memory_app.services import memories
 from memory_app.services.memories import MemoryFilter, Why
-from memory_app.services.spending import DAYS_LIMIT, spending
-from memory_app.store.usage import UsageDay
+from memory_app.tenancy.rows.usage import UsageDay
+from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
 app = typer.Typer()
 

@@ -7,7 +7,7 @@ import typer
 from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import err, out
 from memory_app.errors import Misconfigured
-from memory_app.services import schema
+from memory_app.tenancy import schema
 
 app = typer.Typer()
 

@@ -9,7 +9,7 @@ from memory_app.errors import CapReached, ProviderUnavailable
 from memory_app.extraction.llm import Asking
 from memory_app.providers.chat import Cap, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
-from memory_app.store import usage
+from memory_app.tenancy.rows import usage
 
 UNSET_RETRY_SECONDS = 60.0
 

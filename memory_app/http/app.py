@@ -36,7 +36,7 @@ from memory_app.http.looks import LOOKS, Looks
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
-from memory_app.store.keys import Caller
+from memory_app.tenancy.rows.keys import Caller
 
 DESCRIPTION = """
 Long-term memory for chat apps and AI agents. **Record** turns, **recall** what they add up to, or ask for the whole

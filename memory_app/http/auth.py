@@ -25,9 +25,9 @@ from memory_app.errors import Forbidden, MemoryAppError, Unauthorized
 from memory_app.http.errors import error_answer
 from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
-from memory_app.services import access
-from memory_app.store import keys
-from memory_app.store.keys import Caller
+from memory_app.tenancy import access
+from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows.keys import Caller
 
 T = TypeVar("T")
 

@@ -24,9 +24,10 @@ from memory_app.http.auth import is_loopback
 from memory_app.http.connections import Connection, Connections
 from memory_app.log import configure
 from memory_app.runtime import Runtime
-from memory_app.services import access, startup
+from memory_app.services import startup
 from memory_app.settings import Http, Settings
-from memory_app.store.keys import Caller
+from memory_app.tenancy import access
+from memory_app.tenancy.rows.keys import Caller
 
 log = structlog.get_logger(__name__)
 

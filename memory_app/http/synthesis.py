@@ -16,7 +16,7 @@ from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
 from memory_app.records.scope import Scope
 from memory_app.services import synthesis
-from memory_app.services.spending import DAYS_LIMIT, spending
+from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
 router = APIRouter(route_class=StrictRoute, tags=["synthesis"])
 

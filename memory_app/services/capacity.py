@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 
 from memory_app.db import clock
 from memory_app.domain.fading import Held, hubs, weakest
-from memory_app.domain.policy import Policy
 from memory_app.domain.scoring import strength
 from memory_app.domain.slumber import Trigger
 from memory_app.records.kinds import half_life_of
@@ -25,6 +24,7 @@ from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.store import fading, memories, runs
 from memory_app.store.fading import Weighed
+from memory_app.tenancy.policy import Policy
 
 BIG = 1_000
 """From this limit on more gives way than has to."""

@@ -30,9 +30,10 @@ from memory_app.runtime import Runtime
 from memory_app.services import jobs, merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of
 from memory_app.services.wording import Worded
-from memory_app.store import entities, memories, merges, names, runs, sleeping
+from memory_app.store import entities, memories, merges, runs, sleeping
 from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim, ScopeRun
+from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,6 @@ from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.domain.persona import load_template, parse_persona, render_persona
-from memory_app.domain.policy import parse_policy
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
@@ -36,10 +35,12 @@ from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import Recalling, begin, finish
-from memory_app.store import cards, names, sessions, standing
-from memory_app.store.names import ScopeRow
+from memory_app.store import cards, sessions, standing
 from memory_app.store.sessions import Ongoing, SessionRow
 from memory_app.store.standing import Want
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,6 @@ from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.domain.fading import Held, faded, hubs
-from memory_app.domain.policy import parse_policy
 from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
 from memory_app.records.records import RECOVERABLE, Memory, Retirement
@@ -28,10 +27,12 @@ from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs
 from memory_app.services.capacity import Ceiling
 from memory_app.services.remember import drop_context
-from memory_app.store import erase, fading, links, memories, merges, names, schedules, sources, turns
+from memory_app.store import erase, fading, links, memories, merges, schedules, sources, turns
 from memory_app.store import terms as term_store
 from memory_app.store.fading import Weighed
 from memory_app.store.runs import Run, RunClaim
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.records.records import Retirement
@@ -29,10 +28,12 @@ from memory_app.services import capacity, jobs, promotion, sleep, transfer
 from memory_app.services.promotion import Promotable
 from memory_app.services.remember import Place, drop_context
 from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
-from memory_app.store import fading, images, memories, merges, names, runs, sessions, sleeping
-from memory_app.store.names import ScopeRow
+from memory_app.store import fading, images, memories, merges, runs, sessions, sleeping
 from memory_app.store.runs import Run, RunClaim
 from memory_app.store.sessions import SessionRow
+from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

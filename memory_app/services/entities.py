@@ -21,9 +21,10 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
-from memory_app.store import aliases, entities, names, runs
+from memory_app.store import aliases, entities, runs
 from memory_app.store.aliases import Moved
 from memory_app.store.entities import Entity, LinkedEntity, Resolved
+from memory_app.tenancy.rows import names
 
 CARD_FACTS = 10
 CARD_LINKED = 20

@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 
 from memory_app.records.scope import Scope
 from memory_app.services.settlement import NOTHING, Counts, Forgotten, added, forget_turns, settle, united
-from memory_app.store import erase, lineage, memories, names, persons, sessions
+from memory_app.store import erase, lineage, memories, persons, sessions
+from memory_app.tenancy.rows import names
 
 
 def erase_memory(connection: Connection, tenant_id: int, memory_id: UUID) -> Forgotten | None:

@@ -40,9 +40,10 @@ from memory_app.services import capacity, extractor, placing, queries, remember,
 from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.services.extractor import Answered
 from memory_app.services.patience import give_back
-from memory_app.store import entities, names, runs, sessions, turns, waiting
+from memory_app.store import entities, runs, sessions, turns, waiting
 from memory_app.store import queries as query_store
 from memory_app.store.sessions import Claim
+from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory_app.domain.policy import ExtractionMode
 from memory_app.extraction import model_calls, rules
 from memory_app.extraction.llm import Talk, synthesize_turns
 from memory_app.records.records import Extraction
 from memory_app.runtime import Runtime
+from memory_app.tenancy.policy import ExtractionMode
 
 RULES = "rules-1"
 """Name and version of the rule extractor, kept with each run."""

@@ -27,10 +27,11 @@ from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import Remembered, remember
-from memory_app.store import entities, facts, names
+from memory_app.store import entities, facts
 from memory_app.store import terms as term_store
 from memory_app.store.facts import FactHit, FactProbe
-from memory_app.store.names import ScopeRow
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 LIMIT_MAX = 500
 QUERY_LIMIT = 8_000

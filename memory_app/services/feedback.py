@@ -16,8 +16,9 @@ from memory_app.records.records import Label, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.remember import drop_context
-from memory_app.store import feedback, memories, names
-from memory_app.store.names import ScopeRow
+from memory_app.store import feedback, memories
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 NOTE_LIMIT = 2_000
 """Longest note, in characters."""

@@ -26,10 +26,11 @@ from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services import placing, remember, rhythms
 from memory_app.services.patience import give_back
-from memory_app.store import names, scope_models, speakers, turns, waiting
+from memory_app.store import scope_models, speakers, turns, waiting
 from memory_app.store import terms as term_store
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
 from memory_app.store.waiting import DueSession
+from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,6 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
-from memory_app.domain.policy import parse_policy
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
 from memory_app.records.records import Turn
@@ -17,11 +16,13 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity
 from memory_app.services.stream import latest
-from memory_app.store import counts, entities, memories, names, sessions
+from memory_app.store import counts, entities, memories, sessions
 from memory_app.store.counts import ScopeCounts
 from memory_app.store.entities import Entity
-from memory_app.store.names import ScopeRow
 from memory_app.store.sessions import SessionRow
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

@@ -18,9 +18,10 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, decay
 from memory_app.services.remember import drop_context
-from memory_app.store import lineage, memories, names
+from memory_app.store import lineage, memories
 from memory_app.store.lineage import Parent, RunRow
 from memory_app.store.memory_rows import Stored
+from memory_app.tenancy.rows import names
 
 VERSIONS_LIMIT = 500
 """Most rows of a chain shown in one answer."""

@@ -19,14 +19,15 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services import ending
 from memory_app.services.rhythms import END_SESSIONS, rhythms
-from memory_app.store import names, runs, schedules, sessions
-from memory_app.store.names import ScopeRow
+from memory_app.store import runs, schedules, sessions
 from memory_app.store.schedules import DueJob
+from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.policy import Policy
 from memory_app.records.records import Retirement, Statement
 from memory_app.runtime import Runtime
 from memory_app.services import remember
 from memory_app.services.remember import Place, Prepared
 from memory_app.store import evidence, memories, sleeping
 from memory_app.store.memory_rows import Stored
+from memory_app.tenancy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

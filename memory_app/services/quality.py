@@ -19,7 +19,7 @@ from memory_app.runtime import Runtime
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import RecallQuery, recall_within
 from memory_app.store import queries, sleeping
-from memory_app.store.names import ScopeRow
+from memory_app.tenancy.rows.names import ScopeRow
 
 FOUND = 10
 """Hits of each question that count."""

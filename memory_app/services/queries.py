@@ -15,7 +15,8 @@ from memory_app.providers.embedders.embedder import embed_queries
 from memory_app.records.records import Mention, Origin, Role, Statement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import names, queries
+from memory_app.store import queries
+from memory_app.tenancy.rows import names
 
 LIMIT_MAX = 100
 

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew
 from memory_app.domain.overview import is_overview, subject_of
-from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.recalling import RecallQuery, checked_query
 from memory_app.domain.scoring import (
     LINKED_WEIGHT,
@@ -38,8 +37,9 @@ from memory_app.runtime import Runtime
 from memory_app.store import asking, cards
 from memory_app.store.asking import Known
 from memory_app.store.cards import EntityCard
-from memory_app.store.names import ScopeRow
 from memory_app.store.search import IndexedScope, QueryVector
+from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

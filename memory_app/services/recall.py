@@ -33,11 +33,12 @@ from memory_app.services.question import (
     with_former_vectors,
 )
 from memory_app.services.ranking import Candidate, order, ranked
-from memory_app.store import links, names, search, turns
+from memory_app.store import links, search, turns
 from memory_app.store.cards import EntityCard
 from memory_app.store.links import Link
-from memory_app.store.names import ScopeRow
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 __all__ = ["Hit", "RecallQuery", "Recalled", "recall"]
 

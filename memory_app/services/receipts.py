@@ -24,7 +24,8 @@ from memory_app.runtime import Runtime
 from memory_app.services import forget, receipt_file
 from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user
 from memory_app.services.settlement import NOTHING, Forgotten, united
-from memory_app.store import keys, receipts
+from memory_app.store import receipts
+from memory_app.tenancy.rows import keys
 
 Tenants = Mapping[int, str]
 

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.domain import ladder
 from memory_app.domain.ladder import Candidate, Neighbour
-from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.relations import relation_of
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
@@ -32,11 +31,13 @@ from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, rhythms
 from memory_app.services.writing import Place, Prepared, Vector, Writer
-from memory_app.store import fading, memories, names, sessions
+from memory_app.store import fading, memories, sessions
 from memory_app.store import neighbours as store_neighbours
 from memory_app.store.memory_rows import Stored
-from memory_app.store.names import ScopeRow
 from memory_app.store.neighbours import Asked, Footing
+from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 __all__ = [
     "DERIVED",

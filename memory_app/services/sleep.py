@@ -48,9 +48,10 @@ from memory_app.services.sleep_plan import (
     unlinked,
     without,
 )
-from memory_app.store import entities, fading, images, links, memories, merges, names, runs, sleeping
+from memory_app.store import entities, fading, images, links, memories, merges, runs, sleeping
 from memory_app.store.memory_rows import NewMemory
 from memory_app.store.runs import Run, RunClaim
+from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,6 @@ from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
 from memory_app.domain.guards import exchanged
 from memory_app.domain.ladder import Neighbour
-from memory_app.domain.policy import Policy, parse_policy
 from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Origin, Statement
@@ -30,7 +29,8 @@ from memory_app.services.quality import Found, ProbeQuestion
 from memory_app.services.remember import Prepared, neighbour_of, thresholds_of
 from memory_app.store import entities, fading, links, memories, merges, sleeping
 from memory_app.store.fading import Weighed
-from memory_app.store.names import ScopeRow
+from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.rows.names import ScopeRow
 
 LIKENESSES_EACH = 5
 """Most new links of one memory in a cycle."""

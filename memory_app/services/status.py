@@ -15,8 +15,9 @@ from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
-from memory_app.store import health, keys
+from memory_app.store import health
 from memory_app.store.health import PipelineState
+from memory_app.tenancy.rows import keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.db.db import transaction
-from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import InvalidInput, NotFound, Permanent
 from memory_app.extraction import model_calls
 from memory_app.extraction.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
@@ -28,10 +27,12 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, jobs, remember
-from memory_app.store import links, memories, names, runs, sessions, turns
-from memory_app.store.names import ScopeRow
+from memory_app.store import links, memories, runs, sessions, turns
 from memory_app.store.runs import Run, RunClaim
 from memory_app.store.standing import Want, strongest
+from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 

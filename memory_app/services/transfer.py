@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.policy import parse_policy
 from memory_app.domain.snapshot import (
     FORMAT,
     VERSION,
@@ -30,9 +29,11 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import capacity, rhythms
 from memory_app.services.remember import drop_context
-from memory_app.store import checkpoints, fading, names, sessions, snapshots
+from memory_app.store import checkpoints, fading, sessions, snapshots
 from memory_app.store.checkpoints import CheckpointRow
-from memory_app.store.names import ScopeRow
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 PAGE_LIMIT = 500
 

@@ -15,8 +15,9 @@ from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate, entities, merging, putting_back
 from memory_app.services.remember import drop_context
-from memory_app.store import fading, memories, merges, names, runs
+from memory_app.store import fading, memories, merges, runs
 from memory_app.store.runs import Run, ScopeRun
+from memory_app.tenancy.rows import names
 
 Undo = Callable[[Connection, int, ScopeRun], None]
 """Takes back what a run did, under the lock on its scope; raises `Conflict` naming what blocks it."""

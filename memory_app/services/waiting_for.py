@@ -12,7 +12,6 @@ from uuid import UUID
 
 from memory_app import queue
 from memory_app.db.db import transaction
-from memory_app.domain.policy import ExtractionMode, parse_policy
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.runtime import Runtime
@@ -21,6 +20,7 @@ from memory_app.services.life import Heard, worker_of
 from memory_app.services.placing import queue_of
 from memory_app.store import progress
 from memory_app.store.progress import COUNT_LIMIT, Progress
+from memory_app.tenancy.policy import ExtractionMode, parse_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from memory_app.embedded import place
 from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
 from memory_app.settings import Settings
 from memory_app.stack import ports
 from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
@@ -25,6 +24,7 @@ from memory_app.stack.folder import Addresses, Folder, claimed, open_folder, sec
 from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
 from memory_app.stack.tenant import ensure_key
 from memory_app.stack.watch import Watch
+from memory_app.tenancy import schema
 
 log = structlog.get_logger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from memory_app.embedded import place
-from memory_app.services.access import owner_connection
 from memory_app.settings import Settings
-from memory_app.store import keys
+from memory_app.tenancy.access import owner_connection
+from memory_app.tenancy.rows import keys
 
 LABEL = "memory up"
 

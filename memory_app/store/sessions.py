@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.records.scope import Scope
-from memory_app.store.names import AGENT_ID, USER_ID
+from memory_app.tenancy.rows.names import AGENT_ID, USER_ID
 
 TONE_TURNS = 50
 """Newest turns looked through for an emotional tone; an older one says nothing about now."""

@@ -32,8 +32,8 @@ from memory_app.services.record import record
 from memory_app.services.tickets import ticket
 from memory_app.settings import Settings
 from memory_app.stack import commands
-from memory_app.store import keys
 from memory_app.store.turns import TicketRow
+from memory_app.tenancy.rows import keys
 from memory_app.testing import Rule, StubProcess
 
 TEMPLATE = "template_migrated"

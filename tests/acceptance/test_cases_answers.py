@@ -28,7 +28,7 @@ from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.record import record
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 from memory_app.testing import Mode, Rule
 
 TRIES = 3

@@ -20,7 +20,7 @@ from memory_app.errors import StoreUnavailable
 from memory_app.records.scope import Scope
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling, user_path
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 
 SESSIONS, TURNS = 50, 20
 CALLERS = 2

@@ -31,7 +31,7 @@ from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import build
 from memory_app.servers import embedded_settings
-from memory_app.services import finder, schema
+from memory_app.services import finder
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import diagnose
 from memory_app.services.forget import forget_user
@@ -41,7 +41,9 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import copy, keys
+from memory_app.store import copy
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 
 OWNER_PASSWORD, APP_PASSWORD = "owner-secret", "app-secret"
 BOB, CHAT = Scope("ada", "bob"), Scope("ada", "bob", "chat")

@@ -24,9 +24,9 @@ from sqlalchemy.pool import NullPool
 from memory_app.errors import ProviderUnavailable
 from memory_app.records.records import NewTurn
 from memory_app.records.scope import Scope
-from memory_app.services import schema
 from memory_app.settings import Database, Settings
-from memory_app.store import keys
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 

@@ -21,7 +21,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import transfer
 from memory_app.services.record import record
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 
 pytestmark = pytest.mark.faults
 

@@ -32,9 +32,10 @@ from memory_app import MemoryApp
 from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.errors import NotFound, StoreUnavailable
-from memory_app.services import finder, schema
+from memory_app.services import finder
 from memory_app.settings import Settings
-from memory_app.store import keys
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- run by tests/integration/test_backup.py -->\n```\n"

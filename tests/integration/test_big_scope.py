@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import plan_anew, transaction
-from memory_app.domain.policy import Policy
 from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -22,9 +21,11 @@ from memory_app.services.index import index_turns
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare
-from memory_app.store import memories, names, scope_models
+from memory_app.store import memories, scope_models
 from memory_app.store import terms as term_store
 from memory_app.store.memory_rows import NewMemory
+from memory_app.tenancy.policy import Policy
+from memory_app.tenancy.rows import names
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 ROWS = 1_500

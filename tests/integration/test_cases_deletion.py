@@ -17,7 +17,6 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.db.db import transaction
-from memory_app.domain.policy import parse_policy
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.http.app import create_app
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
@@ -32,7 +31,9 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.memories import MemoryFilter, invalidate, list_memories, read_memory
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.store import names, sessions
+from memory_app.store import sessions
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

@@ -29,7 +29,8 @@ from memory_app.services.memories import MemoryFilter, list_memories, why
 from memory_app.services.record import record
 from memory_app.services.remember import Remembered, remember
 from memory_app.settings import Settings
-from memory_app.store import names, sessions
+from memory_app.store import sessions
+from memory_app.tenancy.rows import names
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 PROCESSES = 4

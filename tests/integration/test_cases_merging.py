@@ -22,7 +22,8 @@ from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import names, sessions
+from memory_app.store import sessions
+from memory_app.tenancy.rows import names
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

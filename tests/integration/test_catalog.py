@@ -11,10 +11,10 @@ from sqlalchemy.pool import NullPool
 
 from memory_app.db import catalog
 from memory_app.embedded import Servers
-from memory_app.services import schema
 from memory_app.services.check import State
 from memory_app.services.doctor import diagnose
 from memory_app.settings import Settings
+from memory_app.tenancy import schema
 
 MENDED = {
     "policy": ("DROP POLICY tenant ON memories", "policy memories.tenant is missing"),

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
-from memory_app.domain.policy import Policy
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
@@ -20,9 +19,11 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.settings import Chat, Settings
-from memory_app.store import agents, links, memories, names, scope_models
+from memory_app.store import agents, links, memories, scope_models
 from memory_app.store import terms as term_store
 from memory_app.store.memory_rows import NewMemory
+from memory_app.tenancy.policy import Policy
+from memory_app.tenancy.rows import names
 from memory_app.testing import Rule, StubProvider
 
 SCOPE, CHAT = Scope("ada", "bob"), Scope("ada", "bob", "chat")

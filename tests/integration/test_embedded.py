@@ -18,7 +18,7 @@ from memory_app import embedded
 from memory_app.embedded import Servers
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
+from memory_app.tenancy import schema
 
 START_ELSEWHERE = """
 import sys

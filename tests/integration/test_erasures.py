@@ -23,7 +23,7 @@ from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import receipt_file, remember, schema
+from memory_app.services import receipt_file, remember
 from memory_app.services.check import Check, State
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import diagnose
@@ -34,7 +34,9 @@ from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
 from memory_app.services.record import record
 from memory_app.settings import Database, Settings
-from memory_app.store import names, sessions
+from memory_app.store import sessions
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import names
 from tests.backups import dump, restore
 from tests.commands import Memory
 from tests.databases import failures, libpq_url, run_program, settings_for

@@ -32,7 +32,8 @@ from memory_app.services.feedback import give_feedback
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import exports, keys
+from memory_app.store import exports
+from memory_app.tenancy.rows import keys
 from tests.commands import Memory
 from tests.own_servers import free_port, wait_until
 

@@ -39,8 +39,9 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import health, names, reembedding, runs, schedules, turns, waiting
+from memory_app.store import health, reembedding, runs, schedules, turns, waiting
 from memory_app.store.crowd import AGENT, Crowd
+from memory_app.tenancy.rows import names
 
 BOB = Scope(AGENT, "bob")
 LEASE = timedelta(seconds=45)

@@ -14,8 +14,8 @@ from memory_app.http.app import create_app
 from memory_app.http.auth import REMEMBERED_SECONDS, Callers
 from memory_app.runtime import Runtime
 from memory_app.services import finder
-from memory_app.store import keys
-from memory_app.store.keys import Caller
+from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows.keys import Caller
 
 SCOPE = "/v1/agents/ada/users/mira"
 SECRET = "Mira hides the spare key under the blue pot."

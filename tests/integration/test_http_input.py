@@ -19,7 +19,7 @@ from memory_app.embedded import Servers
 from memory_app.http.app import create_app
 from memory_app.runtime import build
 from memory_app.settings import Database, Embedding, Http, Redis, Settings
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 
 BODY_LIMIT_BYTES = 300_000
 SCOPE = "/v1/agents/ada/users/mira"

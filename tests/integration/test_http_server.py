@@ -19,7 +19,7 @@ from memory_app.errors import Misconfigured
 from memory_app.http.server import check_door
 from memory_app.runtime import Runtime
 from memory_app.settings import Http
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 
 SERVE = (
     "from memory_app.http.server import serve; from memory_app.settings import Settings; serve(Settings())"

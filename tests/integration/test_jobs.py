@@ -15,8 +15,9 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import jobs
 from memory_app.services.jobs import Job
-from memory_app.store import names, runs
+from memory_app.store import runs
 from memory_app.store.runs import RunClaim
+from memory_app.tenancy.rows import names
 
 
 def done(runtime: Runtime, claimed: RunClaim) -> None:

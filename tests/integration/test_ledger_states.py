@@ -31,8 +31,9 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import failed
 from memory_app.services.record import record
-from memory_app.store import keys, sessions, turns
+from memory_app.store import sessions, turns
 from memory_app.store.sessions import Claim
+from memory_app.tenancy.rows import keys
 
 LEASE = timedelta(seconds=60)
 STARTS_LIMIT = 3

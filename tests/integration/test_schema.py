@@ -19,9 +19,9 @@ from memory_app.db import migrate, revision
 from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
 from memory_app.settings import Database, Settings
-from memory_app.store import keys
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 
 COLUMNS = """
     SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,

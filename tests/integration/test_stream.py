@@ -19,7 +19,8 @@ from memory_app.runtime import Runtime, build
 from memory_app.services import stream
 from memory_app.services.record import record
 from memory_app.settings import Redis, Settings
-from memory_app.store import names, sessions
+from memory_app.store import sessions
+from memory_app.tenancy.rows import names
 
 
 def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1") -> list[UUID]:

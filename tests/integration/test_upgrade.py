@@ -14,8 +14,9 @@ from own_servers import PostgresServer, postgres_server
 from memory_app import MemoryApp
 from memory_app.embedded import Servers
 from memory_app.errors import NotFound
-from memory_app.services import finder, schema
+from memory_app.services import finder
 from memory_app.settings import Settings
+from memory_app.tenancy import schema
 
 FIRST = Path(__file__).with_name("revision_0001.sql")
 ROLES = ("CREATE ROLE memory_app LOGIN", "CREATE ROLE memory_finder", "CREATE ROLE memory_search")

@@ -35,8 +35,8 @@ from memory_app.runtime import Runtime, build
 from memory_app.services.record import record
 from memory_app.services.tickets import ticket
 from memory_app.settings import Database, Embedding, Redis, Settings
-from memory_app.store import keys
 from memory_app.store.turns import TicketRow
+from memory_app.tenancy.rows import keys
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = "template_migrated"

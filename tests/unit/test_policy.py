@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
-from memory_app.domain.policy import ExtractionMode, Policy, parse_policy
 from memory_app.errors import InvalidInput
+from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 
 
 def test_an_empty_policy_is_the_default():

@@ -20,8 +20,8 @@ from harness.waiting import wait_until
 from memory_app.embedded import Servers
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import schema
-from memory_app.store import keys
+from memory_app.tenancy import schema
+from memory_app.tenancy.rows import keys
 
 QUIET_SECONDS = 90
 """The published bound: this long after a fault has ended, everything accepted before has taken effect."""

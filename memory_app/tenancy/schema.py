@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memory_app.db import app_role, migrate
 from memory_app.db.catalog import Difference
-from memory_app.services.access import owner_url
 from memory_app.settings import Settings
+from memory_app.tenancy.access import owner_url
 
 
 def upgrade(settings: Settings) -> str:

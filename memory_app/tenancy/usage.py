@@ -5,8 +5,8 @@ from __future__ import annotations
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput
 from memory_app.runtime import Runtime
-from memory_app.store import usage
-from memory_app.store.usage import UsageDay
+from memory_app.tenancy.rows import usage
+from memory_app.tenancy.rows.usage import UsageDay
 
 DAYS_LIMIT = 366
 

@@ -13,8 +13,8 @@ from memory_app.db import db
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, Misconfigured, Unauthorized
 from memory_app.settings import Settings
-from memory_app.store import keys
-from memory_app.store.keys import Caller
+from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows.keys import Caller
 
 if TYPE_CHECKING:  # Commands about keys need no embedder and no broker.
     from memory_app.runtime import Runtime

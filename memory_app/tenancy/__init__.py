@@ -1,0 +1,1 @@
+"""Tenancy: tenants and their keys, users, scopes by name, agents' policy, and usage."""

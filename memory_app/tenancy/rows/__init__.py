@@ -1,0 +1,1 @@
+"""The SQL of tenancy, and nothing else."""
