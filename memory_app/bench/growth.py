@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.bench.prose import statements
 from memory_app.bench.stage import TENANT, Say
 from memory_app.db import clock, meter
@@ -36,7 +37,6 @@ from memory_app.services import (
     synthesis,
     upkeep,
 )
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
 from memory_app.services.remember import prepare
 from memory_app.stack.folder import temporary_folder

@@ -10,8 +10,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from memory_app.agents import routes
 from memory_app.http import (
-    agents,
     entities,
     errors,
     export,
@@ -86,7 +86,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         transfer,
         export,
         forget,
-        agents,
+        routes,
         health,
         pages,
     ):

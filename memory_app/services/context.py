@@ -14,10 +14,10 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app.agents.persona import load_template, parse_persona, render_persona
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
-from memory_app.domain.persona import load_template, parse_persona, render_persona
 from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
 from memory_app.errors import InvalidInput, MemoryAppError, Transient

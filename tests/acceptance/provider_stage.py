@@ -21,13 +21,13 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded, queue
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.embedded import Servers
 from memory_app.hot import breaker
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.record import record
 from memory_app.services.tickets import ticket
 from memory_app.settings import Settings

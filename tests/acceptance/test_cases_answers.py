@@ -20,11 +20,11 @@ from own_servers import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, Started, claims, fact, staged, wait_until
 from sqlalchemy import Connection, Engine, event, text
 
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.embedded import Servers
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.record import record
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling

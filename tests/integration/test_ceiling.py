@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
@@ -19,7 +20,7 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.settings import Chat, Settings
-from memory_app.store import agents, links, memories, scope_models
+from memory_app.store import links, memories, scope_models
 from memory_app.store import terms as term_store
 from memory_app.store.memory_rows import NewMemory
 from memory_app.tenancy.policy import Policy

@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
+from memory_app.agents.rows import agents
 from memory_app.db import app_role, db
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
@@ -26,7 +27,6 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Redis, Settings
-from memory_app.store import agents
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.agents.rows import agents
 from memory_app.errors import Conflict, NotFound
 from memory_app.http.app import create_app
 from memory_app.records.records import NewTurn, Role, Statement
@@ -21,7 +22,6 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import agents
 
 SCOPE = Scope("ada", "bob")
 

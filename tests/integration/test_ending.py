@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
@@ -25,7 +26,7 @@ from memory_app.services.queries import Source, search
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned, read
-from memory_app.store import agents, runs
+from memory_app.store import runs
 from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")

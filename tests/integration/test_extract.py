@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.hot import cache
@@ -28,7 +29,7 @@ from memory_app.services.extract import ExtractReport, extract_session
 from memory_app.services.index import index_turns
 from memory_app.services.record import record
 from memory_app.settings import Extract, Settings
-from memory_app.store import agents, turns
+from memory_app.store import turns
 from memory_app.store.turns import TicketRow
 
 SCOPE = Scope("ada", "bob", "s1")

@@ -7,12 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.errors import Conflict, NotFound
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import failed, finder
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.record import record
 from memory_app.services.tickets import ticket
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
 from memory_app.records.records import Label, NewTurn, Role, Statement
@@ -22,7 +23,6 @@ from memory_app.services.queries import Source, search
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.tickets import ticket
-from memory_app.store import agents
 
 SCOPE = Scope("ada", "bob")
 CHAT, OTHER = Scope("ada", "bob", "chat"), Scope("ada", "bob", "other")

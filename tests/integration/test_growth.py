@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
 from memory_app.domain.snapshot import canonical_meta
@@ -31,7 +32,6 @@ from memory_app.services import (
     synthesis,
     upkeep,
 )
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.doctor import diagnose
 from memory_app.services.extract import extract_session
 from memory_app.services.index import index_turns

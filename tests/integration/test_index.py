@@ -16,6 +16,7 @@ import numpy as np
 from redis import Redis
 from sqlalchemy import Engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
 from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
@@ -28,7 +29,7 @@ from memory_app.services import index
 from memory_app.services.index import IndexReport, index_turns
 from memory_app.services.record import record
 from memory_app.settings import Index, Settings
-from memory_app.store import agents, turns
+from memory_app.store import turns
 
 SCOPE = Scope("ada", "bob", "s1")
 LEASE = timedelta(seconds=45)

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import queue
+from memory_app.agents.rows import agents
 from memory_app.db import clock, inspection
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured
@@ -27,7 +28,7 @@ from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Schedule
-from memory_app.store import agents, runs
+from memory_app.store import runs
 from memory_app.store.runs import RunClaim
 from workers.schedule import DEFAULT, beat_schedule
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.domain.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.embedded import Servers
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
@@ -23,7 +24,6 @@ from memory_app.services.index import index_turns
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import agents
 
 BOB, EVE, AGENT = Scope("ada", "bob"), Scope("ada", "eve"), Scope("ada")
 NAMED_BY_PRESET = {"vector": {"similarity"}, "keyword": {"keyword"}}

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
@@ -18,13 +20,11 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.index import index_turns
 from memory_app.services.recall import Recalled, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import agents
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

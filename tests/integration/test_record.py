@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.errors import Conflict, InvalidInput, RateLimited, StoreUnavailable, TooLarge
 from memory_app.hot.client import PAUSE_SECONDS
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
@@ -26,7 +27,6 @@ from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.record import record
 from memory_app.settings import Database, Record, Redis, Settings
-from memory_app.store import agents
 
 SCOPE = Scope("ada", "bob", "s1")
 THREADS = 20

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable, TooLarge
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
@@ -26,7 +27,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.record import record
 from memory_app.services.remember import Remembered, remember
-from memory_app.store import agents
 
 SCOPE = Scope("ada", "bob")
 SESSION = Scope("ada", "bob", "s1")

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.hot import cache
@@ -29,7 +30,7 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
-from memory_app.store import agents, runs
+from memory_app.store import runs
 
 SCOPE = Scope("ada", "bob")
 

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
@@ -21,7 +22,6 @@ from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, index, rhythms, sleep, transfer
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
 from memory_app.services.jobs import perform
 from memory_app.services.listing import latest_turns, stats

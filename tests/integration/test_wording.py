@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.providers.embedders import HashEmbedder
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import consolidate, jobs
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.services.job_table import JOBS
 from memory_app.services.memories import pin
 from memory_app.services.remember import remember

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_app.domain.persona import (
+from memory_app.agents.persona import (
     TEMPLATES,
     Persona,
     Preferences,

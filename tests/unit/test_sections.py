@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_app.agents.persona import load_template, render_persona
 from memory_app.domain.lines import span
 from memory_app.domain.parts import (
     Card,
@@ -20,7 +21,6 @@ from memory_app.domain.parts import (
     SessionPart,
     shared_vocabulary,
 )
-from memory_app.domain.persona import load_template, render_persona
 from memory_app.domain.sections import Dropped, as_json, as_messages, render
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import count_tokens

@@ -11,8 +11,8 @@ from sqlalchemy import Engine, text
 from harness.fleet import BESIDE_MODEL, kept_running
 from harness.load import AGENT
 from harness.stage import Stage, seen_through
+from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.records.scope import Scope
-from memory_app.services.agents import AgentChange, change_agent
 from memory_app.testing import Mode, StubProcess
 
 CHAT = "/chat/completions"

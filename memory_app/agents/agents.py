@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memory_app.agents.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
+from memory_app.agents.rows import agents
+from memory_app.agents.rows.agents import AgentRow
 from memory_app.db.db import transaction
-from memory_app.domain.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
-from memory_app.store import agents
-from memory_app.store.agents import AgentRow
 from memory_app.tenancy.policy import Policy, parse_policy
 
 DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "tags", "pinned")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from memory_app.agents import agents
+from memory_app.agents.agents import Agent, AgentChange
 from memory_app.http.answers import AgentAnswer
 from memory_app.http.bodies import AgentBody
 from memory_app.http.parts import Admin, OfAgent, Reader, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.services import agents
-from memory_app.services.agents import Agent, AgentChange
 
 router = APIRouter(route_class=StrictRoute, tags=["agents"])
 

@@ -1,0 +1,1 @@
+"""Agents: persona, policy and default memories of an agent."""

@@ -1,0 +1,1 @@
+"""The SQL of agents, and nothing else."""
