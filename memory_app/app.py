@@ -13,13 +13,15 @@ from memory_app import embedded
 from memory_app.db.db import transaction
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.jobs import jobs
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
-from memory_app.services import ending, jobs, telling, tickets, transfer, undo
+from memory_app.services import ending, telling, tickets, transfer, undo
 from memory_app.services import entities as entities_service
 from memory_app.services import export as export_service
 from memory_app.services import facts as facts_service
@@ -42,7 +44,6 @@ from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store.checkpoints import CheckpointRow
 from memory_app.store.facts import FactHit
-from memory_app.store.runs import Run
 from memory_app.store.turns import FailedTurn, TicketRow
 from memory_app.tenancy.rows import keys
 

@@ -8,7 +8,7 @@ from celery.beat import PersistentScheduler
 
 from memory_app.hot.client import connect
 from memory_app.hot.life import EVERY_SECONDS
-from memory_app.services.life import BEAT, Life, Waiting
+from memory_app.jobs.life import BEAT, Life, Waiting
 from memory_app.settings import Settings
 
 

@@ -19,8 +19,8 @@ from celery.worker.consumer import Consumer
 
 from memory_app.hot.client import connect
 from memory_app.hot.life import EVERY_SECONDS
+from memory_app.jobs.life import Life, Waiting, worker_of
 from memory_app.queue import QUEUES
-from memory_app.services.life import Life, Waiting, worker_of
 from memory_app.settings import Settings
 from workers.app import app
 

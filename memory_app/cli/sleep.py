@@ -11,11 +11,11 @@ from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.errors import Permanent
+from memory_app.jobs import jobs
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.run import RunState
 from memory_app.records.scope import Scope
-from memory_app.services import jobs
 from memory_app.services.job_table import JOBS
-from memory_app.store.runs import Run
 
 app = typer.Typer()
 

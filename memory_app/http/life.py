@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from memory_app.hot.life import EVERY_SECONDS
+from memory_app.jobs.life import API, Life
 from memory_app.runtime import Runtime
-from memory_app.services.life import API, Life
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 

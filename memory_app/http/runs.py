@@ -15,8 +15,9 @@ from memory_app.http.fields import Body, Id, KindName
 from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
 from memory_app.http.waiting import wait_for
+from memory_app.jobs import jobs
 from memory_app.records.run import OPEN
-from memory_app.services import consolidate, jobs, undo
+from memory_app.services import consolidate, undo
 from memory_app.services.telling import told
 from memory_app.services.tickets import WAIT_LIMIT_SECONDS
 

@@ -22,17 +22,19 @@ from memory_app.domain.clusters import PIECE, Cluster, clusters, components, nea
 from memory_app.domain.ladder import Neighbour
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import NotFound
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run, RunClaim, ScopeRun
 from memory_app.language.text import canonical_key, terms
 from memory_app.records.kinds import KINDS, kind_of
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import jobs, merging, wording
+from memory_app.services import merging, wording
 from memory_app.services.remember import drop_context, neighbour_of, thresholds_of
 from memory_app.services.wording import Worded
-from memory_app.store import entities, memories, merges, runs, sleeping
+from memory_app.store import entities, memories, merges, sleeping
 from memory_app.store.memory_rows import NewMemory
-from memory_app.store.runs import Run, RunClaim, ScopeRun
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

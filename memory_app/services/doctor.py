@@ -21,15 +21,16 @@ from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.life import Sign
+from memory_app.jobs import life
+from memory_app.jobs.life import Heard
+from memory_app.jobs.rows import health
+from memory_app.jobs.rows.health import DueWork, shown
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import due, life, receipts, redis_checks, scope_index
+from memory_app.services import due, receipts, redis_checks, scope_index
 from memory_app.services.check import Check, State, clock, version
-from memory_app.services.life import Heard
 from memory_app.services.receipts import Comparison
 from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
-from memory_app.store import health
-from memory_app.store.health import DueWork, shown
 from memory_app.tenancy import schema
 
 VECTOR_VERSION = (0, 8)

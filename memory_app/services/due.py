@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_app import queue
-from memory_app.services.life import FINDER, Heard, worker_of
-from memory_app.store.health import DueWork
+from memory_app.jobs.life import FINDER, Heard, worker_of
+from memory_app.jobs.rows.health import DueWork
 
 LATE_AFTER_SECONDS = 60.0
 """Hints, finders and Beat bring work to its worker within seconds."""

@@ -33,14 +33,16 @@ from memory_app.errors import (
 )
 from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
+from memory_app.jobs import schedule
+from memory_app.jobs.lease import give_back
+from memory_app.jobs.rows import runs
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import capacity, extractor, placing, queries, remember, rhythms
+from memory_app.services import capacity, extractor, placing, queries, remember
 from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.services.extractor import Answered
-from memory_app.services.patience import give_back
-from memory_app.store import entities, runs, sessions, turns, waiting
+from memory_app.store import entities, sessions, turns, waiting
 from memory_app.store import queries as query_store
 from memory_app.store.sessions import Claim
 from memory_app.tenancy.rows import names
@@ -211,7 +213,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction, asked)
         if written:
-            rhythms.wake(connection, runtime, [claimed.scope_id])
+            schedule.wake(connection, runtime, [claimed.scope_id])
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = {
             "turns": len(batch.turns),

@@ -11,10 +11,12 @@ from uuid import UUID
 
 from memory_app import queue
 from memory_app.db.db import transaction
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index, jobs
+from memory_app.services import extract, index
 from memory_app.services.job_table import JOBS
-from memory_app.store import runs, waiting
+from memory_app.store import waiting
 
 TENANTS = 4
 """Tenants of which one session, or one run, each is done first."""

@@ -17,13 +17,15 @@ from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.life import EVERY_SECONDS
+from memory_app.jobs import jobs
+from memory_app.jobs.life import FINDER, Life
+from memory_app.jobs.rows import health, runs
+from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index, jobs, periodic, placing
+from memory_app.services import extract, index, periodic, placing
 from memory_app.services.job_table import JOBS
-from memory_app.services.life import FINDER, Life
 from memory_app.services.outage import OutageLog
-from memory_app.store import health, runs, waiting
-from memory_app.store.runs import DueRun
+from memory_app.store import waiting
 from memory_app.store.waiting import DueSession
 
 log = structlog.get_logger(__name__)

@@ -20,12 +20,13 @@ from memory_app.db.db import transaction
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
+from memory_app.jobs import schedule
+from memory_app.jobs.lease import give_back
 from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import placing, remember, rhythms
-from memory_app.services.patience import give_back
+from memory_app.services import placing, remember
 from memory_app.store import scope_models, speakers, turns, waiting
 from memory_app.store import terms as term_store
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
@@ -153,7 +154,7 @@ def _write(
         term_store.add(connection, tenant_id, fresh)
         spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
         speakers.add(connection, tenant_id, spoke)
-        rhythms.wake(connection, runtime, set(scope_of.values()))
+        schedule.wake(connection, runtime, set(scope_of.values()))
         due = waiting.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")

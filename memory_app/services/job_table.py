@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
+from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
 from memory_app.services import consolidate, decay, ending, sleep, synthesis
-from memory_app.services.jobs import Job
 
 JOBS: Mapping[str, Job] = {
     RunName.SYNTHESIZE_SESSION: Job(queue.SYNTHESIZE_SESSION, synthesis.synthesize_one_session),

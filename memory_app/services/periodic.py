@@ -19,12 +19,13 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
+from memory_app.jobs.rows import runs, schedules
+from memory_app.jobs.rows.schedules import DueJob
+from memory_app.jobs.schedule import END_SESSIONS, rhythms
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services import ending
-from memory_app.services.rhythms import END_SESSIONS, rhythms
-from memory_app.store import runs, schedules, sessions
-from memory_app.store.schedules import DueJob
+from memory_app.store import sessions
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

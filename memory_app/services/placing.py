@@ -8,8 +8,8 @@ company of others it would take their work along, again and again, until they we
 from __future__ import annotations
 
 from memory_app import queue
+from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
-from memory_app.store.runs import DueRun
 from memory_app.store.waiting import DueSession
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from memory_app.errors import Conflict
+from memory_app.jobs.rows.runs import ScopeRun
 from memory_app.records.run import Change
 from memory_app.services.merging import BLOCKERS_SHOWN
 from memory_app.store import images, merges, sources
 from memory_app.store.images import Touched
-from memory_app.store.runs import ScopeRun
 
 READING = frozenset({"recall_count", "last_recalled"})
 """Being read is no change of what a run left behind."""

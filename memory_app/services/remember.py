@@ -21,6 +21,7 @@ from memory_app.domain.relations import relation_of
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
+from memory_app.jobs import schedule
 from memory_app.language.framing import unframed
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.records.importance import stored_importance
@@ -29,7 +30,7 @@ from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, rhythms
+from memory_app.services import capacity
 from memory_app.services.writing import Place, Prepared, Vector, Writer
 from memory_app.store import fading, memories, sessions
 from memory_app.store import neighbours as store_neighbours
@@ -99,7 +100,7 @@ def remember(
             raise NotFound("the person was forgotten while this was under way; nothing was stored")
         remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
         capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=[remembered.id])
-        rhythms.wake(connection, runtime, [row.id])
+        schedule.wake(connection, runtime, [row.id])
     drop_context(runtime, row.id)
     return remembered
 

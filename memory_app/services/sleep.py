@@ -30,12 +30,15 @@ from memory_app.domain.slumber import (
     checked_options,
 )
 from memory_app.errors import Conflict, NotFound
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.text import terms
 from memory_app.records.records import LinkType
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, jobs, merging, promotion, quality, remember
+from memory_app.services import capacity, merging, promotion, quality, remember
 from memory_app.services.capacity import strength_of
 from memory_app.services.remember import Place, drop_context
 from memory_app.services.sleep_plan import (
@@ -48,9 +51,8 @@ from memory_app.services.sleep_plan import (
     unlinked,
     without,
 )
-from memory_app.store import entities, fading, images, links, memories, merges, runs, sleeping
+from memory_app.store import entities, fading, images, links, memories, merges, sleeping
 from memory_app.store.memory_rows import NewMemory
-from memory_app.store.runs import Run, RunClaim
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

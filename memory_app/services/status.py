@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from memory_app import roster
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Dropped
 from memory_app.db import db, inspection
 from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
+from memory_app.jobs import workers_ping
+from memory_app.jobs.rows import health
+from memory_app.jobs.rows.health import PipelineState
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
-from memory_app.store import health
-from memory_app.store.health import PipelineState
 from memory_app.tenancy.rows import keys
 
 
@@ -65,7 +65,7 @@ def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tu
 
 def _workers(settings: Settings) -> Mapping[str, tuple[str, ...]] | None:
     try:
-        return roster.consumers(settings.broker_address, prefix=settings.redis.prefix)
+        return workers_ping.consumers(settings.broker_address, prefix=settings.redis.prefix)
     except Transient:
         return None
 

@@ -25,9 +25,10 @@ from memory_app.domain.snapshot import (
 )
 from memory_app.domain.snapshot_rows import LISTS
 from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
+from memory_app.jobs import schedule
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, rhythms
+from memory_app.services import capacity
 from memory_app.services.remember import drop_context
 from memory_app.store import checkpoints, fading, sessions, snapshots
 from memory_app.store.checkpoints import CheckpointRow
@@ -118,7 +119,7 @@ def load_all(
             scope_ids.append(row.id)
         for user, zone in (time_zones or {}).items():
             names.set_time_zone(connection, tenant_id, user, zone)
-        rhythms.wake(connection, runtime, scope_ids)
+        schedule.wake(connection, runtime, scope_ids)
     for scope_id in scope_ids:
         drop_context(runtime, scope_id)
     runtime.hint(queue.INDEX_TURNS)

@@ -14,9 +14,9 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
+from memory_app.jobs import life
+from memory_app.jobs.life import Heard, worker_of
 from memory_app.runtime import Runtime
-from memory_app.services import life
-from memory_app.services.life import Heard, worker_of
 from memory_app.services.placing import queue_of
 from memory_app.store import progress
 from memory_app.store.progress import COUNT_LIMIT, Progress

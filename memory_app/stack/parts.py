@@ -13,8 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_app import queue, roster
+from memory_app import queue
 from memory_app.errors import Transient
+from memory_app.jobs import workers_ping
 from memory_app.settings import Settings
 from memory_app.stack import commands, ports
 from memory_app.stack.child import Part
@@ -165,7 +166,7 @@ def _written_since(schedule: Path, began: float) -> bool:
 def _are_consumed(wanted: str, settings: Settings) -> bool:
     """Whether a worker answers that takes from this queue."""
     try:
-        found = roster.consumers(
+        found = workers_ping.consumers(
             settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=WORKERS
         )
     except Transient:

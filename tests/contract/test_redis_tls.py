@@ -11,9 +11,9 @@ from redis_servers import DebianRedis, make_authority, redis_server
 from memory_app import queue
 from memory_app.errors import MemoryAppError
 from memory_app.hot import connect
+from memory_app.jobs.workers_ping import consumers
 from memory_app.queue import Sender
 from memory_app.redis_url import Address, read
-from memory_app.roster import consumers
 
 pytestmark = pytest.mark.system
 

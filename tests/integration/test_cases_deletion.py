@@ -19,10 +19,11 @@ from starlette.testclient import TestClient
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, jobs, remember
+from memory_app.services import consolidate, remember
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.extract import extract_session
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure

@@ -11,12 +11,13 @@ import numpy as np
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
+from memory_app.jobs import jobs
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, jobs
+from memory_app.services import consolidate
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS

@@ -12,10 +12,11 @@ from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
+from memory_app.jobs import jobs
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import decay, finder, jobs, synthesis
+from memory_app.services import decay, finder, synthesis
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import Prepared, prepare, remember

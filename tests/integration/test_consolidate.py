@@ -17,19 +17,20 @@ from starlette.testclient import TestClient
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, jobs
+from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
 from memory_app.services.memories import invalidate, pin
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.undo import undo_merge, undo_run
-from memory_app.store import runs
-from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")
 WORDINGS = [

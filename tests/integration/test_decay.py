@@ -14,10 +14,11 @@ from starlette.testclient import TestClient
 from memory_app.agents.rows import agents
 from memory_app.errors import Conflict, NotFound
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, jobs, memories, noting
+from memory_app.services import decay, finder, memories, noting
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record

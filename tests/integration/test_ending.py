@@ -16,18 +16,19 @@ from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import ending, finder, jobs, quality, transfer, undo
+from memory_app.services import ending, finder, quality, transfer, undo
 from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
 from memory_app.services.queries import Source, search
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned, read
-from memory_app.store import runs
-from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")

@@ -13,10 +13,11 @@ from starlette.testclient import TestClient
 from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
 from memory_app.records.records import Label, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, jobs, memories, sleep
+from memory_app.services import finder, memories, sleep
 from memory_app.services.feedback import give_feedback
 from memory_app.services.job_table import JOBS
 from memory_app.services.queries import Source, search

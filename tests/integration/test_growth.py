@@ -19,19 +19,12 @@ from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
 from memory_app.domain.snapshot import canonical_meta
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import health, runs, schedules
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import (
-    decay,
-    finder,
-    jobs,
-    periodic,
-    scope_index,
-    sleep,
-    synthesis,
-    upkeep,
-)
+from memory_app.services import decay, finder, periodic, scope_index, sleep, synthesis, upkeep
 from memory_app.services.doctor import diagnose
 from memory_app.services.extract import extract_session
 from memory_app.services.index import index_turns
@@ -39,7 +32,7 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store import health, reembedding, runs, schedules, turns, waiting
+from memory_app.store import reembedding, turns, waiting
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
 

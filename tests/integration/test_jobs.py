@@ -11,12 +11,12 @@ from sqlalchemy import Engine, text
 from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import BadModelOutput, ProviderUnavailable
+from memory_app.jobs import jobs
+from memory_app.jobs.jobs import Job
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import RunClaim
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import jobs
-from memory_app.services.jobs import Job
-from memory_app.store import runs
-from memory_app.store.runs import RunClaim
 from memory_app.tenancy.rows import names
 
 

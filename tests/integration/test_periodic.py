@@ -19,17 +19,18 @@ from memory_app.agents.rows import agents
 from memory_app.db import clock, inspection
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured
+from memory_app.jobs import jobs, schedule
+from memory_app.jobs.jobs import Job
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import RunClaim
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, jobs, periodic, rhythms
-from memory_app.services.jobs import Job
+from memory_app.services import finder, periodic
 from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.settings import Schedule
-from memory_app.store import runs
-from memory_app.store.runs import RunClaim
 from workers.schedule import DEFAULT, beat_schedule
 
 DAY = timedelta(days=1)
@@ -112,7 +113,7 @@ def test_deep_synthesis_asks_only_about_scopes_with_something_new(
 
     def next_day() -> int:
         with transaction(runtime.engine, tenant) as connection:
-            rhythms.wake(connection, runtime, [run.scope_id])
+            schedule.wake(connection, runtime, [run.scope_id])
         enqueue_due(runtime, now=now(runtime) + DAY)
         return count(owner)["synthesize_deep"]
 
@@ -209,7 +210,7 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
         with owner.begin() as connection:
             connection.execute(text("UPDATE memories SET created_at = clock_timestamp()"))  # news of the day
         with transaction(runtime.engine, tenant) as connection:
-            rhythms.wake(connection, runtime, scopes, at=at)
+            schedule.wake(connection, runtime, scopes, at=at)
 
     per_period = Counter(
         (row.name, row.scope_id, row.period) for row in rows(owner, "SELECT name, scope_id, period FROM runs")

@@ -10,10 +10,11 @@ from sqlalchemy import Engine, text
 
 from memory_app import queue
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.jobs import jobs
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, jobs, synthesis
+from memory_app.services import finder, synthesis
 from memory_app.services.extract import extract_session
 from memory_app.services.index import index_turns
 from memory_app.services.job_table import JOBS

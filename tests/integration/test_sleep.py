@@ -18,10 +18,12 @@ from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.hot import cache
 from memory_app.http.app import create_app
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
 from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, jobs, memories, sleep, undo
+from memory_app.services import finder, memories, sleep, undo
 from memory_app.services.feedback import give_feedback
 from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
@@ -30,7 +32,6 @@ from memory_app.services.record import record
 from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
-from memory_app.store import runs
 
 SCOPE = Scope("ada", "bob")
 

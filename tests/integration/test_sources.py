@@ -11,15 +11,16 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.errors import Conflict
+from memory_app.jobs import jobs
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, jobs, memories, sleep, undo
+from memory_app.services import decay, finder, memories, sleep, undo
 from memory_app.services.forget import forget_memory
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
 from memory_app.services.remember import remember
-from memory_app.store.runs import Run
 
 SCOPE = Scope("ada", "bob")
 

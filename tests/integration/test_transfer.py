@@ -18,12 +18,13 @@ from memory_app.db.db import transaction
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
+from memory_app.jobs import schedule
+from memory_app.jobs.jobs import perform
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, index, rhythms, sleep, transfer
+from memory_app.services import finder, index, sleep, transfer
 from memory_app.services.job_table import JOBS
-from memory_app.services.jobs import perform
 from memory_app.services.listing import latest_turns, stats
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
@@ -337,7 +338,7 @@ def test_the_periodic_jobs_of_an_imported_scope_come_round(
     with owner.connect() as connection:
         due = text("SELECT job FROM schedules WHERE tenant_id = :tenant AND due_at IS NOT NULL ORDER BY job")
         jobs = connection.execute(due, {"tenant": other_tenant}).scalars().all()
-    assert set(jobs) == {rhythm.job for rhythm in rhythms.rhythms(runtime)}
+    assert set(jobs) == {rhythm.job for rhythm in schedule.rhythms(runtime)}
 
 
 @pytest.mark.parametrize(("limit", "said"), [("max_memories", "current memories"), ("max_links", "links")])

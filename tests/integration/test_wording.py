@@ -9,19 +9,20 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.jobs import jobs
+from memory_app.jobs.rows.runs import Run
 from memory_app.providers.embedders import HashEmbedder
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import consolidate, jobs
+from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
 from memory_app.services.memories import pin
 from memory_app.services.remember import remember
 from memory_app.services.undo import undo_run
 from memory_app.services.wording import holds
 from memory_app.settings import Chat, Settings
-from memory_app.store.runs import Run
 from memory_app.testing import Rule, StubProvider
 
 SCOPE = Scope("ada", "Bob")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from memory_app.hot.life import Sign
+from memory_app.jobs.life import Heard
+from memory_app.jobs.rows.health import DueWork
 from memory_app.services import due
 from memory_app.services.due import LATE_AFTER_SECONDS, lateness
-from memory_app.services.life import Heard
-from memory_app.store.health import DueWork
 
 NOBODY: Mapping[str, Heard] = {}
 LATE = LATE_AFTER_SECONDS + 10

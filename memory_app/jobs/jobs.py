@@ -19,10 +19,10 @@ from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound, Permanent, Transient
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run, RunClaim, RunLease
 from memory_app.records.run import OPEN, RunName
 from memory_app.runtime import Runtime
-from memory_app.store import runs
-from memory_app.store.runs import Run, RunClaim, RunLease
 
 log = structlog.get_logger(__name__)
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from memory_app.jobs.rows import schedules
+from memory_app.jobs.rows.schedules import Rhythm
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.store import schedules
-from memory_app.store.schedules import Rhythm
 
 END_SESSIONS = "end_sessions"
 """Not a run but a look: it ends the sessions that have been silent for too long."""

@@ -1,0 +1,1 @@
+"""Jobs: runs, their schedule, leases and signs of life."""
