@@ -18,9 +18,9 @@ from rich.table import Table
 from memory_app import MemoryApp, Role, Scope, Statement
 from memory_app.bench import stage
 from memory_app.bench.day import Said, day
+from memory_app.memories.lookup import MemoryFilter, list_memories, why
+from memory_app.memories.remember import remember
 from memory_app.records.records import Memory, Origin
-from memory_app.services.memories import MemoryFilter, list_memories, why
-from memory_app.services.remember import remember
 
 SCOPE = Scope("assistant", "mira")
 SESSION = Scope("assistant", "mira", "today")

@@ -32,10 +32,10 @@ from memory_app.db.db import transaction
 from memory_app.embedded import place as files
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories.remember import Place, prepare, write
 from memory_app.records.records import Tier
 from memory_app.records.run import RunName
 from memory_app.services.job_table import JOBS
-from memory_app.services.remember import Place, prepare, write
 from memory_app.stack import Options, Stack, running
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.parts import MAINTENANCE_WORKER, NEEDED

@@ -15,6 +15,17 @@ from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories import entities as entities_service
+from memory_app.memories import facts as facts_service
+from memory_app.memories import feedback as feedback_service
+from memory_app.memories import query_graph as query_service
+from memory_app.memories import remember as remember_service
+from memory_app.memories.entities import Card, MergedEntity
+from memory_app.memories.facts import FactQuery
+from memory_app.memories.feedback import Given
+from memory_app.memories.query_graph import SimilarQuery
+from memory_app.memories.remember import Remembered
+from memory_app.memories.rows.facts import FactHit
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
@@ -22,28 +33,17 @@ from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
 from memory_app.services import ending, telling, tickets, transfer, undo
-from memory_app.services import entities as entities_service
 from memory_app.services import export as export_service
-from memory_app.services import facts as facts_service
 from memory_app.services import failed as failed_service
-from memory_app.services import feedback as feedback_service
 from memory_app.services import forget as forget_service
-from memory_app.services import queries as query_service
 from memory_app.services import recall as recall_service
 from memory_app.services import record as record_service
-from memory_app.services import remember as remember_service
 from memory_app.services import sleep as sleep_service
 from memory_app.services.context import ContextRequest
-from memory_app.services.entities import Card, MergedEntity
-from memory_app.services.facts import FactQuery
-from memory_app.services.feedback import Given
-from memory_app.services.queries import SimilarQuery
 from memory_app.services.recall import Recalled, RecallQuery
-from memory_app.services.remember import Remembered
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store.checkpoints import CheckpointRow
-from memory_app.store.facts import FactHit
 from memory_app.store.turns import FailedTurn, TicketRow
 from memory_app.tenancy.rows import keys
 

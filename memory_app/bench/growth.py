@@ -25,18 +25,19 @@ from memory_app.db.meter import Cost, Meter
 from memory_app.errors import MemoryAppError
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs, schedules
+from memory_app.memories.remember import prepare
+from memory_app.memories.rows import memories, reembedding
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
 from memory_app.services import decay, extract, finder, health, index, scope_index, sleep, synthesis, upkeep
 from memory_app.services.job_table import JOBS
-from memory_app.services.remember import prepare
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
-from memory_app.store import memories, reembedding, sessions, turns
 from memory_app.store import scope_index as scope_index_store
-from memory_app.store import terms as term_store
+from memory_app.store import sessions, turns
 from memory_app.store.crowd import AGENT, Crowd, undisturbed
-from memory_app.store.memory_rows import NewMemory
 from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import typer
 
-from memory_app.cli import look
 from memory_app.cli.output import out
 from memory_app.demo.story import PLACE, play_story
 from memory_app.embedded.lifetime import Pause
+from memory_app.memories import commands
 from memory_app.settings import Settings
 from memory_app.stack import Options, Say, running
 from memory_app.stack.api import Api, calling
@@ -65,4 +65,4 @@ def _trust(api: Api) -> str:
 def _run(folder: Path, *command: str) -> None:
     """Show a command as it is typed, and what it says; ``--data`` is left out of what is shown."""
     out.print(f"\n$ memory {shlex.join(command)}", markup=False, highlight=False)
-    typer.main.get_command(look.app)([*command, "--data", str(folder)], standalone_mode=False)
+    typer.main.get_command(commands.app)([*command, "--data", str(folder)], standalone_mode=False)

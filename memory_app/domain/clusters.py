@@ -14,9 +14,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_app.domain import ladder
-from memory_app.domain.guards import conflicting
-from memory_app.domain.ladder import Neighbour, Pairs, Thresholds
+from memory_app.memories import ladder
+from memory_app.memories.guards import conflicting
+from memory_app.memories.ladder import Neighbour, Pairs, Thresholds
 
 BLOCK = 512
 """Rows compared with all others at once: with 100,000 others that is 200 MB of cosines."""

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from memory_app.domain.merging import LOSS_ALLOWED
 from memory_app.errors import InvalidInput
 from memory_app.language.calendar import MONTHS
 from memory_app.language.text import canonical_key, terms
+from memory_app.memories.merge_rules import LOSS_ALLOWED
 
 
 class Trigger(StrEnum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_app.domain.guards import conflicting
+from memory_app.memories.guards import conflicting
 
 Vector = NDArray[np.float32]
 

@@ -12,14 +12,10 @@ from fastapi import FastAPI
 
 from memory_app.agents import routes
 from memory_app.http import (
-    entities,
     errors,
     export,
-    facts,
-    feedback,
     forget,
     health,
-    memories,
     pages,
     recall,
     runs,
@@ -35,6 +31,8 @@ from memory_app.http.life import lifespan
 from memory_app.http.looks import LOOKS, Looks
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.http.places import InFlight, Places
+from memory_app.memories import entity_routes, fact_routes, feedback_routes
+from memory_app.memories import routes as memories
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows.keys import Caller
 
@@ -77,9 +75,9 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         turns,
         recall,
         memories,
-        facts,
-        entities,
-        feedback,
+        fact_routes,
+        entity_routes,
+        feedback_routes,
         runs,
         sleep,
         synthesis,

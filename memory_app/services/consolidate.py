@@ -17,24 +17,25 @@ from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
 from memory_app.db.db import transaction
-from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
-from memory_app.domain.ladder import Neighbour
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim, ScopeRun
 from memory_app.language.text import canonical_key, terms
+from memory_app.memories import ladder, merging
+from memory_app.memories.ladder import Neighbour
+from memory_app.memories.remember import drop_context, neighbour_of, thresholds_of
+from memory_app.memories.rows import entities, memories, merges
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.kinds import KINDS, kind_of
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import merging, wording
-from memory_app.services.remember import drop_context, neighbour_of, thresholds_of
+from memory_app.services import wording
 from memory_app.services.wording import Worded
-from memory_app.store import entities, memories, merges, sleeping
-from memory_app.store.memory_rows import NewMemory
+from memory_app.store import sleeping
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

@@ -27,6 +27,7 @@ from memory_app.hot.expression import Expression
 from memory_app.hot.window import Warm
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
+from memory_app.memories.rows import cards
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier
@@ -35,7 +36,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import Recalling, begin, finish
-from memory_app.store import cards, sessions, standing
+from memory_app.store import sessions, standing
 from memory_app.store.sessions import Ongoing, SessionRow
 from memory_app.store.standing import Want
 from memory_app.tenancy.policy import parse_policy

@@ -17,22 +17,23 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.fading import Held, faded, hubs
 from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import schedules
 from memory_app.jobs.rows.runs import Run, RunClaim
+from memory_app.memories import capacity
+from memory_app.memories.capacity import Ceiling
+from memory_app.memories.fading import Held, faded, hubs
+from memory_app.memories.remember import drop_context
+from memory_app.memories.rows import fading, links, memories, merges, sources
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.fading import Weighed
 from memory_app.records.records import RECOVERABLE, Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity
-from memory_app.services.capacity import Ceiling
-from memory_app.services.remember import drop_context
-from memory_app.store import erase, fading, links, memories, merges, sources, turns
-from memory_app.store import terms as term_store
-from memory_app.store.fading import Weighed
+from memory_app.store import erase, turns
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 

@@ -23,15 +23,17 @@ from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
+from memory_app.memories import capacity
+from memory_app.memories.remember import Place, drop_context
+from memory_app.memories.rows import fading, memories, merges
 from memory_app.records.records import Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, promotion, sleep, transfer
+from memory_app.services import promotion, sleep, transfer
 from memory_app.services.promotion import Promotable
-from memory_app.services.remember import Place, drop_context
 from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
-from memory_app.store import fading, images, memories, merges, sessions, sleeping
+from memory_app.store import images, sessions, sleeping
 from memory_app.store.sessions import SessionRow
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names

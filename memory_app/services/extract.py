@@ -36,14 +36,16 @@ from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.lease import give_back
 from memory_app.jobs.rows import runs
+from memory_app.memories import capacity, query_graph, remember
+from memory_app.memories.rows import entities
+from memory_app.memories.rows import queries as query_store
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import capacity, extractor, placing, queries, remember
+from memory_app.services import extractor, placing
 from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.services.extractor import Answered
-from memory_app.store import entities, sessions, turns, waiting
-from memory_app.store import queries as query_store
+from memory_app.store import sessions, turns, waiting
 from memory_app.store.sessions import Claim
 from memory_app.tenancy.rows import names
 
@@ -198,7 +200,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
     told = [_sourced(statement, batch) for statement in statements]
-    asked = queries.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
+    asked = query_graph.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
     prepared = remember.prepare(runtime, [*told, *asked], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(

@@ -24,11 +24,13 @@ from memory_app.jobs import schedule
 from memory_app.jobs.lease import give_back
 from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
+from memory_app.memories import remember
+from memory_app.memories.rows import scope_models
+from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import placing, remember
-from memory_app.store import scope_models, speakers, turns, waiting
-from memory_app.store import terms as term_store
+from memory_app.services import placing
+from memory_app.store import speakers, turns, waiting
 from memory_app.store.turns import ClaimedTurn, IndexedTurn
 from memory_app.store.waiting import DueSession
 from memory_app.tenancy.rows import names

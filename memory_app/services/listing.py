@@ -11,14 +11,15 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
+from memory_app.memories import capacity
+from memory_app.memories.rows import entities, memories
+from memory_app.memories.rows.entities import Entity
 from memory_app.records.records import Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity
 from memory_app.services.stream import latest
-from memory_app.store import counts, entities, memories, sessions
+from memory_app.store import counts, sessions
 from memory_app.store.counts import ScopeCounts
-from memory_app.store.entities import Entity
 from memory_app.store.sessions import SessionRow
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names

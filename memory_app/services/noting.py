@@ -14,8 +14,8 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.hot import hints, recalled
+from memory_app.memories.rows import memories
 from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
-from memory_app.store import memories
 
 log = structlog.get_logger(__name__)
 

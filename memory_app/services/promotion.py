@@ -8,12 +8,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.memories import remember
+from memory_app.memories.remember import Place, Prepared
+from memory_app.memories.rows import evidence, memories
+from memory_app.memories.rows.memory_rows import Stored
 from memory_app.records.records import Retirement, Statement
 from memory_app.runtime import Runtime
-from memory_app.services import remember
-from memory_app.services.remember import Place, Prepared
-from memory_app.store import evidence, memories, sleeping
-from memory_app.store.memory_rows import Stored
+from memory_app.store import sleeping
 from memory_app.tenancy.policy import Policy
 
 

@@ -6,9 +6,10 @@ from sqlalchemy import Connection
 
 from memory_app.errors import Conflict
 from memory_app.jobs.rows.runs import ScopeRun
+from memory_app.memories.merging import BLOCKERS_SHOWN
+from memory_app.memories.rows import merges, sources
 from memory_app.records.run import Change
-from memory_app.services.merging import BLOCKERS_SHOWN
-from memory_app.store import images, merges, sources
+from memory_app.store import images
 from memory_app.store.images import Touched
 
 READING = frozenset({"recall_count", "last_recalled"})

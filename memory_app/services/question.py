@@ -31,12 +31,13 @@ from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, wanted
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.language.zones import zone_of
+from memory_app.memories.rows import cards
+from memory_app.memories.rows.cards import EntityCard
 from memory_app.providers.embedders import Embedder, embed_queries
 from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.runtime import Runtime
-from memory_app.store import asking, cards
+from memory_app.store import asking
 from memory_app.store.asking import Known
-from memory_app.store.cards import EntityCard
 from memory_app.store.search import IndexedScope, QueryVector
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow

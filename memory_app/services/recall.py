@@ -17,6 +17,9 @@ from memory_app.domain.recalling import Hit, Recalled, RecallQuery
 from memory_app.domain.scoring import Signals, recency, relevance
 from memory_app.language.sentence_type import shown, traits_of
 from memory_app.language.text import indexed_text, terms
+from memory_app.memories.rows import links
+from memory_app.memories.rows.cards import EntityCard
+from memory_app.memories.rows.links import Link
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Role, Tier, Turn
 from memory_app.records.scope import Scope
@@ -33,9 +36,7 @@ from memory_app.services.question import (
     with_former_vectors,
 )
 from memory_app.services.ranking import Candidate, order, ranked
-from memory_app.store import links, search, turns
-from memory_app.store.cards import EntityCard
-from memory_app.store.links import Link
+from memory_app.store import search, turns
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

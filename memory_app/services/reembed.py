@@ -19,10 +19,11 @@ from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
 from memory_app.language.framing import unframed
 from memory_app.language.text import embedded_text
+from memory_app.memories.rows import reembedding, scope_models
+from memory_app.memories.rows.reembedding import FIRST, StaleRow, StaleScope
 from memory_app.runtime import Runtime, hint_name
 from memory_app.services.scope_index import index_scope
-from memory_app.store import reembedding, scope_index, scope_models
-from memory_app.store.reembedding import FIRST, StaleRow, StaleScope
+from memory_app.store import scope_index
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.domain.forgetting import Fate, fates
-from memory_app.store import erase, merges
+from memory_app.memories.rows import merges
+from memory_app.store import erase
 from memory_app.store.erase import Family, TurnRow
 from memory_app.tenancy.rows import names
 

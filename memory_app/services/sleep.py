@@ -21,8 +21,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain import ladder
-from memory_app.domain.ladder import Neighbour
 from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.slumber import (
     SleepOptions,
@@ -34,13 +32,17 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.text import terms
+from memory_app.memories import capacity, ladder, merging, remember
+from memory_app.memories.capacity import strength_of
+from memory_app.memories.ladder import Neighbour
+from memory_app.memories.remember import Place, drop_context
+from memory_app.memories.rows import entities, fading, links, memories, merges
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, merging, promotion, quality, remember
-from memory_app.services.capacity import strength_of
-from memory_app.services.remember import Place, drop_context
+from memory_app.services import promotion, quality
 from memory_app.services.sleep_plan import (
     PARENTS_MOST,
     Plan,
@@ -51,8 +53,7 @@ from memory_app.services.sleep_plan import (
     unlinked,
     without,
 )
-from memory_app.store import entities, fading, images, links, memories, merges, sleeping
-from memory_app.store.memory_rows import NewMemory
+from memory_app.store import images, sleeping
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

@@ -14,21 +14,22 @@ from sqlalchemy import Connection
 
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain import ladder
 from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
-from memory_app.domain.guards import exchanged
-from memory_app.domain.ladder import Neighbour
 from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
+from memory_app.memories import capacity, ladder, remember
+from memory_app.memories.capacity import strength_of
+from memory_app.memories.guards import exchanged
+from memory_app.memories.ladder import Neighbour
+from memory_app.memories.remember import Prepared, neighbour_of, thresholds_of
+from memory_app.memories.rows import entities, fading, links, memories, merges
+from memory_app.memories.rows.fading import Weighed
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Origin, Statement
 from memory_app.runtime import Runtime
-from memory_app.services import capacity, promotion, quality, remember
-from memory_app.services.capacity import strength_of
+from memory_app.services import promotion, quality
 from memory_app.services.promotion import Promotable
 from memory_app.services.quality import Found, ProbeQuestion
-from memory_app.services.remember import Prepared, neighbour_of, thresholds_of
-from memory_app.store import entities, fading, links, memories, merges, sleeping
-from memory_app.store.fading import Weighed
+from memory_app.store import sleeping
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow
 

@@ -26,11 +26,12 @@ from memory_app.domain.snapshot import (
 from memory_app.domain.snapshot_rows import LISTS
 from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
 from memory_app.jobs import schedule
+from memory_app.memories import capacity
+from memory_app.memories.remember import drop_context
+from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import capacity
-from memory_app.services.remember import drop_context
-from memory_app.store import checkpoints, fading, sessions, snapshots
+from memory_app.store import checkpoints, sessions, snapshots
 from memory_app.store.checkpoints import CheckpointRow
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names

@@ -12,12 +12,13 @@ from memory_app.db.db import transaction
 from memory_app.errors import Conflict, NotFound
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, ScopeRun
+from memory_app.memories import entities, merging
+from memory_app.memories.remember import drop_context
+from memory_app.memories.rows import fading, memories, merges
 from memory_app.records.records import Memory
 from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, entities, merging, putting_back
-from memory_app.services.remember import drop_context
-from memory_app.store import fading, memories, merges
+from memory_app.services import consolidate, putting_back
 from memory_app.tenancy.rows import names
 
 Undo = Callable[[Connection, int, ScopeRun], None]

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows.terms import ROWS
 from memory_app.store.speakers import SPEAKERS_LIMIT
-from memory_app.store.terms import ROWS
 
 HOP_ENTITIES = 2
 """Entities taken in beside those that the query names: linked to them by memories that are pinned or important."""

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, text
 
 from memory_app.db.literals import literals
 from memory_app.domain.forgetting import Kin
+from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import LinkType, Origin, Retirement
 from memory_app.records.run import OPEN
-from memory_app.store import terms as term_store
 
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 """Before every row; a day from the edge, so that any zone can show it."""

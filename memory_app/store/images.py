@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows import merges
 from memory_app.records.run import Change
-from memory_app.store import merges
 
 _BEGIN = text("SELECT set_config('memory.run', :run, true)")
 _END = text("SELECT set_config('memory.run', '', true)")

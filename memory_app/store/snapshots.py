@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError
 
 from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import InvalidInput
-from memory_app.store import merges, scope_models
-from memory_app.store import terms as term_store
+from memory_app.memories.rows import merges, scope_models
+from memory_app.memories.rows import terms as term_store
 
 _OWN = "- 'tenant_id' - 'scope_id'"
 _CHOSEN = "(CAST(:ids AS uuid[]) IS NULL OR {id} = ANY(:ids))"

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, stored
 from memory_app.records.records import Memory
-from memory_app.store.memory_rows import COLUMNS, CURRENT, stored
 
 
 @dataclass(frozen=True, slots=True)

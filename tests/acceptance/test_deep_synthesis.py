@@ -14,9 +14,9 @@ from sqlalchemy import text
 
 from memory_app import queue
 from memory_app.embedded import Servers
+from memory_app.memories.remember import remember
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
-from memory_app.services.remember import remember
 from memory_app.stack import commands
 
 PERIOD_SECONDS = 2.0

@@ -27,6 +27,7 @@ from sqlalchemy.pool import NullPool
 from memory_app import embedded
 from memory_app.embedded import lifetime
 from memory_app.errors import Conflict
+from memory_app.memories.remember import remember
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import build
@@ -38,7 +39,6 @@ from memory_app.services.forget import forget_user
 from memory_app.services.move import move
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import copy

@@ -13,6 +13,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import plan_anew, transaction
+from memory_app.memories.remember import Prepared, prepare
+from memory_app.memories.rows import memories, scope_models
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -20,10 +24,6 @@ from memory_app.services import scope_index
 from memory_app.services.index import index_turns
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import Prepared, prepare
-from memory_app.store import memories, scope_models
-from memory_app.store import terms as term_store
-from memory_app.store.memory_rows import NewMemory
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 

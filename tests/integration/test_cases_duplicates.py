@@ -18,16 +18,16 @@ from memory_app.bench.day import day
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict
 from memory_app.http.app import create_app
+from memory_app.memories.facts import add_fact
+from memory_app.memories.lookup import MemoryFilter, list_memories, why
+from memory_app.memories.remember import Remembered, remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services.extract import extract_session
-from memory_app.services.facts import add_fact
-from memory_app.services.memories import MemoryFilter, list_memories, why
 from memory_app.services.record import record
-from memory_app.services.remember import Remembered, remember
 from memory_app.settings import Settings
 from memory_app.store import sessions
 from memory_app.tenancy.rows import names

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
 from memory_app.jobs import jobs
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
@@ -22,7 +23,6 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.store import sessions
 from memory_app.tenancy.rows import names
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
+from memory_app.memories.facts import FactQuery, find_facts
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.extract import extract_session
-from memory_app.services.facts import FactQuery, find_facts
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.store import sessions
 from memory_app.tenancy.rows import names
 

@@ -13,17 +13,17 @@ from sqlalchemy import Engine, text
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.jobs import jobs
+from memory_app.memories.remember import Prepared, prepare, remember
+from memory_app.memories.rows import links, memories, scope_models
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import decay, finder, synthesis
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
-from memory_app.services.remember import Prepared, prepare, remember
 from memory_app.settings import Chat, Settings
-from memory_app.store import links, memories, scope_models
-from memory_app.store import terms as term_store
-from memory_app.store.memory_rows import NewMemory
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.testing import Rule, StubProvider

@@ -20,6 +20,8 @@ from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories.lookup import invalidate, pin
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
@@ -27,9 +29,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
-from memory_app.services.memories import invalidate, pin
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.services.undo import undo_merge, undo_run
 
 SCOPE = Scope("ada", "bob")

@@ -16,6 +16,7 @@ from memory_app.db import app_role, db
 from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.layout import LAYOUT
@@ -25,7 +26,6 @@ from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.settings import Redis, Settings
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")

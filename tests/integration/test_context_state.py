@@ -11,6 +11,7 @@ from sqlalchemy import Engine, text
 from memory_app.domain.sections import ContextWindow
 from memory_app.hot import cache, expression
 from memory_app.hot.erase import erase
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -18,7 +19,6 @@ from memory_app.services import finder
 from memory_app.services.context import STANDING, ContextRequest, context
 from memory_app.services.listing import clear_hot
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

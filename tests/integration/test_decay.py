@@ -15,14 +15,15 @@ from memory_app.agents.rows import agents
 from memory_app.errors import Conflict, NotFound
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
+from memory_app.memories import lookup
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, memories, noting
+from memory_app.services import decay, finder, noting
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 SCOPE = Scope("ada", "bob")
 
@@ -124,7 +125,7 @@ def test_what_expired_is_brought_back(runtime: Runtime, tenant: int, owner: Engi
     assert recall(runtime, tenant, SCOPE, RecallQuery("Bob tea")).memories == ()
 
     if how == "pin":
-        memories.pin(runtime, tenant, meant, pinned=True)
+        lookup.pin(runtime, tenant, meant, pinned=True)
     else:
         decay.revive(runtime, tenant, meant)
 
@@ -139,7 +140,7 @@ def test_reviving_is_refused_where_it_mends_nothing(runtime: Runtime, tenant: in
     again = keep(runtime, tenant, "Bob likes tea.")
     with pytest.raises(Conflict, match=str(again)):
         decay.revive(runtime, tenant, meant)
-    memories.invalidate(runtime, tenant, again)
+    lookup.invalidate(runtime, tenant, again)
     with pytest.raises(Conflict, match="invalidated"):
         decay.revive(runtime, tenant, again)
     with pytest.raises(NotFound):
@@ -149,14 +150,14 @@ def test_reviving_is_refused_where_it_mends_nothing(runtime: Runtime, tenant: in
 def test_why_says_when_and_why_a_memory_fades(runtime: Runtime, tenant: int, owner: Engine) -> None:
     meant = keep(runtime, tenant, "Bob likes tea.")
     pinned = keep(runtime, tenant, "Bob is allergic to nuts.", pinned=True)
-    told = memories.why(runtime, tenant, meant)
+    told = lookup.why(runtime, tenant, meant)
     assert told.fades_at is not None
     assert "halves every 120 days" in told.fate
     assert f"expires on {told.fades_at:%Y-%m-%d}" in told.fate
-    assert "pinned" in memories.why(runtime, tenant, pinned).fate
+    assert "pinned" in lookup.why(runtime, tenant, pinned).fate
     pass_time(owner, 800)
     decayed(runtime, tenant)
-    assert "can be revived until" in memories.why(runtime, tenant, meant).fate
+    assert "can be revived until" in lookup.why(runtime, tenant, meant).fate
 
 
 def test_turns_leave_the_search_after_their_days_and_keep_their_text(

@@ -19,15 +19,15 @@ from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories.query_graph import Source, search
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import ending, finder, quality, transfer, undo
 from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
-from memory_app.services.queries import Source, search
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned, read
 
 SCOPE = Scope("ada", "bob")

@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError, NotFound
 from memory_app.http.app import create_app
+from memory_app.memories.entities import card, merge
+from memory_app.memories.facts import FactQuery, find_facts
+from memory_app.memories.remember import remember
 from memory_app.records.records import Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.entities import card, merge
-from memory_app.services.facts import FactQuery, find_facts
-from memory_app.services.remember import remember
 from memory_app.services.undo import undo_run
 
 SCOPE = Scope("ada", "bob")

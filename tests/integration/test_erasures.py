@@ -19,11 +19,12 @@ from memory_app import embedded
 from memory_app.db.db import transaction
 from memory_app.domain.receipt import parse_receipt, receipt_line
 from memory_app.embedded import Servers
+from memory_app.memories import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import receipt_file, remember
+from memory_app.services import receipt_file
 from memory_app.services.check import Check, State
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import diagnose

@@ -12,12 +12,12 @@ from starlette.testclient import TestClient
 
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
+from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
+from memory_app.memories.lookup import invalidate
+from memory_app.memories.remember import remember
 from memory_app.records.records import Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.facts import FactQuery, Match, add_fact, find_facts
-from memory_app.services.memories import invalidate
-from memory_app.services.remember import remember
 
 SCOPE = Scope("ada", "bob")
 FACTS = "/v1/agents/ada/users/bob/facts"

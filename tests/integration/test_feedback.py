@@ -14,15 +14,16 @@ from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
+from memory_app.memories import lookup
+from memory_app.memories.feedback import give_feedback
+from memory_app.memories.query_graph import Source, search
+from memory_app.memories.remember import remember
 from memory_app.records.records import Label, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, memories, sleep
-from memory_app.services.feedback import give_feedback
+from memory_app.services import finder, sleep
 from memory_app.services.job_table import JOBS
-from memory_app.services.queries import Source, search
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.services.tickets import ticket
 
 SCOPE = Scope("ada", "bob")
@@ -105,7 +106,7 @@ def test_feedback_on_what_was_merged_moves_what_it_was_merged_into(
     meant = fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in the summer.")
     fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in summer.")
     jobs.perform(runtime, sleep.ask(runtime, tenant, SCOPE).id, JOBS)
-    whole = memories.read_memory(runtime, tenant, meant).successor
+    whole = lookup.read_memory(runtime, tenant, meant).successor
     assert whole is not None
 
     given = give_feedback(runtime, tenant, SCOPE, meant, Label.UP)
@@ -127,7 +128,7 @@ def test_feedback_on_what_was_replaced_stays_with_what_was_meant(
         ).id
         for city in ("Porto", "Lisbon")
     )
-    assert memories.read_memory(runtime, tenant, old).retired_reason == "superseded"
+    assert lookup.read_memory(runtime, tenant, old).retired_reason == "superseded"
     assert give_feedback(runtime, tenant, SCOPE, old, Label.DOWN).moved == (old,)
     assert score(owner, new) == 0
 

@@ -21,6 +21,8 @@ from memory_app.db.meter import Cost, Meter
 from memory_app.domain.snapshot import canonical_meta
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
+from memory_app.memories.remember import remember
+from memory_app.memories.rows import reembedding
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -31,8 +33,7 @@ from memory_app.services.index import index_turns
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
-from memory_app.store import reembedding, turns, waiting
+from memory_app.store import turns, waiting
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
 

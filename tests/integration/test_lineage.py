@@ -12,14 +12,14 @@ from starlette.testclient import TestClient
 
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
+from memory_app.memories.lookup import MemoryFilter, list_memories, versions, why
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.extract import extract_session
 from memory_app.services.extractor import RULES
-from memory_app.services.memories import MemoryFilter, list_memories, versions, why
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 SHORT = "Mira enjoys quiet evening walks along the river with her old dog."

@@ -23,13 +23,13 @@ from memory_app.jobs import jobs, schedule
 from memory_app.jobs.jobs import Job
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import RunClaim
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, periodic
 from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.settings import Schedule
 from workers.schedule import DEFAULT, beat_schedule
 

@@ -14,6 +14,7 @@ from memory_app.agents.rows import agents
 from memory_app.domain.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.embedded import Servers
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
@@ -23,7 +24,6 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.index import index_turns
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 BOB, EVE, AGENT = Scope("ada", "bob"), Scope("ada", "eve"), Scope("ada")
 NAMED_BY_PRESET = {"vector": {"similarity"}, "keyword": {"keyword"}}

@@ -10,6 +10,8 @@ from uuid import UUID
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
+from memory_app.memories.remember import remember
+from memory_app.memories.rows import links
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -18,8 +20,7 @@ from memory_app.services.index import index_turns
 from memory_app.services.noting import note_recalls
 from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
-from memory_app.store import asking, links
+from memory_app.store import asking
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -15,6 +15,7 @@ from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement, Tier
@@ -24,7 +25,6 @@ from memory_app.services.context import ContextRequest, context
 from memory_app.services.index import index_turns
 from memory_app.services.recall import Recalled, RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

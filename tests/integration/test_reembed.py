@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
@@ -20,7 +21,6 @@ from memory_app.services.index import index_turns
 from memory_app.services.recall import Recalled, RecallQuery, recall
 from memory_app.services.record import record
 from memory_app.services.reembed import reembed
-from memory_app.services.remember import remember
 from memory_app.services.scope_index import index_big_scopes
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")

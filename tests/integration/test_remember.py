@@ -20,13 +20,13 @@ from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable, TooLarge
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
+from memory_app.memories.remember import Remembered, remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.record import record
-from memory_app.services.remember import Remembered, remember
 
 SCOPE = Scope("ada", "bob")
 SESSION = Scope("ada", "bob", "s1")

@@ -20,16 +20,17 @@ from memory_app.hot import cache
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
+from memory_app.memories import lookup
+from memory_app.memories.feedback import give_feedback
+from memory_app.memories.remember import remember
 from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, memories, sleep, undo
-from memory_app.services.feedback import give_feedback
+from memory_app.services import finder, sleep, undo
 from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
 
@@ -272,7 +273,7 @@ def test_what_comes_up_over_weeks_is_named_once_with_its_evidence(
     assert {row.target_id for row in parents} == set(sources)
 
     assert slept(runtime, tenant).report["patterns"] == [], "known already"
-    memories.invalidate(runtime, tenant, pattern.id)
+    lookup.invalidate(runtime, tenant, pattern.id)
     assert slept(runtime, tenant).report["patterns"] == [], "what was taken back is not said again"
 
 
@@ -351,10 +352,10 @@ def test_one_merge_of_a_cycle_is_undone_and_then_the_rest(
     run = slept(runtime, tenant)
     assert len(run.report["clusters"]) == 2
     anchor = UUID(run.report["clusters"][0]["anchor"])
-    united = memories.read_memory(runtime, tenant, anchor).successor
+    united = lookup.read_memory(runtime, tenant, anchor).successor
     assert united is not None
     undo.undo_merge(runtime, tenant, united)
-    assert memories.read_memory(runtime, tenant, anchor).retired_at is None
+    assert lookup.read_memory(runtime, tenant, anchor).retired_at is None
     undo.undo_run(runtime, tenant, run.id)
     assert everything(owner) == before
 
@@ -365,16 +366,14 @@ def test_undo_names_what_stands_on_the_cycle_and_changes_nothing(
 ) -> None:
     kept = [keep(runtime, tenant, words) for words in SAILING]
     run = slept(runtime, tenant)
-    united = memories.read_memory(runtime, tenant, kept[0]).successor
+    united = lookup.read_memory(runtime, tenant, kept[0]).successor
     assert united is not None
     if what == "rated":
         give_feedback(runtime, tenant, SCOPE, united, Label.UP)
     elif what == "pinned":
-        memories.pin(runtime, tenant, united, pinned=True)
+        lookup.pin(runtime, tenant, united, pinned=True)
     elif what == "said again":
-        remember(
-            runtime, tenant, SCOPE, Statement("fact", memories.read_memory(runtime, tenant, united).text)
-        )
+        remember(runtime, tenant, SCOPE, Statement("fact", lookup.read_memory(runtime, tenant, united).text))
     else:
         forget_memory(runtime, tenant, united)
     before = everything(owner)
@@ -415,7 +414,7 @@ def test_a_memory_that_changes_while_a_cycle_runs_is_left_alone(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     kept = [keep(runtime, tenant, words) for words in SAILING]
-    report = revised(runtime, tenant, meanwhile(lambda: memories.pin(runtime, tenant, kept[0], pinned=True)))
+    report = revised(runtime, tenant, meanwhile(lambda: lookup.pin(runtime, tenant, kept[0], pinned=True)))
     assert (report["clusters"], len(report["left_alone"])) == ([], 1)
     assert len(current(owner)) == 3
 

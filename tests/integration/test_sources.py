@@ -13,14 +13,15 @@ from sqlalchemy import Engine, text
 from memory_app.errors import Conflict
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories import lookup
+from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, memories, sleep, undo
+from memory_app.services import decay, finder, sleep, undo
 from memory_app.services.forget import forget_memory
 from memory_app.services.job_table import JOBS
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 
 SCOPE = Scope("ada", "bob")
 
@@ -68,7 +69,7 @@ def groundless(owner: Engine) -> list[UUID]:
 
 
 def parents(runtime: Runtime, tenant: int, memory_id: UUID) -> set[UUID]:
-    return {parent.memory.id for parent in memories.why(runtime, tenant, memory_id).parents}
+    return {parent.memory.id for parent in lookup.why(runtime, tenant, memory_id).parents}
 
 
 def pass_time(owner: Engine, days: float) -> None:
@@ -95,7 +96,7 @@ def slept(runtime: Runtime, tenant: int) -> Run:
 
 
 def united(runtime: Runtime, tenant: int, part: UUID) -> UUID:
-    found = memories.read_memory(runtime, tenant, part).successor
+    found = lookup.read_memory(runtime, tenant, part).successor
     assert found is not None
     return found
 
@@ -118,13 +119,13 @@ def test_what_loses_its_last_source_to_the_purge_is_retired(
     derive(runtime, tenant, "The lake keeps coming up.", fades, evidence=(turn.id,))
     derive(runtime, tenant, "Bob said that he drinks a lot.", fades, origin=Origin.DECLARED)
     assert decayed(runtime, tenant)["expired"] == [str(fades)]
-    assert memories.read_memory(runtime, tenant, alone).retired_at is None, "its source can still be revived"
+    assert lookup.read_memory(runtime, tenant, alone).retired_at is None, "its source can still be revived"
 
     pass_time(owner, 31)
     report = decayed(runtime, tenant)
 
     assert (report["purged"], report["unsupported"], report["retired"]) == (1, [str(alone)], 1)
-    assert memories.read_memory(runtime, tenant, alone).retired_reason == "expired"
+    assert lookup.read_memory(runtime, tenant, alone).retired_reason == "expired"
     ((current,),) = rows(
         owner, "SELECT count(*) FROM memories WHERE retired_at IS NULL AND kind IN ('fact', 'artifact')"
     )
@@ -144,7 +145,7 @@ def test_what_was_derived_from_merged_parts_rests_on_the_whole_when_they_are_pur
     report = decayed(runtime, tenant)
 
     assert (report["purged"], report["unsupported"]) == (3, [])
-    assert memories.read_memory(runtime, tenant, pattern).retired_at is None
+    assert lookup.read_memory(runtime, tenant, pattern).retired_at is None
     assert parents(runtime, tenant, pattern) == {whole}
 
 
@@ -242,13 +243,13 @@ def test_why_tells_a_hub_that_it_stays_and_decay_does_not_wait_for_it(
     report = decayed(runtime, tenant)
 
     assert (report["expired"], report["next_fades_at"]) == ([], None)
-    told = memories.why(runtime, tenant, hub)
+    told = lookup.why(runtime, tenant, hub)
     assert "it is a hub" in told.fate
     assert "expires on" not in told.fate
     assert told.fades_at is None
 
     forget_memory(runtime, tenant, around[0])
-    told = memories.why(runtime, tenant, hub)
+    told = lookup.why(runtime, tenant, hub)
     assert told.fades_at is not None
     assert f"expires on {told.fades_at:%Y-%m-%d}" in told.fate
     assert decayed(runtime, tenant)["expired"] == [str(hub)]
@@ -262,7 +263,7 @@ def test_decay_comes_again_for_a_hub_that_it_made_an_ordinary_memory(
     pass_time(owner, 800)
     around = derive(runtime, tenant, "Water keeps coming up.", hub, pinned=True)
     assert decayed(runtime, tenant)["next_fades_at"] is None
-    memories.pin(runtime, tenant, around, pinned=False)
+    lookup.pin(runtime, tenant, around, pinned=False)
     with owner.begin() as connection:
         connection.execute(
             text(
@@ -279,9 +280,9 @@ def test_why_says_that_the_recoverable_stage_may_end_early(
 ) -> None:
     meant = keep(runtime, tenant, "Bob likes tea.")
     early = "or less long where more are retired after it than the scope may hold"
-    assert early in memories.why(runtime, tenant, meant).fate
+    assert early in lookup.why(runtime, tenant, meant).fate
     pass_time(owner, 800)
     decayed(runtime, tenant)
-    told = memories.why(runtime, tenant, meant).fate
+    told = lookup.why(runtime, tenant, meant).fate
     assert "can be revived until" in told
     assert early in told

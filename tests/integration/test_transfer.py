@@ -20,6 +20,7 @@ from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
 from memory_app.jobs import schedule
 from memory_app.jobs.jobs import perform
+from memory_app.memories.remember import remember
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -28,7 +29,6 @@ from memory_app.services.job_table import JOBS
 from memory_app.services.listing import latest_turns, stats
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.record import record
-from memory_app.services.remember import remember
 from memory_app.store import snapshots, turns
 
 SCOPE = Scope("ada", "bob")

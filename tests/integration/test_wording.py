@@ -11,6 +11,8 @@ from sqlalchemy import Engine, text
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.memories.lookup import pin
+from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
@@ -18,8 +20,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
-from memory_app.services.memories import pin
-from memory_app.services.remember import remember
 from memory_app.services.undo import undo_run
 from memory_app.services.wording import holds
 from memory_app.settings import Chat, Settings

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from uuid import UUID
 
-from memory_app.domain.intervals import Cut, Interval, contains, overlaps
-from memory_app.domain.ladder import (
+from memory_app.language.text import canonical_key, slug
+from memory_app.memories.intervals import Cut, Interval, contains, overlaps
+from memory_app.memories.ladder import (
     Candidate,
     Decision,
     Insert,
@@ -23,8 +24,7 @@ from memory_app.domain.ladder import (
     Trust,
     decide,
 )
-from memory_app.domain.relations import relation_of
-from memory_app.language.text import canonical_key, slug
+from memory_app.memories.relations import relation_of
 from memory_app.records.records import Memory, Statement
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

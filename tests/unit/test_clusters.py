@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memory_app.domain import clusters as found
 from memory_app.domain.clusters import clusters, components, near_pairs
-from memory_app.domain.guards import conflicting
-from memory_app.domain.ladder import Neighbour, Thresholds
+from memory_app.memories.guards import conflicting
+from memory_app.memories.ladder import Neighbour, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Memory
 

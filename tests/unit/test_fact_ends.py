@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.fact_ends import object_type, sentence
-from memory_app.domain.relations import RELATIONS
+from memory_app.memories.fact_ends import object_type, sentence
+from memory_app.memories.relations import RELATIONS
 from memory_app.records.records import ENTITY_TYPES
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.fading import Held, faded, hubs, weakest
+from memory_app.memories.fading import Held, faded, hubs, weakest
 
 
 def held(n: int, strength: float, *, degree: int = 0, pinned: bool = False, fades: bool = True) -> Held:

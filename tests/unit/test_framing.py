@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.guards import conflicting
 from memory_app.language.framing import unframed
+from memory_app.memories.guards import conflicting
 
 PLAIN = "Mira ran 5 km along the river."
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.guards import (
+from memory_app.memories.guards import (
     DATE,
     FAMILY_MEMBER,
     MODALITY,

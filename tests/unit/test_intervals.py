@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.intervals import (
+from memory_app.memories.intervals import (
     Cut,
     Held,
     Interval,

@@ -11,15 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ladder_shelf import NOW, Shelf, day, judged, lives_in, said, stored
 
-from memory_app.domain.ladder import (
-    Insert,
-    InsertLinked,
-    Merge,
-    Neighbour,
-    Reinforce,
-    Trust,
-    outcome_of,
-)
+from memory_app.memories.ladder import Insert, InsertLinked, Merge, Neighbour, Reinforce, Trust, outcome_of
 from memory_app.records.records import Outcome
 
 # --- the same text ------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ladder_shelf import NOW, Shelf, day, judged, lives_in, said, stored
 
-from memory_app.domain.intervals import Cut, Interval
-from memory_app.domain.ladder import (
+from memory_app.memories.intervals import Cut, Interval
+from memory_app.memories.ladder import (
     Candidate,
     InsertClosed,
     InsertLinked,

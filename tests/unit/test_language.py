@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory_app.domain.guards import conflicting
 from memory_app.language.language import Language
 from memory_app.language.table import LANGUAGES
 from memory_app.language.words import MONTH_NUMBERS, SIDES, SYNONYMS, UNITS, WEEKDAYS, stem_of
+from memory_app.memories.guards import conflicting
 
 ESPERANTO = """
 from memory_app.language import table
@@ -31,7 +31,7 @@ table.LANGUAGES = (*table.LANGUAGES, Language(
     secret_names=("pasvorto",),
 ))
 
-from memory_app.domain.guards import conflicting
+from memory_app.memories.guards import conflicting
 from memory_app.language.sentence_type import Trait, traits_of
 from memory_app.language.framing import unframed
 from memory_app.language.questions import question_of

@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ladder_shelf import THRESHOLDS, Shelf, day, rich, said, stored
 
-from memory_app.domain.ladder import (
-    Reinforce,
-    Trust,
-    cohesive,
-    corroborated,
-    merge,
-    needs_model,
-    trust_of,
-)
+from memory_app.memories.ladder import Reinforce, Trust, cohesive, corroborated, merge, needs_model, trust_of
 from memory_app.records.records import EmotionalState, Origin, RelationalContext
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.relations import RELATIONS, normalise_relation, relation_of
+from memory_app.memories.relations import RELATIONS, normalise_relation, relation_of
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from itertools import combinations
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.guards import NEGATION, NUMBER, conflicting
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.extraction.llm.guards import flagged
 from memory_app.extraction.llm.material import numbered_memories, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.memories.guards import NEGATION, NUMBER, conflicting
 from memory_app.records.records import VALENCES, EmotionalState, LinkType, Memory, Origin, Statement
 
 MOST_PARENTS = 5

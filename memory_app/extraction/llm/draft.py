@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.relations import normalise_relation
 from memory_app.errors import InvalidInput
 from memory_app.extraction.llm.answers import (
     FactAnswer,
@@ -27,6 +26,7 @@ from memory_app.extraction.llm.guards import Draft, Ground, fault_of, flagged
 from memory_app.extraction.llm.material import Shown
 from memory_app.extraction.rules import resolve_dates
 from memory_app.language.text import canonical_key, clean, slug
+from memory_app.memories.relations import normalise_relation
 from memory_app.records.entity import entity_key
 from memory_app.records.records import (
     VALENCES,

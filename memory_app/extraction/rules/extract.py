@@ -12,7 +12,6 @@ from datetime import datetime, time
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.domain.relations import normalise_relation
 from memory_app.extraction.rules.clauses import own_words, sentences
 from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
@@ -23,6 +22,7 @@ from memory_app.extraction.rules.people import about_relative, relatives_of
 from memory_app.extraction.rules.requests import to_remember, wish_of
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.language.secrets import holds_secret
+from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Extraction, Mention, Origin, Role, Statement, Turn
 
 SHORTEST = 20

@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.language.text import clean_given
+from memory_app.memories.remember import drop_context
+from memory_app.memories.rows import feedback, memories
 from memory_app.records.records import Label, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.remember import drop_context
-from memory_app.store import feedback, memories
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 

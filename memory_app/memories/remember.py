@@ -15,27 +15,27 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
-from memory_app.domain import ladder
-from memory_app.domain.ladder import Candidate, Neighbour
-from memory_app.domain.relations import relation_of
 from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.jobs import schedule
 from memory_app.language.framing import unframed
 from memory_app.language.text import canonical_key, slug, terms
+from memory_app.memories import capacity, ladder
+from memory_app.memories.ladder import Candidate, Neighbour
+from memory_app.memories.relations import relation_of
+from memory_app.memories.rows import fading, memories
+from memory_app.memories.rows import neighbours as store_neighbours
+from memory_app.memories.rows.memory_rows import Stored
+from memory_app.memories.rows.neighbours import Asked, Footing
+from memory_app.memories.writing import Place, Prepared, Vector, Writer
 from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
-from memory_app.services import capacity
-from memory_app.services.writing import Place, Prepared, Vector, Writer
-from memory_app.store import fading, memories, sessions
-from memory_app.store import neighbours as store_neighbours
-from memory_app.store.memory_rows import Stored
-from memory_app.store.neighbours import Asked, Footing
+from memory_app.store import sessions
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

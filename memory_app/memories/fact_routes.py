@@ -11,8 +11,8 @@ from memory_app.http.answers import Answer, MemoryAnswer, RememberedAnswer, next
 from memory_app.http.fields import Body, CleanWords, Instant, Number, Words
 from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
 from memory_app.records.records import ENTITY_TYPES, Origin, Statement
-from memory_app.services.facts import FactQuery, Match, add_fact, find_facts
 
 router = APIRouter(route_class=StrictRoute, tags=["facts"])
 

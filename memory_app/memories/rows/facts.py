@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Row, text
 
 from memory_app.db.literals import literals
 from memory_app.db.vectors import sparse_text, vector_text
+from memory_app.memories.rows.memory_rows import COLUMNS, stored
 from memory_app.records.records import HISTORICAL, Memory
-from memory_app.store.memory_rows import COLUMNS, stored
 
 KIND = "fact"
 

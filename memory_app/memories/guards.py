@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
-from memory_app.domain.reading import Amount, Reading, read
 from memory_app.language.words import COMMON, DIRECTIONS, JOINERS, SYNONYMS, stem_of
+from memory_app.memories.comparison import Amount, Reading, read
 
 NEGATION = "negation"
 NUMBER = "number"

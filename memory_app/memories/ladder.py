@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from memory_app.domain.decisions import (
+from memory_app.memories.decisions import (
     Candidate,
     Decision,
     Insert,
@@ -28,10 +28,10 @@ from memory_app.domain.decisions import (
     Trust,
     outcome_of,
 )
-from memory_app.domain.guards import SUBSTITUTION, conflicting
-from memory_app.domain.intervals import overlaps
-from memory_app.domain.merging import corroborated, merge, needs_model, trust_of
-from memory_app.domain.succession import (
+from memory_app.memories.guards import SUBSTITUTION, conflicting
+from memory_app.memories.intervals import overlaps
+from memory_app.memories.merge_rules import corroborated, merge, needs_model, trust_of
+from memory_app.memories.succession import (
     claimed_by,
     interval_of,
     is_about,

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TypeVar
 from uuid import UUID
 
-from memory_app.domain.decisions import Candidate, MergedFields, Neighbour, Trust
 from memory_app.language.text import normalise, terms
+from memory_app.memories.decisions import Candidate, MergedFields, Neighbour, Trust
 from memory_app.records.records import EmotionalState, Memory, Origin, RelationalContext
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput
 from memory_app.language.questions import question_of
 from memory_app.language.text import clean_given
+from memory_app.memories.rows import queries
 from memory_app.providers.embedders.embedder import embed_queries
 from memory_app.records.records import Mention, Origin, Role, Statement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import queries
 from memory_app.tenancy.rows import names
 
 LIMIT_MAX = 100

@@ -6,7 +6,7 @@ known already keeps its type.
 
 from __future__ import annotations
 
-from memory_app.domain.relations import FAVOURITE
+from memory_app.memories.relations import FAVOURITE
 
 SUBJECT_TYPE = "person"
 """Most facts in a conversation are about somebody."""

@@ -10,10 +10,10 @@ import typer
 from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.memories import lookup
+from memory_app.memories.lookup import MemoryFilter, Why
 from memory_app.records.records import Memory
 from memory_app.records.scope import Scope
-from memory_app.services import memories
-from memory_app.services.memories import MemoryFilter, Why
 from memory_app.tenancy.rows.usage import UsageDay
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
@@ -38,7 +38,7 @@ def list_memories(
     """List what is remembered with the time in which it is true, in the order in which it became so."""
     wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
     with connect(data, tenant) as memory:
-        found = memories.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), wanted)
+        found = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), wanted)
     found = tuple(sorted(found, key=lambda one: (one.kind, one.valid_from)))
     if as_json:
         write_json(found)
@@ -56,7 +56,7 @@ def why(
 ) -> None:
     """Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it."""
     with connect(data, tenant) as memory:
-        found = memories.why(memory.runtime, memory.tenant_id, memory_id)
+        found = lookup.why(memory.runtime, memory.tenant_id, memory_id)
     if as_json:
         write_json(found)
         return

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.memories import keyword_terms
+from memory_app.memories.rows.memory_rows import COLUMNS, Stored, stored
 from memory_app.records.records import Retirement
-from memory_app.store import terms as term_store
-from memory_app.store.memories import keyword_terms
-from memory_app.store.memory_rows import COLUMNS, Stored, stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from memory_app.http.answers import Answer
 from memory_app.http.fields import Body, CleanWords, Id, Name, Words
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.memories.feedback import give_feedback
+from memory_app.memories.query_graph import LIMIT_MAX, search
 from memory_app.records.records import Label
 from memory_app.records.scope import Scope
-from memory_app.services.feedback import give_feedback
-from memory_app.services.queries import LIMIT_MAX, search
 
 router = APIRouter(route_class=StrictRoute, tags=["feedback"])
 

@@ -23,10 +23,11 @@ from memory_app.http.bodies import StatementBody, statement_of
 from memory_app.http.fields import CleanWords, KindName
 from memory_app.http.parts import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.services import decay, memories
+from memory_app.memories import lookup as memories
+from memory_app.memories.lookup import MemoryFilter
+from memory_app.memories.remember import remember
+from memory_app.services import decay
 from memory_app.services.forget import forget_memory
-from memory_app.services.memories import MemoryFilter
-from memory_app.services.remember import remember
 
 
 class VersionsAnswer(Answer):

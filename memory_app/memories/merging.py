@@ -12,13 +12,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.ladder import MergedFields
 from memory_app.errors import Conflict
 from memory_app.language.text import canonical_key
+from memory_app.memories.ladder import MergedFields
+from memory_app.memories.rows import evidence, links, memories, merges, sources
+from memory_app.memories.rows import terms as term_store
+from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, Memory, Retirement
-from memory_app.store import evidence, links, memories, merges, sources
-from memory_app.store import terms as term_store
-from memory_app.store.memory_rows import NewMemory
 
 BLOCKERS_SHOWN = 20
 """Most obstacles named in one refusal."""

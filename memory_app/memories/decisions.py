@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import IntEnum
 from uuid import UUID
 
-from memory_app.domain.intervals import Cut, Interval
+from memory_app.memories.intervals import Cut, Interval
 from memory_app.records.records import EmotionalState, Memory, Origin, Outcome, RelationalContext, Statement
 
 Pairs = Mapping[frozenset[UUID], float]

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows import evidence
+from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
 from memory_app.records.records import Memory, Origin, Retirement
-from memory_app.store import evidence
-from memory_app.store.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
 
 _INSERT = text(
     """

@@ -17,14 +17,14 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.jobs.rows import runs
+from memory_app.memories.remember import drop_context
+from memory_app.memories.rows import aliases, entities
+from memory_app.memories.rows.aliases import Moved
+from memory_app.memories.rows.entities import Entity, LinkedEntity, Resolved
 from memory_app.records.records import ENTITY_TYPES, Memory
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.remember import drop_context
-from memory_app.store import aliases, entities
-from memory_app.store.aliases import Moved
-from memory_app.store.entities import Entity, LinkedEntity, Resolved
 from memory_app.tenancy.rows import names
 
 CARD_FACTS = 10

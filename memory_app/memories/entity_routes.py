@@ -13,8 +13,8 @@ from memory_app.http.edge import SLASH
 from memory_app.http.fields import Body, CleanWords
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.services import entities
-from memory_app.services.entities import Card
+from memory_app.memories import entities
+from memory_app.memories.entities import Card
 
 router = APIRouter(route_class=StrictRoute, tags=["entities"])
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
+from memory_app.memories.rows.memory_rows import stored
 from memory_app.records.records import ENTITY_TYPES, Memory
-from memory_app.store.memory_rows import COLUMNS as MEMORY_COLUMNS
-from memory_app.store.memory_rows import stored
 
 _UPSERT = text(
     """

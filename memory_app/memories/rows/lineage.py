@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.memories.rows.memory_rows import COLUMNS, stored
 from memory_app.records.records import LinkType, Memory, Retirement, Role, Turn
-from memory_app.store.memory_rows import COLUMNS, stored
 
 
 @dataclass(frozen=True, slots=True)

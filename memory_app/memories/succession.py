@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from memory_app.domain.decisions import (
+from memory_app.memories.decisions import (
     Candidate,
     Decision,
     Insert,
@@ -20,8 +20,8 @@ from memory_app.domain.decisions import (
     Supersede,
     Thresholds,
 )
-from memory_app.domain.guards import NEGATION, SUBSTITUTION, conflicting
-from memory_app.domain.intervals import Cut, Held, Interval, contains, insert_fact, overlaps
+from memory_app.memories.guards import NEGATION, SUBSTITUTION, conflicting
+from memory_app.memories.intervals import Cut, Held, Interval, contains, insert_fact, overlaps
 
 
 def placed_in_time(

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.store.entities import Entity
+from memory_app.memories.rows.entities import Entity
 
 
 @dataclass(frozen=True, slots=True)

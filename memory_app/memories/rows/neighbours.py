@@ -17,9 +17,9 @@ from sqlalchemy import Connection, TextClause, text
 
 from memory_app.db.literals import literals
 from memory_app.db.vectors import vector_text
+from memory_app.memories.rows.fading import SINCE
+from memory_app.memories.rows.memory_rows import COLUMNS, Stored, stored
 from memory_app.records.records import HISTORICAL, Retirement
-from memory_app.store.fading import SINCE
-from memory_app.store.memory_rows import COLUMNS, Stored, stored
 
 
 @dataclass(frozen=True, slots=True)

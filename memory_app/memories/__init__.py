@@ -1,0 +1,1 @@
+"""Memories: the one write path, facts in time, entities, feedback, the query graph, and capacity."""
