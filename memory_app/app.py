@@ -32,20 +32,21 @@ from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service
 from memory_app.services import context as context_service
-from memory_app.services import ending, telling, tickets, transfer, undo
+from memory_app.services import ending, telling, transfer, undo
 from memory_app.services import export as export_service
-from memory_app.services import failed as failed_service
 from memory_app.services import forget as forget_service
 from memory_app.services import recall as recall_service
-from memory_app.services import record as record_service
 from memory_app.services import sleep as sleep_service
 from memory_app.services.context import ContextRequest
 from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store.checkpoints import CheckpointRow
-from memory_app.store.turns import FailedTurn, TicketRow
 from memory_app.tenancy.rows import keys
+from memory_app.turns import failed as failed_service
+from memory_app.turns import record as record_service
+from memory_app.turns import tickets
+from memory_app.turns.rows.turns import FailedTurn, TicketRow
 
 
 @dataclass(frozen=True, slots=True)

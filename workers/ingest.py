@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memory_app import queue
-from memory_app.services import finder, index, noting, relay
+from memory_app.services import finder, noting
+from memory_app.turns import index, relay
 from workers.app import app
 from workers.parts import runtime
 from workers.task import MemoryTask

@@ -1,13 +1,14 @@
 """The task of the queue ``model`` that may wait for a language model, as a thread beside others in one process.
 
-It is sent to the other queues where it suits better; see `memory_app.services.placing`. The jobs of this queue are in
+It is sent to the other queues where it suits better; see `memory_app.turns.routing`. The jobs of this queue are in
 `workers.job`.
 """
 
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import extract, fairness
+from memory_app.services import fairness
+from memory_app.turns import extract
 from workers.app import app
 from workers.parts import is_shared, runtime
 from workers.task import MemoryTask

@@ -24,12 +24,12 @@ from memory_app.memories.rows import memories
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import Origin
-from memory_app.services import index
 from memory_app.services.scope_index import index_big_scopes
 from memory_app.store import bulk
 from memory_app.tenancy.access import owner_connection, owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
+from memory_app.turns import index
 
 AGENT, USER, SESSION = "assistant", "me", "chat"
 SCOPE = Scope(AGENT, USER, SESSION)

@@ -17,7 +17,7 @@ from memory_app.bench.conversation import Conversation, Question, Stretch
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.bench.stage import Say
 from memory_app.records.records import Tier
-from memory_app.services import index
+from memory_app.turns import index
 
 AGENT = "assistant"
 RETRIEVED = 20

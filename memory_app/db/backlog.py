@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from memory_app.db.db import transaction
 from memory_app.errors import RateLimited
-from memory_app.store import turns
+from memory_app.turns.rows import turns
 
 KNOWN_SECONDS = 2.0
 """How long a count is trusted; the limit is a brake, not a promise to the turn."""

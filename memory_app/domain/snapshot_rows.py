@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memory_app.domain.intake import METADATA_DEPTH
 from memory_app.errors import InvalidInput
 from memory_app.language.text import TERM_IDS
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import ENTITY_TYPES, VALENCES, Origin, Retirement, Role
 from memory_app.records.scope import check_name
+from memory_app.turns.intake import METADATA_DEPTH
 
 KEY_LIMIT = 2_000
 """Longest text that is looked up by an index, in characters: Postgres takes 2,704 bytes."""

@@ -11,19 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from memory_app.agents import routes
-from memory_app.http import (
-    errors,
-    export,
-    forget,
-    health,
-    pages,
-    recall,
-    runs,
-    sleep,
-    synthesis,
-    transfer,
-    turns,
-)
+from memory_app.http import errors, export, forget, health, pages, recall, runs, sleep, synthesis, transfer
 from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses
@@ -35,6 +23,7 @@ from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.turns import routes as turns
 
 DESCRIPTION = """
 Long-term memory for chat apps and AI agents. **Record** turns, **recall** what they add up to, or ask for the whole

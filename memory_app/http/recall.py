@@ -22,8 +22,8 @@ from memory_app.http.parts import IN_SCOPE, OfUser, Reader, errors
 from memory_app.http.strict import StrictRoute
 from memory_app.records.records import Tier
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.listing import list_entities, stats
 from memory_app.services.recall import RecallQuery, recall
+from memory_app.turns.listing import list_entities, stats
 
 router = APIRouter(route_class=StrictRoute, tags=["recall"])
 

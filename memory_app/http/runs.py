@@ -14,12 +14,12 @@ from memory_app.http.answers import Answer, MemoryAnswer, memory_answer
 from memory_app.http.fields import Body, Id, KindName
 from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.http.waiting import wait_for
 from memory_app.jobs import jobs
 from memory_app.records.run import OPEN
 from memory_app.services import consolidate, undo
 from memory_app.services.telling import told
-from memory_app.services.tickets import WAIT_LIMIT_SECONDS
+from memory_app.turns.long_poll import wait_for
+from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 

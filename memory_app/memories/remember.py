@@ -35,10 +35,10 @@ from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
-from memory_app.store import sessions
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions
 
 __all__ = [
     "DERIVED",

@@ -33,15 +33,16 @@ from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_
 from memory_app.records.records import Memory, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import stream
 from memory_app.services.question import Embedded, checked, embedded
 from memory_app.services.recall import Recalling, begin, finish
-from memory_app.store import sessions, standing
-from memory_app.store.sessions import Ongoing, SessionRow
+from memory_app.store import standing
 from memory_app.store.standing import Want
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns import stream
+from memory_app.turns.rows import sessions
+from memory_app.turns.rows.sessions import Ongoing, SessionRow
 
 log = structlog.get_logger(__name__)
 

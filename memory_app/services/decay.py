@@ -33,9 +33,10 @@ from memory_app.records.records import RECOVERABLE, Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import erase, turns
+from memory_app.store import erase
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.turns.rows import turns
 
 log = structlog.get_logger(__name__)
 

@@ -33,11 +33,12 @@ from memory_app.runtime import Runtime
 from memory_app.services import promotion, sleep, transfer
 from memory_app.services.promotion import Promotable
 from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
-from memory_app.store import images, sessions, sleeping
-from memory_app.store.sessions import SessionRow
+from memory_app.store import images, sleeping
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions
+from memory_app.turns.rows.sessions import SessionRow
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 from memory_app.memories.rows import lineage, memories
 from memory_app.records.scope import Scope
 from memory_app.services.settlement import NOTHING, Counts, Forgotten, added, forget_turns, settle, united
-from memory_app.store import erase, persons, sessions
+from memory_app.store import erase, persons
 from memory_app.tenancy.rows import names
+from memory_app.turns.rows import sessions
 
 
 def erase_memory(connection: Connection, tenant_id: int, memory_id: UUID) -> Forgotten | None:

@@ -14,9 +14,9 @@ from memory_app.db.db import transaction
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index
 from memory_app.services.job_table import JOBS
-from memory_app.store import waiting
+from memory_app.turns import extract, index
+from memory_app.turns.rows import waiting
 
 TENANTS = 4
 """Tenants of which one session, or one run, each is done first."""

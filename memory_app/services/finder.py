@@ -22,11 +22,12 @@ from memory_app.jobs.life import FINDER, Life
 from memory_app.jobs.rows import health, runs
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
-from memory_app.services import extract, index, periodic, placing
+from memory_app.services import periodic
 from memory_app.services.job_table import JOBS
 from memory_app.services.outage import OutageLog
-from memory_app.store import waiting
-from memory_app.store.waiting import DueSession
+from memory_app.turns import extract, index, routing
+from memory_app.turns.rows import waiting
+from memory_app.turns.rows.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -58,10 +59,10 @@ def find_due(runtime: Runtime) -> Due:
     if due.turns:
         runtime.hint(queue.INDEX_TURNS)
     for session in due.sessions:
-        placing.hint_session(runtime, session)
+        routing.hint_session(runtime, session)
     for run in due.runs:
         if run.name in JOBS:
-            placing.hint_run(runtime, run, JOBS[run.name].task)
+            routing.hint_run(runtime, run, JOBS[run.name].task)
     return due
 
 

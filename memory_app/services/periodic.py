@@ -25,10 +25,10 @@ from memory_app.jobs.schedule import END_SESSIONS, rhythms
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.services import ending
-from memory_app.store import sessions
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions
 
 log = structlog.get_logger(__name__)
 

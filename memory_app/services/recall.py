@@ -36,10 +36,11 @@ from memory_app.services.question import (
     with_former_vectors,
 )
 from memory_app.services.ranking import Candidate, order, ranked
-from memory_app.store import search, turns
+from memory_app.store import search
 from memory_app.store.search import Filters, MemoryHit, Probe, Raw
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import turns
 
 __all__ = ["Hit", "RecallQuery", "Recalled", "recall"]
 

@@ -31,11 +31,11 @@ from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import sessions, turns
 from memory_app.store.standing import Want, strongest
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions, turns
 
 log = structlog.get_logger(__name__)
 

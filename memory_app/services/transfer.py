@@ -31,11 +31,12 @@ from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import checkpoints, sessions, snapshots
+from memory_app.store import checkpoints, snapshots
 from memory_app.store.checkpoints import CheckpointRow
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions
 
 PAGE_LIMIT = 500
 

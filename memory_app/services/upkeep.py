@@ -17,7 +17,7 @@ from memory_app.db.db import transaction
 from memory_app.jobs.rows import runs
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.services.extractor import RULES
+from memory_app.turns.extractor import RULES
 
 log = structlog.get_logger(__name__)
 

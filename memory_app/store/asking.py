@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.memories.rows.terms import ROWS
-from memory_app.store.speakers import SPEAKERS_LIMIT
+from memory_app.turns.rows.speakers import SPEAKERS_LIMIT
 
 HOP_ENTITIES = 2
 """Entities taken in beside those that the query names: linked to them by memories that are pinned or important."""

@@ -10,7 +10,7 @@ import signal
 import time
 from typing import Any
 
-from memory_app.services import extractor
+from memory_app.turns import extractor
 from workers.app import app as app
 
 POISON = "deadly"

@@ -28,13 +28,13 @@ from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
 from memory_app.settings import Settings
 from memory_app.stack import commands
-from memory_app.store.turns import TicketRow
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Rule, StubProcess
+from memory_app.turns.record import record
+from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.tickets import ticket
 
 TEMPLATE = "template_migrated"
 PATIENCE_SECONDS = 200.0

@@ -25,11 +25,11 @@ from memory_app.embedded import Servers
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.record import record
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Mode, Rule
+from memory_app.turns.record import record
 
 TRIES = 3
 SETTINGS = {**STUB_EMBEDDER, "MEMORY_CHAT__RESPONSE_LIMIT_BYTES": "100000"}

@@ -22,11 +22,11 @@ from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, synthesis
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
 from memory_app.settings import Chat, Extract, Settings
 from memory_app.testing import StubProcess
 from memory_app.testing.story import AGENT, RULES, SESSIONS, USER
+from memory_app.turns.record import record
+from memory_app.turns.tickets import ticket
 
 PERSON = Scope(AGENT, USER)
 PATIENCE_SECONDS = 200.0

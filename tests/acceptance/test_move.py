@@ -38,12 +38,12 @@ from memory_app.services.doctor import diagnose
 from memory_app.services.forget import forget_user
 from memory_app.services.move import move
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.store import copy
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
+from memory_app.turns.record import record
 
 OWNER_PASSWORD, APP_PASSWORD = "owner-secret", "app-secret"
 BOB, CHAT = Scope("ada", "bob"), Scope("ada", "bob", "chat")

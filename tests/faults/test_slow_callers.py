@@ -20,8 +20,8 @@ from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import transfer
-from memory_app.services.record import record
 from memory_app.tenancy.rows import keys
+from memory_app.turns.record import record
 
 pytestmark = pytest.mark.faults
 

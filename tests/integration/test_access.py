@@ -15,8 +15,8 @@ from memory_app.db.db import transaction
 from memory_app.db.tables import metadata
 from memory_app.embedded import Servers
 from memory_app.errors import StoreRefused
-from memory_app.store import turns
 from memory_app.tenancy.rows import keys
+from memory_app.turns.rows import turns
 
 TABLES = sorted(table.name for table in metadata.tables.values())
 ROLES = ("memory_app", "memory_finder", "memory_search")

@@ -21,11 +21,11 @@ from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import scope_index
-from memory_app.services.index import index_turns
 from memory_app.services.recall import Hit, RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 ROWS = 1_500

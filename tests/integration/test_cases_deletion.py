@@ -27,15 +27,15 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.extract import extract_session
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
-from memory_app.services.index import index_turns
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
-from memory_app.store import sessions
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.turns.extract import extract_session
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

@@ -20,11 +20,11 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
-from memory_app.services.record import record
-from memory_app.store import sessions
 from memory_app.tenancy.rows import names
+from memory_app.turns.extract import extract_session
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 

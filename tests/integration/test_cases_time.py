@@ -18,10 +18,10 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.extract import extract_session
-from memory_app.services.record import record
-from memory_app.store import sessions
 from memory_app.tenancy.rows import names
+from memory_app.turns.extract import extract_session
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 SEOUL = ZoneInfo("Asia/Seoul")

@@ -22,11 +22,11 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import decay, finder, synthesis
 from memory_app.services.job_table import JOBS
-from memory_app.services.record import record
 from memory_app.settings import Chat, Settings
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.testing import Rule, StubProvider
+from memory_app.turns.record import record
 
 SCOPE, CHAT = Scope("ada", "bob"), Scope("ada", "bob", "chat")
 QUESTIONS = (

@@ -25,8 +25,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.record import record
 from memory_app.settings import Redis, Settings
+from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -17,8 +17,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder
 from memory_app.services.context import STANDING, ContextRequest, context
-from memory_app.services.listing import clear_hot
-from memory_app.services.record import record
+from memory_app.turns.listing import clear_hot
+from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -23,7 +23,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import decay, finder, noting
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
 

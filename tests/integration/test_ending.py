@@ -25,10 +25,10 @@ from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import ending, finder, quality, transfer, undo
-from memory_app.services.extract import extract_session
 from memory_app.services.job_table import JOBS
-from memory_app.services.record import record
 from memory_app.services.sleep_plan import Plan, Planned, read
+from memory_app.turns.extract import extract_session
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")

@@ -28,16 +28,16 @@ from memory_app.services import receipt_file
 from memory_app.services.check import Check, State
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.doctor import diagnose
-from memory_app.services.extract import extract_session
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user
-from memory_app.services.index import index_turns
 from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
-from memory_app.services.record import record
 from memory_app.settings import Database, Settings
-from memory_app.store import sessions
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import names
+from memory_app.turns.extract import extract_session
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions
 from tests.backups import dump, restore
 from tests.commands import Memory
 from tests.databases import failures, libpq_url, run_program, settings_for

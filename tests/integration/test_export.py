@@ -31,9 +31,9 @@ from memory_app.runtime import Runtime
 from memory_app.services import finder, transfer
 from memory_app.services.export import export_lines, import_lines
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.store import exports
 from memory_app.tenancy.rows import keys
+from memory_app.turns.record import record
 from tests.commands import Memory
 from tests.own_servers import free_port, wait_until
 

@@ -23,14 +23,15 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import batch as batches
-from memory_app.services import extract, extractor, failed, finder
-from memory_app.services.extract import ExtractReport, extract_session
-from memory_app.services.index import index_turns
-from memory_app.services.record import record
+from memory_app.services import finder
 from memory_app.settings import Extract, Settings
-from memory_app.store import turns
-from memory_app.store.turns import TicketRow
+from memory_app.turns import batch as batches
+from memory_app.turns import extract, extractor, failed
+from memory_app.turns.extract import ExtractReport, extract_session
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
+from memory_app.turns.rows import turns
+from memory_app.turns.rows.turns import TicketRow
 
 SCOPE = Scope("ada", "bob", "s1")
 PARIS, LONDON, REX = "I live in Paris these days.", "I live in London these days.", "I have a dog named Rex."

@@ -12,9 +12,10 @@ from memory_app.errors import Conflict, NotFound
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import failed, finder
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
+from memory_app.services import finder
+from memory_app.turns import failed
+from memory_app.turns.record import record
+from memory_app.turns.tickets import ticket
 
 CHAT = Scope("ada", "mira", "chat")
 

@@ -23,8 +23,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, sleep
 from memory_app.services.job_table import JOBS
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
+from memory_app.turns.record import record
+from memory_app.turns.tickets import ticket
 
 SCOPE = Scope("ada", "bob")
 CHAT, OTHER = Scope("ada", "bob", "chat"), Scope("ada", "bob", "other")

@@ -18,8 +18,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
 from memory_app.services.finder import Due
-from memory_app.services.record import record
 from memory_app.settings import Database, Finder, Redis, Settings
+from memory_app.turns.record import record
 
 
 def say(runtime: Runtime, tenant: int, *, session: str = "s1", user: str = "bob", n: int = 1) -> None:

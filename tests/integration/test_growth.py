@@ -28,14 +28,14 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import decay, finder, periodic, scope_index, sleep, synthesis, upkeep
 from memory_app.services.doctor import diagnose
-from memory_app.services.extract import extract_session
-from memory_app.services.index import index_turns
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
-from memory_app.store import turns, waiting
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
+from memory_app.turns.extract import extract_session
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
+from memory_app.turns.rows import turns, waiting
 
 BOB = Scope(AGENT, "bob")
 LEASE = timedelta(seconds=45)

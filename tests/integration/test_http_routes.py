@@ -17,9 +17,10 @@ from memory_app.hot import life
 from memory_app.hot.keys import LIFE
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder, tickets
+from memory_app.services import finder
 from memory_app.services.health import WORK
 from memory_app.settings import Database, Redis, Settings
+from memory_app.turns import tickets
 
 SCOPE = "/v1/agents/ada/users/mira"
 TURNS = f"{SCOPE}/sessions/chat/turns"

@@ -17,8 +17,8 @@ from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, transfer
-from memory_app.services.record import record
 from memory_app.settings import Http, Settings
+from memory_app.turns.record import record
 
 BASE = "/v1/agents/ada/users/bob"
 TO = "/v1/agents/ada/users/new/import"

@@ -25,11 +25,11 @@ from memory_app.queue import INDEX_TURNS, INGEST
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import index
-from memory_app.services.index import IndexReport, index_turns
-from memory_app.services.record import record
 from memory_app.settings import Index, Settings
-from memory_app.store import turns
+from memory_app.turns import index
+from memory_app.turns.index import IndexReport, index_turns
+from memory_app.turns.record import record
+from memory_app.turns.rows import turns
 
 SCOPE = Scope("ada", "bob", "s1")
 LEASE = timedelta(seconds=45)

@@ -21,9 +21,9 @@ from memory_app.errors import StoreUnavailable
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.settings import Settings
-from memory_app.store import sessions, turns
-from memory_app.store.sessions import Debounce
 from memory_app.tenancy.rows import names
+from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows.sessions import Debounce
 
 LEASE = timedelta(hours=1)
 AT_ONCE = Debounce(1, timedelta(0), timedelta(0))

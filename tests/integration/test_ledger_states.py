@@ -29,11 +29,11 @@ from memory_app.embedded import Servers
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import failed
-from memory_app.services.record import record
-from memory_app.store import sessions, turns
-from memory_app.store.sessions import Claim
 from memory_app.tenancy.rows import keys
+from memory_app.turns import failed
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows.sessions import Claim
 
 LEASE = timedelta(seconds=60)
 STARTS_LIMIT = 3

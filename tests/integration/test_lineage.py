@@ -17,9 +17,9 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.extract import extract_session
-from memory_app.services.extractor import RULES
-from memory_app.services.record import record
+from memory_app.turns.extract import extract_session
+from memory_app.turns.extractor import RULES
+from memory_app.turns.record import record
 
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 SHORT = "Mira enjoys quiet evening walks along the river with her old dog."

@@ -27,11 +27,11 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder, scope_index
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
+from memory_app.turns.record import record
 
 PASSWORD = "owner-5f1c"
 ASKED = "let an administrator run, in this database: "

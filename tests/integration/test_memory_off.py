@@ -12,7 +12,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.context import ContextRequest, context
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 CHAT = Scope("ada", "mira", "chat")
 SAID = NewTurn(Role.USER, "I have a dog called Bruno.")

@@ -29,8 +29,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, periodic
 from memory_app.services.periodic import Asked, enqueue_due
-from memory_app.services.record import record
 from memory_app.settings import Schedule
+from memory_app.turns.record import record
 from workers.schedule import DEFAULT, beat_schedule
 
 DAY = timedelta(days=1)

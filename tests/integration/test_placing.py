@@ -15,13 +15,13 @@ from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, synthesis
-from memory_app.services.extract import extract_session
-from memory_app.services.index import index_turns
 from memory_app.services.job_table import JOBS
-from memory_app.services.placing import queue_of
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
 from memory_app.settings import Settings
+from memory_app.turns.extract import extract_session
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
+from memory_app.turns.routing import queue_of
+from memory_app.turns.tickets import ticket
 
 AT_ONCE = {"idle_seconds": 0, "max_age_seconds": 0}
 

@@ -16,11 +16,11 @@ from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services.context import ContextRequest, context
-from memory_app.services.index import index_turns
 from memory_app.services.noting import note_recalls
 from memory_app.services.recall import Hit, RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.store import asking
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

@@ -25,8 +25,8 @@ from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
-from memory_app.services.record import record
 from memory_app.settings import Database, Record, Redis, Settings
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob", "s1")
 THREADS = 20

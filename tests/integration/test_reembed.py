@@ -17,11 +17,11 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.index import index_turns
 from memory_app.services.recall import Recalled, RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.services.reembed import reembed
 from memory_app.services.scope_index import index_big_scopes
+from memory_app.turns.index import index_turns
+from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 OLD, NEW = "hash-256", "hash-128"

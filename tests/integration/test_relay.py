@@ -7,8 +7,8 @@ from sqlalchemy import Engine, text
 
 from memory_app.errors import Forbidden, InvalidInput, MemoryAppError, Unauthorized
 from memory_app.runtime import Runtime
-from memory_app.services.relay import relay
 from memory_app.tenancy.rows import keys
+from memory_app.turns.relay import relay
 
 SAID = {
     "agent": "ada",

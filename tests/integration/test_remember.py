@@ -26,7 +26,7 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
 SESSION = Scope("ada", "bob", "s1")

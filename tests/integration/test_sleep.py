@@ -30,9 +30,9 @@ from memory_app.services import finder, sleep, undo
 from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
 

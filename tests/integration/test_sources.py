@@ -21,7 +21,7 @@ from memory_app.runtime import Runtime
 from memory_app.services import decay, finder, sleep, undo
 from memory_app.services.forget import forget_memory
 from memory_app.services.job_table import JOBS
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
 

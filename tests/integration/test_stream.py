@@ -16,11 +16,11 @@ from memory_app.hot.keys import STREAM
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import stream
-from memory_app.services.record import record
 from memory_app.settings import Redis, Settings
-from memory_app.store import sessions
 from memory_app.tenancy.rows import names
+from memory_app.turns import stream
+from memory_app.turns.record import record
+from memory_app.turns.rows import sessions
 
 
 def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1") -> list[UUID]:

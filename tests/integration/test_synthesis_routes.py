@@ -13,7 +13,7 @@ from memory_app.providers.chat import Usage
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 SCOPE = "/v1/agents/ada/users/mira"
 

@@ -24,12 +24,14 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, index, sleep, transfer
+from memory_app.services import finder, sleep, transfer
 from memory_app.services.job_table import JOBS
-from memory_app.services.listing import latest_turns, stats
 from memory_app.services.recall import RecallQuery, recall
-from memory_app.services.record import record
-from memory_app.store import snapshots, turns
+from memory_app.store import snapshots
+from memory_app.turns import index
+from memory_app.turns.listing import latest_turns, stats
+from memory_app.turns.record import record
+from memory_app.turns.rows import turns
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")

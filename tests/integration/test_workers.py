@@ -32,11 +32,11 @@ from memory_app.queue import broker_settings
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services.record import record
-from memory_app.services.tickets import ticket
 from memory_app.settings import Database, Embedding, Redis, Settings
-from memory_app.store.turns import TicketRow
 from memory_app.tenancy.rows import keys
+from memory_app.turns.record import record
+from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.tickets import ticket
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = "template_migrated"

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.intake import (
+from memory_app.errors import InvalidInput, TooLarge
+from memory_app.records.records import NewTurn, Role
+from memory_app.records.scope import NAME_LIMIT, Scope
+from memory_app.turns.intake import (
     KEY_LIMIT,
     METADATA_DEPTH,
     TOOLS_LIMIT,
@@ -22,9 +25,6 @@ from memory_app.domain.intake import (
     checked_turn,
     request_hash,
 )
-from memory_app.errors import InvalidInput, TooLarge
-from memory_app.records.records import NewTurn, Role
-from memory_app.records.scope import NAME_LIMIT, Scope
 
 LIMITS = Limits(text_chars=100, metadata_bytes=100, batch=3)
 SCOPE = Scope("ada", "bob", "s1")

@@ -83,7 +83,7 @@ ONE_IMPORTER = {
 HANDLES = frozenset({"Connection", "Engine"})
 """What other parts may name of sqlalchemy: what they hand from call to call, never statements."""
 
-DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/services/record.py", "memory_app/cli/failure.py"})
+DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/turns/record.py", "memory_app/cli/failure.py"})
 """A repeated key, and a database that refuses, are told by the driver's own errors. May shrink, never grow."""
 
 
@@ -126,7 +126,7 @@ def shown(path: Path) -> str:
 
 
 def part_of(dotted: str) -> str | None:
-    """``store`` for ``memory_app.store.turns``; None for what is not ours."""
+    """``store`` for ``memory_app.turns.rows.turns``; None for what is not ours."""
     first, *rest = dotted.split(".")
     if first != "memory_app":
         return first if first in PACKAGES else None

@@ -8,8 +8,8 @@ import pytest
 
 from memory_app.hot.life import Sign
 from memory_app.jobs.life import WORKERS, Heard
-from memory_app.services.waiting_for import Surroundings, explain
-from memory_app.store.progress import COUNT_LIMIT, Progress
+from memory_app.turns.rows.progress import COUNT_LIMIT, Progress
+from memory_app.turns.waiting_for import Surroundings, explain
 
 LIVING = Heard((Sign("host:1", 1.0, 0),), ())
 SILENT = Heard((), (Sign("host:1", 70.0, 0),))

@@ -18,7 +18,7 @@ from memory_app.errors import Transient
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.record import record
+from memory_app.turns.record import record
 
 AGENT = "ada"
 THINGS = ("lamp", "clock", "kettle", "violin", "saddle", "anvil", "carpet", "telescope", "teapot", "ladder")

@@ -21,11 +21,11 @@ from memory_app.language.zones import zone_of
 from memory_app.memories.rows import entities
 from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
-from memory_app.services.extractor import Answered
-from memory_app.store import sessions, turns
-from memory_app.store.sessions import Claim, SessionRow
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.turns.extractor import Answered
+from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows.sessions import Claim, SessionRow
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, text
 
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
 from memory_app.records.records import NewTurn, Role, Stage, Ticket, Turn
-from memory_app.store.sessions import Debounce, LockedSession
+from memory_app.turns.rows.sessions import Debounce, LockedSession
 
 
 @dataclass(frozen=True, slots=True)

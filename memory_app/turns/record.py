@@ -17,16 +17,16 @@ from sqlalchemy.exc import IntegrityError
 
 from memory_app import failpoint, queue
 from memory_app.db.db import transaction
-from memory_app.domain.intake import Limits, checked_batch, request_hash
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
 from memory_app.hot import expression, stream
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
-from memory_app.store import sessions, turns
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.turns.intake import Limits, checked_batch, request_hash
+from memory_app.turns.rows import sessions, turns
 
 log = structlog.get_logger(__name__)
 

@@ -21,9 +21,9 @@ from memory_app.errors import Forbidden, InvalidInput, StoreUnavailable, Unautho
 from memory_app.records.records import NewTurn, Role, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.record import record
 from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import is_well_formed
+from memory_app.turns.record import record
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from memory_app.http.auth import Call
-from memory_app.services import tickets
+from memory_app.turns import tickets
 
 T = TypeVar("T")
 

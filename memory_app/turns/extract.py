@@ -42,12 +42,12 @@ from memory_app.memories.rows import queries as query_store
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import extractor, placing
-from memory_app.services.batch import ANSWER, Batch, next_batch, note_progress
-from memory_app.services.extractor import Answered
-from memory_app.store import sessions, turns, waiting
-from memory_app.store.sessions import Claim
 from memory_app.tenancy.rows import names
+from memory_app.turns import extractor, routing
+from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
+from memory_app.turns.extractor import Answered
+from memory_app.turns.rows import sessions, turns, waiting
+from memory_app.turns.rows.sessions import Claim
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +124,7 @@ def _hint_rest(runtime: Runtime, claimed: Claim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         session = waiting.due_session(connection, claimed.scope_id, claimed.session_id)
     if session is not None:
-        placing.hint_session(runtime, session)
+        routing.hint_session(runtime, session)
 
 
 def _claim(runtime: Runtime, session_id: int, *, shared: bool = False) -> Claim | None:

@@ -34,12 +34,12 @@ from memory_app.http.parts import (
     errors,
 )
 from memory_app.http.strict import StrictRoute
-from memory_app.http.waiting import wait_for
-from memory_app.services import failed, tickets
-from memory_app.services.listing import clear_hot, latest_turns, list_sessions
-from memory_app.services.record import record
-from memory_app.services.tickets import WAIT_LIMIT_SECONDS
-from memory_app.store.sessions import SessionRow
+from memory_app.turns import failed, tickets
+from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
+from memory_app.turns.long_poll import wait_for
+from memory_app.turns.record import record
+from memory_app.turns.rows.sessions import SessionRow
+from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 
 router = APIRouter(route_class=StrictRoute, tags=["turns"])
 

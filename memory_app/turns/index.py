@@ -29,11 +29,11 @@ from memory_app.memories.rows import scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services import placing
-from memory_app.store import speakers, turns, waiting
-from memory_app.store.turns import ClaimedTurn, IndexedTurn
-from memory_app.store.waiting import DueSession
 from memory_app.tenancy.rows import names
+from memory_app.turns import routing
+from memory_app.turns.rows import speakers, turns, waiting
+from memory_app.turns.rows.turns import ClaimedTurn, IndexedTurn
+from memory_app.turns.rows.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -134,7 +134,7 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
     except Transient as error:
         return _postpone(runtime, tenant_id, borrowed, error)
     for session in due:
-        placing.hint_session(runtime, session)
+        routing.hint_session(runtime, session)
     for scope_id in new_scopes:
         _seed(runtime, tenant_id, scope_id)
     return IndexReport(indexed=done)

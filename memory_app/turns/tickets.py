@@ -14,9 +14,9 @@ from memory_app.db.db import transaction
 from memory_app.errors import NotFound, RateLimited
 from memory_app.records.records import Stage
 from memory_app.runtime import Runtime
-from memory_app.services.waiting_for import waiting_for
-from memory_app.store import turns
-from memory_app.store.turns import TicketRow
+from memory_app.turns.rows import turns
+from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.waiting_for import waiting_for
 
 TERMINAL = frozenset({Stage.EXTRACTED, Stage.FAILED})
 

@@ -10,8 +10,8 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
-from memory_app.store import sessions, turns
-from memory_app.store.turns import FailedTurn
+from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows.turns import FailedTurn
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,8 @@ from memory_app.hot import stream
 from memory_app.hot.stream import Listed
 from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
-from memory_app.store import turns
-from memory_app.store.sessions import SessionRow
+from memory_app.turns.rows import turns
+from memory_app.turns.rows.sessions import SessionRow
 
 log = structlog.get_logger(__name__)
 

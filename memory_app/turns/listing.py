@@ -17,13 +17,13 @@ from memory_app.memories.rows.entities import Entity
 from memory_app.records.records import Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.stream import latest
-from memory_app.store import counts, sessions
-from memory_app.store.counts import ScopeCounts
-from memory_app.store.sessions import SessionRow
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import counts, sessions
+from memory_app.turns.rows.counts import ScopeCounts
+from memory_app.turns.rows.sessions import SessionRow
+from memory_app.turns.stream import latest
 
 log = structlog.get_logger(__name__)
 

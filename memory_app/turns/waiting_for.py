@@ -17,10 +17,10 @@ from memory_app.hot import breaker
 from memory_app.jobs import life
 from memory_app.jobs.life import Heard, worker_of
 from memory_app.runtime import Runtime
-from memory_app.services.placing import queue_of
-from memory_app.store import progress
-from memory_app.store.progress import COUNT_LIMIT, Progress
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.turns.routing import queue_of
+from memory_app.turns.rows import progress
+from memory_app.turns.rows.progress import COUNT_LIMIT, Progress
 
 
 @dataclass(frozen=True, slots=True)

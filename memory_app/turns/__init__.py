@@ -1,0 +1,1 @@
+"""Turns: accept them once and in order, make them searchable, and extract memories from them."""

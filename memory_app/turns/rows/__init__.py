@@ -1,0 +1,1 @@
+"""The SQL of turns, and nothing else."""
