@@ -29,7 +29,7 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.providers.embedders import Embedder
 from memory_app.providers.embedders.embedder import Vectors
-from memory_app.services import scope_index
+from memory_app.recall import scope_index
 from memory_app.store import bulk
 from memory_app.tenancy.access import owner_url
 from memory_app.tenancy.policy import Policy

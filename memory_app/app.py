@@ -11,7 +11,6 @@ from uuid import UUID
 
 from memory_app import embedded
 from memory_app.db.db import transaction
-from memory_app.domain.sections import ContextWindow
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
@@ -26,19 +25,20 @@ from memory_app.memories.feedback import Given
 from memory_app.memories.query_graph import SimilarQuery
 from memory_app.memories.remember import Remembered
 from memory_app.memories.rows.facts import FactHit
+from memory_app.recall import context as context_service
+from memory_app.recall import recall as recall_service
+from memory_app.recall.context import ContextRequest
+from memory_app.recall.recall import Recalled, RecallQuery
+from memory_app.recall.sections import ContextWindow
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import consolidate as consolidate_service
-from memory_app.services import context as context_service
 from memory_app.services import ending, telling, transfer, undo
 from memory_app.services import export as export_service
 from memory_app.services import forget as forget_service
-from memory_app.services import recall as recall_service
 from memory_app.services import sleep as sleep_service
-from memory_app.services.context import ContextRequest
-from memory_app.services.recall import Recalled, RecallQuery
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.store.checkpoints import CheckpointRow

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memory_app import queue
-from memory_app.services import finder, noting
+from memory_app.recall import counts
+from memory_app.services import finder
 from memory_app.turns import index, relay
 from workers.app import app
 from workers.parts import runtime
@@ -33,4 +34,4 @@ def find_due() -> None:
 @app.task(name=queue.NOTE_RECALLS, base=MemoryTask)  # type: ignore[untyped-decorator]
 def note_recalls() -> None:
     """Count which memories were shown since the last time."""
-    noting.note_recalls(runtime())
+    counts.note_recalls(runtime())

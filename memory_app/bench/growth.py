@@ -29,13 +29,14 @@ from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, reembedding
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.recall import scope_index
+from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
-from memory_app.services import decay, finder, health, scope_index, sleep, synthesis, upkeep
+from memory_app.services import decay, finder, health, sleep, synthesis, upkeep
 from memory_app.services.job_table import JOBS
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
-from memory_app.store import scope_index as scope_index_store
 from memory_app.store.crowd import AGENT, Crowd, undisturbed
 from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy

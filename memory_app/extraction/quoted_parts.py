@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory_app.domain.sections import PREFACE
+from memory_app.recall.sections import PREFACE
 from memory_app.records.layout import PLACES
 
 HEADINGS = frozenset(f"[{place.title}]" for place in PLACES.values())

@@ -15,12 +15,12 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db import clock
-from memory_app.domain.scoring import strength
 from memory_app.domain.slumber import Trigger
 from memory_app.jobs.rows import runs
 from memory_app.memories.fading import Held, hubs, weakest
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows.fading import Weighed
+from memory_app.recall.scoring import strength
 from memory_app.records.kinds import half_life_of
 from memory_app.records.records import Memory, Retirement
 from memory_app.records.run import RunName

@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.scoring import fades_at, strength
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.memories import capacity
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import lineage, memories
 from memory_app.memories.rows.lineage import Parent, RunRow
 from memory_app.memories.rows.memory_rows import Stored
+from memory_app.recall.scoring import fades_at, strength
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.records.scope import Scope

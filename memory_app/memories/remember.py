@@ -15,7 +15,6 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
-from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.jobs import schedule
@@ -29,6 +28,7 @@ from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.memory_rows import Stored
 from memory_app.memories.rows.neighbours import Asked, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import InvalidInput
 from memory_app.language.framing import unframed
 from memory_app.language.text import terms
@@ -22,6 +21,7 @@ from memory_app.memories.ladder import Candidate, Decision, Neighbour
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.entity import entity_key
 from memory_app.records.records import LinkType, Mention, Retirement, Statement
 from memory_app.runtime import Runtime

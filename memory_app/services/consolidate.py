@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db.db import transaction
 from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
-from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
@@ -29,6 +28,7 @@ from memory_app.memories.ladder import Neighbour
 from memory_app.memories.remember import drop_context, neighbour_of, thresholds_of
 from memory_app.memories.rows import entities, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.kinds import KINDS, kind_of
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope

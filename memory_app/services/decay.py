@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.scoring import fades_at
 from memory_app.errors import Conflict, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import schedules
@@ -29,6 +28,7 @@ from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading, links, memories, merges, sources
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.fading import Weighed
+from memory_app.recall.scoring import fades_at
 from memory_app.records.records import RECOVERABLE, Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope

@@ -25,8 +25,9 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, shown
+from memory_app.recall import scope_index
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import due, receipts, redis_checks, scope_index
+from memory_app.services import due, receipts, redis_checks
 from memory_app.services.check import Check, State, clock, version
 from memory_app.services.receipts import Comparison
 from memory_app.services.redis_checks import open_hot

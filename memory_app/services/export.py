@@ -27,11 +27,11 @@ from memory_app.domain.export import (
     parse_export,
     snapshot_of,
 )
-from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.snapshot import embedder_meta
 from memory_app.errors import NotFound
 from memory_app.language.framing import unframed
 from memory_app.language.text import NORMALISER_VERSION, terms
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.services import transfer

@@ -14,11 +14,11 @@ from sqlalchemy import Connection
 
 from memory_app.memories.guards import conflicting
 from memory_app.memories.rows import queries
+from memory_app.recall.query import Embedded, checked, embedded
+from memory_app.recall.recall import RecallQuery, recall_within
 from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.question import Embedded, checked, embedded
-from memory_app.services.recall import RecallQuery, recall_within
 from memory_app.store import sleeping
 from memory_app.tenancy.rows.names import ScopeRow
 

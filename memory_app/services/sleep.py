@@ -21,7 +21,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.scoring import keyword_weights
 from memory_app.domain.slumber import (
     SleepOptions,
     Trigger,
@@ -38,6 +37,7 @@ from memory_app.memories.ladder import Neighbour
 from memory_app.memories.remember import Place, drop_context
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.records import LinkType
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope

@@ -26,12 +26,12 @@ from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.zones import zone_of
 from memory_app.memories import capacity, remember
 from memory_app.memories.rows import links, memories
+from memory_app.recall.rows.always_shown import Want, strongest
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store.standing import Want, strongest
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

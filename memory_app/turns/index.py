@@ -17,7 +17,6 @@ import structlog
 
 from memory_app import failpoint, queue
 from memory_app.db.db import transaction
-from memory_app.domain.scoring import keyword_weights
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.jobs import schedule
@@ -27,6 +26,7 @@ from memory_app.language.text import embedded_text, indexed_text, terms
 from memory_app.memories import remember
 from memory_app.memories.rows import scope_models
 from memory_app.memories.rows import terms as term_store
+from memory_app.recall.scoring import keyword_weights
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
 from memory_app.tenancy.rows import names

@@ -13,10 +13,10 @@ from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, stage
 from memory_app.embedded import Servers
 from memory_app.jobs.jobs import read
 from memory_app.memories.remember import remember
+from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import Role, Stage, Statement
 from memory_app.records.scope import Scope
 from memory_app.services import synthesis
-from memory_app.services.context import ContextRequest, context
 from memory_app.testing.script import Json
 
 REMEMBERED = {

@@ -17,11 +17,11 @@ from memory_app.memories.remember import Prepared, prepare
 from memory_app.memories.rows import memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.recall import scope_index
+from memory_app.recall.recall import Hit, RecallQuery, recall
 from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import scope_index
-from memory_app.services.recall import Hit, RecallQuery, recall
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.index import index_turns

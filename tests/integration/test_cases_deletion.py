@@ -22,14 +22,14 @@ from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.memories import remember
 from memory_app.memories.lookup import MemoryFilter, invalidate, list_memories, read_memory
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import consolidate
-from memory_app.services.context import ContextRequest, context
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
 from memory_app.services.job_table import JOBS
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session

@@ -13,18 +13,18 @@ from sqlalchemy import Engine, event, text
 
 from memory_app.agents.rows import agents
 from memory_app.db import app_role, db
-from memory_app.domain.sections import ContextWindow
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.sections import ContextWindow
 from memory_app.records.layout import LAYOUT
 from memory_app.records.records import EmotionalState, Mention, NewTurn, RelationalContext, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.services import finder
-from memory_app.services.context import ContextRequest, context
 from memory_app.settings import Redis, Settings
 from memory_app.turns.record import record
 

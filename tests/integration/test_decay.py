@@ -17,12 +17,13 @@ from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.memories import lookup
 from memory_app.memories.remember import remember
+from memory_app.recall import counts
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, noting
+from memory_app.services import decay, finder
 from memory_app.services.job_table import JOBS
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
@@ -112,7 +113,7 @@ def test_a_recall_keeps_a_memory_from_fading(runtime: Runtime, tenant: int, owne
     meant = keep(runtime, tenant, "Bob likes tea.")
     pass_time(owner, 800)
     recall(runtime, tenant, SCOPE, RecallQuery("What does Bob like?"))
-    noting.note_recalls(runtime)
+    counts.note_recalls(runtime)
     assert decayed(runtime, tenant)["expired"] == []
     assert reasons(owner) == {meant: None}
 

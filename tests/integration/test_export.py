@@ -25,12 +25,12 @@ from memory_app.http import export as routes
 from memory_app.http.app import create_app
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, transfer
 from memory_app.services.export import export_lines, import_lines
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.store import exports
 from memory_app.tenancy.rows import keys
 from memory_app.turns.record import record

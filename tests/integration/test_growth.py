@@ -23,13 +23,14 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
 from memory_app.memories.remember import remember
 from memory_app.memories.rows import reembedding
+from memory_app.recall import scope_index
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, periodic, scope_index, sleep, synthesis, upkeep
+from memory_app.services import decay, finder, periodic, sleep, synthesis, upkeep
 from memory_app.services.doctor import diagnose
 from memory_app.services.job_table import JOBS
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session

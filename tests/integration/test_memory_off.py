@@ -7,11 +7,11 @@ import pytest
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.errors import Conflict
 from memory_app.memories.remember import remember
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.context import ContextRequest, context
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.turns.record import record
 
 CHAT = Scope("ada", "mira", "chat")

@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from sqlalchemy import Engine
 
 from memory_app.errors import StoreRefused
+from memory_app.recall.rows import scope_index
 from memory_app.runtime import app_engine, build
 from memory_app.services.check import Check, State
 from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Settings
-from memory_app.store import scope_index
 from memory_app.tenancy import schema
 from memory_app.tenancy.access import owner_connection
 from memory_app.tenancy.rows import keys

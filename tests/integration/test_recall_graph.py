@@ -12,13 +12,13 @@ from sqlalchemy import Engine, text
 from memory_app.db.db import transaction
 from memory_app.memories.remember import remember
 from memory_app.memories.rows import links
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.counts import note_recalls
+from memory_app.recall.recall import Hit, RecallQuery, recall
+from memory_app.recall.rows import scope_facts
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.context import ContextRequest, context
-from memory_app.services.noting import note_recalls
-from memory_app.services.recall import Hit, RecallQuery, recall
-from memory_app.store import asking
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
 
@@ -145,7 +145,7 @@ def test_at_most_two_entities_are_taken_in_over_strong_memories(
             text("SELECT scope_id, id FROM entities WHERE key = 'person:lena'")
         ).one()
     with transaction(runtime.engine, tenant) as connection:
-        shares = asking.mentioning(connection, [scope_id], [entity])
+        shares = scope_facts.mentioning(connection, [scope_id], [entity])
     with owner.connect() as connection:
         words = {row.id: row.text for row in connection.execute(text("SELECT id, text FROM memories"))}
     assert {words[id] for id, share in shares.items() if share == 1.0} == {

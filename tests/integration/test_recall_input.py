@@ -18,11 +18,11 @@ from memory_app.errors import InvalidInput, NotFound
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
 from memory_app.providers.embedders.embedder import Vectors
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import Recalled, RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.context import ContextRequest, context
-from memory_app.services.recall import Recalled, RecallQuery, recall
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
 

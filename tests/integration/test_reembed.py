@@ -14,12 +14,12 @@ from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailabl
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
+from memory_app.recall.recall import Recalled, RecallQuery, recall
+from memory_app.recall.reembed import reembed
+from memory_app.recall.scope_index import index_big_scopes
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.recall import Recalled, RecallQuery, recall
-from memory_app.services.reembed import reembed
-from memory_app.services.scope_index import index_big_scopes
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
 

@@ -23,13 +23,13 @@ from memory_app.jobs.rows import runs
 from memory_app.memories import lookup
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, sleep, undo
 from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.services.sleep_plan import Plan, Planned
 from memory_app.services.telling import told
 from memory_app.turns.record import record

@@ -21,12 +21,12 @@ from memory_app.http.app import create_app
 from memory_app.jobs import schedule
 from memory_app.jobs.jobs import perform
 from memory_app.memories.remember import remember
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder, sleep, transfer
 from memory_app.services.job_table import JOBS
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.store import snapshots
 from memory_app.turns import index
 from memory_app.turns.listing import latest_turns, stats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.domain.overview import is_overview, subject_of
+from memory_app.recall.overview import is_overview, subject_of
 
 
 @pytest.mark.parametrize(

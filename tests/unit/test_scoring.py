@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.scoring import (
+from memory_app.language.text import term_id, terms
+from memory_app.recall.scoring import (
     MAX_KEYWORD_TERMS,
     PRESETS,
     REFERENCE_LENGTH,
@@ -26,7 +27,6 @@ from memory_app.domain.scoring import (
     relevance,
     strength,
 )
-from memory_app.language.text import term_id, terms
 from memory_app.records.records import Memory
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -12,18 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_app.agents.persona import load_template, render_persona
-from memory_app.domain.lines import span
-from memory_app.domain.parts import (
-    Card,
-    ContextParts,
-    ExpressionPart,
-    Row,
-    SessionPart,
-    shared_vocabulary,
-)
-from memory_app.domain.sections import Dropped, as_json, as_messages, render
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import count_tokens
+from memory_app.recall.lines import span
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart, shared_vocabulary
+from memory_app.recall.sections import Dropped, as_json, as_messages, render
 from memory_app.records.layout import LAYOUT
 from memory_app.records.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory_app.domain.twins import Ranked, Repeat, Vector, twins
+from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, twins
 
 SAME = 0.96
 

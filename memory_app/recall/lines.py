@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Tier, Turn
 

@@ -61,7 +61,7 @@ _IN_PERIODS = """+ :w_in_time * EXISTS (
                    AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
 _RECENCY = """power(CAST(0.5 AS double precision),
                  greatest(CAST(extract(epoch FROM now() - {at}) AS double precision), 0) / 1209600)"""
-"""`domain.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
+"""`recall.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
 
 
 def _traits(shape: Shape) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from memory_app.domain.scoring import PRESETS
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given
+from memory_app.recall.scoring import PRESETS
 from memory_app.records.kinds import KINDS, kind_of
 from memory_app.records.records import Tier
 

@@ -16,16 +16,6 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew
-from memory_app.domain.overview import is_overview, subject_of
-from memory_app.domain.recalling import RecallQuery, checked_query
-from memory_app.domain.scoring import (
-    LINKED_WEIGHT,
-    PRESETS,
-    Weights,
-    anchor_terms,
-    keyword_weights,
-    query_weights,
-)
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, wanted
@@ -34,11 +24,21 @@ from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
 from memory_app.memories.rows.cards import EntityCard
 from memory_app.providers.embedders import Embedder, embed_queries
+from memory_app.recall.overview import is_overview, subject_of
+from memory_app.recall.records import RecallQuery, checked_query
+from memory_app.recall.rows import scope_facts
+from memory_app.recall.rows.scope_facts import Known
+from memory_app.recall.rows.search import IndexedScope, QueryVector
+from memory_app.recall.scoring import (
+    LINKED_WEIGHT,
+    PRESETS,
+    Weights,
+    anchor_terms,
+    keyword_weights,
+    query_weights,
+)
 from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.runtime import Runtime
-from memory_app.store import asking
-from memory_app.store.asking import Known
-from memory_app.store.search import IndexedScope, QueryVector
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow
 
@@ -152,7 +152,7 @@ def prepared(
     plan_anew(connection)
     policy = parse_policy(row.policy)
     words = terms(subject_of(asked.text)) if asked.text else {}
-    known = asking.about(
+    known = scope_facts.about(
         connection,
         row.id,
         row.visible,
@@ -180,7 +180,9 @@ def prepared(
         anchors=anchor_terms(known.counts, known.rows),
         speakers=speakers,
         entities=cards.named(connection, row.visible, about) if about else (),
-        mentioning=asking.mentioning(connection, row.visible, about) if about and Tier.FACTS in tiers else {},
+        mentioning=scope_facts.mentioning(connection, row.visible, about)
+        if about and Tier.FACTS in tiers
+        else {},
         periods=_periods(asked.text, known.now, row.time_zone) if asked.text else (),
         waiting=_waiting(runtime, known) if asked.text else (),
         degraded=embedded.degraded,

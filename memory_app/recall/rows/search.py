@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, TextClause
 
 from memory_app.db.vectors import sparse_text, vector_of, vector_text
-from memory_app.domain.scoring import Weights
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, Trait
+from memory_app.recall.rows import search_sql
+from memory_app.recall.rows.search_sql import Shape
+from memory_app.recall.scoring import Weights
 from memory_app.records.records import Role, Turn
-from memory_app.store import search_sql
-from memory_app.store.search_sql import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Signals as the database computes them, 0–1: see `domain.scoring.Signals` for their meaning."""
+    """Signals as the database computes them, 0–1: see `recall.scoring.Signals` for their meaning."""
 
     similarity: float
     keyword: float
@@ -113,7 +113,7 @@ class TurnHit:
 class MemoryHit:
     """A memory that may answer the query: what is scored and shown of it.
 
-    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `domain.scoring.Signals`, 0
+    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `recall.scoring.Signals`, 0
     where it has no weight. ``vector`` is the embedding, if it is of the first model of the probe.
     """
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_app.domain.lines import SHORT_CHARS, Line, section_lines
-from memory_app.domain.parts import ContextParts, shared_vocabulary
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import allocate, count_tokens
+from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
+from memory_app.recall.parts import ContextParts, shared_vocabulary
 from memory_app.records.layout import LAYOUT, Place
 from memory_app.records.quote import quoted_label, shortened
 from memory_app.records.records import Role, Turn

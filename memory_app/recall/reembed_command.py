@@ -10,9 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json
 from memory_app.errors import Permanent
+from memory_app.recall.reembed import Reembedded
+from memory_app.recall.reembed import reembed as move
 from memory_app.runtime import Runtime, build
-from memory_app.services.reembed import Reembedded
-from memory_app.services.reembed import reembed as move
 
 app = typer.Typer()
 

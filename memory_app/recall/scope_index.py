@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Engine
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured
 from memory_app.memories.rows import scope_models
+from memory_app.recall.rows import scope_index
+from memory_app.recall.rows.scope_index import Agreement
 from memory_app.runtime import Runtime
-from memory_app.store import scope_index
-from memory_app.store.scope_index import Agreement
 
 log = structlog.get_logger(__name__)
 

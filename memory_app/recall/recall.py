@@ -13,19 +13,13 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew, transaction
-from memory_app.domain.recalling import Hit, Recalled, RecallQuery
-from memory_app.domain.scoring import Signals, recency, relevance
 from memory_app.language.sentence_type import shown, traits_of
 from memory_app.language.text import indexed_text, terms
 from memory_app.memories.rows import links
 from memory_app.memories.rows.cards import EntityCard
 from memory_app.memories.rows.links import Link
-from memory_app.records.kinds import KINDS
-from memory_app.records.records import Role, Tier, Turn
-from memory_app.records.scope import Scope
-from memory_app.runtime import Runtime
-from memory_app.services.noting import note_shown
-from memory_app.services.question import (
+from memory_app.recall.counts import note_shown
+from memory_app.recall.query import (
     Embedded,
     Question,
     checked,
@@ -35,9 +29,15 @@ from memory_app.services.question import (
     prepared,
     with_former_vectors,
 )
-from memory_app.services.ranking import Candidate, order, ranked
-from memory_app.store import search
-from memory_app.store.search import Filters, MemoryHit, Probe, Raw
+from memory_app.recall.ranking import Candidate, order, ranked
+from memory_app.recall.records import Hit, Recalled, RecallQuery
+from memory_app.recall.rows import search
+from memory_app.recall.rows.search import Filters, MemoryHit, Probe, Raw
+from memory_app.recall.scoring import Signals, recency, relevance
+from memory_app.records.kinds import KINDS
+from memory_app.records.records import Role, Tier, Turn
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.turns.rows import turns

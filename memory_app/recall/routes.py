@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from memory_app.domain.sections import as_json, as_messages
 from memory_app.http.answers import (
     CapacityAnswer,
     ContextAnswer,
@@ -20,9 +19,10 @@ from memory_app.http.answers import (
 from memory_app.http.bodies import ContextBody, RecallBody
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, errors
 from memory_app.http.strict import StrictRoute
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
+from memory_app.recall.sections import as_json, as_messages
 from memory_app.records.records import Tier
-from memory_app.services.context import ContextRequest, context
-from memory_app.services.recall import RecallQuery, recall
 from memory_app.turns.listing import list_entities, stats
 
 router = APIRouter(route_class=StrictRoute, tags=["recall"])

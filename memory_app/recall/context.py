@@ -1,4 +1,4 @@
-"""Context: the window of text put before the model. Gathers the parts; `domain.sections` lays them out.
+"""Context: the window of text put before the model. Gathers the parts; `recall.sections` lays them out.
 
 What depends on who is read in one transaction, what bears on the query by recall; what is slow or away is left out and
 named instead of failing the chat. Reading writes no row.
@@ -17,9 +17,6 @@ from sqlalchemy import Connection
 from memory_app.agents.persona import load_template, parse_persona, render_persona
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
-from memory_app.domain.recalling import Hit, Recalled, RecallQuery
-from memory_app.domain.sections import ContextWindow, render, shared_vocabulary
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import cache, expression, window
 from memory_app.hot.cache import CachedContext, asked_about
@@ -28,15 +25,18 @@ from memory_app.hot.window import Warm
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
+from memory_app.recall.query import Embedded, checked, embedded
+from memory_app.recall.recall import Recalling, begin, finish
+from memory_app.recall.records import Hit, Recalled, RecallQuery
+from memory_app.recall.rows import always_shown
+from memory_app.recall.rows.always_shown import Want
+from memory_app.recall.sections import ContextWindow, render, shared_vocabulary
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.question import Embedded, checked, embedded
-from memory_app.services.recall import Recalling, begin, finish
-from memory_app.store import standing
-from memory_app.store.standing import Want
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -229,11 +229,11 @@ def _standing_memories(
 ) -> tuple[Memory, ...]:
     """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
     if warm is None:
-        return standing.strongest(connection, row.visible, _WANTS)
+        return always_shown.strongest(connection, row.visible, _WANTS)
     kept = warm.kept.context
     if kept is not None and kept.asked == STANDING:
-        return standing.by_ids(connection, row.visible, kept.ids.get("standing", ()))
-    memories = standing.strongest(connection, row.visible, _WANTS)
+        return always_shown.by_ids(connection, row.visible, kept.ids.get("standing", ()))
+    memories = always_shown.strongest(connection, row.visible, _WANTS)
     try:
         fresh = CachedContext(STANDING, {"standing": tuple(memory.id for memory in memories)})
         cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
@@ -350,7 +350,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
     named = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES][:CARDS]
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
-    about = standing.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
+    about = always_shown.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
     shown = cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS) if named else ()
     return _Topic(
         rows=tuple(_row(hit) for hit in recalled.memories if hit.tier is not Tier.ENTITIES),

@@ -21,9 +21,9 @@ from memory_app.language.framing import unframed
 from memory_app.language.text import embedded_text
 from memory_app.memories.rows import reembedding, scope_models
 from memory_app.memories.rows.reembedding import FIRST, StaleRow, StaleScope
+from memory_app.recall.rows import scope_index
+from memory_app.recall.scope_index import index_scope
 from memory_app.runtime import Runtime, hint_name
-from memory_app.services.scope_index import index_scope
-from memory_app.store import scope_index
 
 log = structlog.get_logger(__name__)
 

@@ -1,0 +1,1 @@
+"""Recall: search, ranking, and the context window for the next reply."""

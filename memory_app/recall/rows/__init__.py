@@ -1,0 +1,1 @@
+"""The SQL of recall, and nothing else."""
