@@ -34,13 +34,14 @@ from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import consolidate as consolidate_service
-from memory_app.services import ending, telling, transfer, undo
 from memory_app.services import export as export_service
 from memory_app.services import forget as forget_service
-from memory_app.services import sleep as sleep_service
+from memory_app.services import transfer
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
+from memory_app.sleep import consolidate as consolidate_service
+from memory_app.sleep import cycle as sleep_service
+from memory_app.sleep import report, session_end, undo
 from memory_app.store.checkpoints import CheckpointRow
 from memory_app.tenancy.rows import keys
 from memory_app.turns import failed as failed_service
@@ -135,7 +136,7 @@ class MemoryApp:
     def run(self, run_id: UUID, *, wait_seconds: float = 0) -> Run:
         """A background job and its report; waits until it is done or failed, for ``wait_seconds`` at most."""
         run = jobs.read(self.runtime, self.tenant_id, run_id, wait_seconds=wait_seconds)
-        return telling.told(self.runtime, self.tenant_id, run)
+        return report.told(self.runtime, self.tenant_id, run)
 
     def undo(self, run_id: UUID) -> Run:
         """Take back everything a run did, or nothing: `Conflict` says what stands on it."""
@@ -196,7 +197,7 @@ class MemoryApp:
         self, scope: Scope, *, promote: bool = True, checkpoint: bool = True, carry: bool = True
     ) -> Run:
         """End the scope's session: promote what proved itself, keep a checkpoint, let the rest of its graph go."""
-        return ending.ask(
+        return session_end.ask(
             self.runtime, self.tenant_id, scope, promote=promote, checkpoint=checkpoint, carry=carry
         )
 

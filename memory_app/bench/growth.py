@@ -33,8 +33,9 @@ from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
-from memory_app.services import decay, finder, health, sleep, synthesis, upkeep
+from memory_app.services import finder, health, upkeep
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import cycle, decay, synthesis
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
 from memory_app.store.crowd import AGENT, Crowd, undisturbed
@@ -330,7 +331,7 @@ def _sleep(ground: Ground, size: int) -> Iterator[Figure]:
     scope_id = ground.scope_id(SCOPE)
     _store(memory, scope_id, list(_repeats(size)))
     ground.crowd.settle()
-    run = sleep.ask(runtime, memory.tenant_id, SCOPE, {"force": True})
+    run = cycle.ask(runtime, memory.tenant_id, SCOPE, {"force": True})
     figure = ground.cost("sleep", size, "memories", lambda: jobs.perform(runtime, run.id, JOBS))
     with transaction(runtime.engine, memory.tenant_id) as connection:
         done = runs.read(connection, run.id)

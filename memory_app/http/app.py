@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from memory_app.agents import routes
-from memory_app.http import errors, export, forget, health, pages, runs, sleep, synthesis, transfer
+from memory_app.http import errors, export, forget, health, pages, transfer
 from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses
@@ -23,6 +23,8 @@ from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.recall import routes as recall
 from memory_app.runtime import Runtime
+from memory_app.sleep import routes as sleep
+from memory_app.sleep import run_routes, synthesis_routes
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.turns import routes as turns
 
@@ -68,9 +70,9 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         fact_routes,
         entity_routes,
         feedback_routes,
-        runs,
+        run_routes,
         sleep,
-        synthesis,
+        synthesis_routes,
         transfer,
         export,
         forget,

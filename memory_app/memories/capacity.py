@@ -15,7 +15,6 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db import clock
-from memory_app.domain.slumber import Trigger
 from memory_app.jobs.rows import runs
 from memory_app.memories.fading import Held, hubs, weakest
 from memory_app.memories.rows import fading, memories
@@ -25,6 +24,7 @@ from memory_app.records.kinds import half_life_of
 from memory_app.records.records import Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
+from memory_app.sleep.rules import Trigger
 from memory_app.tenancy.policy import Policy
 
 BIG = 1_000

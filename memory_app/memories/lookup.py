@@ -21,7 +21,7 @@ from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay
+from memory_app.sleep import decay
 from memory_app.tenancy.rows import names
 
 VERSIONS_LIMIT = 500

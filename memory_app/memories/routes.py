@@ -26,8 +26,8 @@ from memory_app.http.strict import StrictRoute
 from memory_app.memories import lookup as memories
 from memory_app.memories.lookup import MemoryFilter
 from memory_app.memories.remember import remember
-from memory_app.services import decay
 from memory_app.services.forget import forget_memory
+from memory_app.sleep import decay
 
 
 class VersionsAnswer(Answer):

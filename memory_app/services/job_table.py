@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from memory_app import queue
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
-from memory_app.services import consolidate, decay, ending, sleep, synthesis
+from memory_app.sleep import consolidate, cycle, decay, session_end, synthesis
 
 JOBS: Mapping[str, Job] = {
     RunName.SYNTHESIZE_SESSION: Job(queue.SYNTHESIZE_SESSION, synthesis.synthesize_one_session),
     RunName.SYNTHESIZE_DEEP: Job(queue.SYNTHESIZE_DEEP, synthesis.synthesize_memories),
     RunName.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
     RunName.DECAY: Job(queue.DECAY, decay.decay),
-    RunName.SLEEP: Job(queue.SLEEP, sleep.sleep),
-    RunName.END_SESSION: Job(queue.SLEEP, ending.end),
+    RunName.SLEEP: Job(queue.SLEEP, cycle.sleep),
+    RunName.END_SESSION: Job(queue.SLEEP, session_end.end),
 }

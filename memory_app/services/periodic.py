@@ -24,7 +24,7 @@ from memory_app.jobs.rows.schedules import DueJob
 from memory_app.jobs.schedule import END_SESSIONS, rhythms
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
-from memory_app.services import ending
+from memory_app.sleep import session_end
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -122,7 +122,7 @@ def _is_meant(job: str, row: ScopeRow) -> bool:
 
 def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
     """End what has been silent for too long; look again when the next one may be."""
-    ended = ending.collect(connection, runtime, job.tenant_id, job.scope_id, parse_policy(row.policy))
+    ended = session_end.collect(connection, runtime, job.tenant_id, job.scope_id, parse_policy(row.policy))
     oldest = sessions.oldest_activity(connection, job.scope_id)
     if oldest is not None:
         again = oldest + timedelta(hours=runtime.settings.ending.idle_hours)

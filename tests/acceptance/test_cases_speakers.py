@@ -16,7 +16,7 @@ from memory_app.memories.remember import remember
 from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import Role, Stage, Statement
 from memory_app.records.scope import Scope
-from memory_app.services import synthesis
+from memory_app.sleep import synthesis
 from memory_app.testing.script import Json
 
 REMEMBERED = {

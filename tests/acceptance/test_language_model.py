@@ -21,8 +21,9 @@ from memory_app.jobs.jobs import read
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder, synthesis
+from memory_app.services import finder
 from memory_app.settings import Chat, Extract, Settings
+from memory_app.sleep import synthesis
 from memory_app.testing import StubProcess
 from memory_app.testing.story import AGENT, RULES, SESSIONS, USER
 from memory_app.turns.record import record

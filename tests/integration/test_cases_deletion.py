@@ -27,9 +27,9 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate
 from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import consolidate
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session

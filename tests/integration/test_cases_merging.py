@@ -19,8 +19,8 @@ from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import consolidate
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session
 from memory_app.turns.record import record

@@ -20,9 +20,10 @@ from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import decay, finder, synthesis
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
 from memory_app.settings import Chat, Settings
+from memory_app.sleep import decay, synthesis
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.testing import Rule, StubProvider

@@ -27,9 +27,9 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
-from memory_app.services.undo import undo_merge, undo_run
+from memory_app.sleep import consolidate
+from memory_app.sleep.undo import undo_merge, undo_run
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")

@@ -22,8 +22,9 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import decay
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")

@@ -24,9 +24,10 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import ending, finder, quality, transfer, undo
+from memory_app.services import finder, transfer
 from memory_app.services.job_table import JOBS
-from memory_app.services.sleep_plan import Plan, Planned, read
+from memory_app.sleep import quality, session_end, undo
+from memory_app.sleep.plan import Plan, Planned, read
 from memory_app.turns.extract import extract_session
 from memory_app.turns.record import record
 
@@ -49,7 +50,7 @@ def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
 
 
 def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:
-    run = ending.ask(runtime, tenant, CHAT, **options)
+    run = session_end.ask(runtime, tenant, CHAT, **options)
     jobs.perform(runtime, run.id, JOBS)
     done = jobs.read(runtime, tenant, run.id)
     assert done.state == "done", done.reason
@@ -58,11 +59,11 @@ def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:
 
 def revised(runtime: Runtime, tenant: int, revise: Callable[[Plan], Plan]) -> Run:
     """The end of the session, the plan of whose sleep pass is changed on its way."""
-    run = ending.ask(runtime, tenant, CHAT)
+    run = session_end.ask(runtime, tenant, CHAT)
     with transaction(runtime.engine, None) as connection:
         claimed = runs.claim(connection, run.id, timedelta(minutes=1))
     assert claimed is not None
-    ending.end(runtime, claimed, revise=revise)
+    session_end.end(runtime, claimed, revise=revise)
     return jobs.read(runtime, tenant, run.id)
 
 
@@ -137,19 +138,19 @@ def test_ending_twice_is_one_run_and_another_turn_opens_the_session_again(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said(runtime, tenant, PARKED)
-    first = ending.ask(runtime, tenant, CHAT)
-    assert ending.ask(runtime, tenant, CHAT).id == first.id
+    first = session_end.ask(runtime, tenant, CHAT)
+    assert session_end.ask(runtime, tenant, CHAT).id == first.id
     assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is not None
     said(runtime, tenant, CELLAR)
     assert rows(owner, "SELECT ended_at FROM sessions")[0].ended_at is None
-    assert ending.ask(runtime, tenant, CHAT).id != first.id
+    assert session_end.ask(runtime, tenant, CHAT).id != first.id
 
 
 def test_a_session_that_goes_on_is_left_open_until_it_is_ended_anew(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said(runtime, tenant, PARKED)
-    first = ending.ask(runtime, tenant, CHAT, promote=False)
+    first = session_end.ask(runtime, tenant, CHAT, promote=False)
     said(runtime, tenant, CELLAR)
     before = whole(owner)
 
@@ -167,9 +168,9 @@ def test_a_session_that_goes_on_is_left_open_until_it_is_ended_anew(
 
 def test_a_session_that_was_ended_anew_is_ended_as_was_asked_last(runtime: Runtime, tenant: int) -> None:
     said(runtime, tenant, PARKED)
-    first = ending.ask(runtime, tenant, CHAT, promote=False)
+    first = session_end.ask(runtime, tenant, CHAT, promote=False)
     said(runtime, tenant, CELLAR)
-    last = ending.ask(runtime, tenant, CHAT)
+    last = session_end.ask(runtime, tenant, CHAT)
     for run in (first, last):
         jobs.perform(runtime, run.id, JOBS)
     assert jobs.read(runtime, tenant, first.id).report["applied"] is False
@@ -245,7 +246,7 @@ def test_the_last_turns_are_extracted_before_a_session_ends(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     record(runtime, tenant, CHAT, [NewTurn(Role.USER, PARKED)])
-    run = ending.ask(runtime, tenant, CHAT)
+    run = session_end.ask(runtime, tenant, CHAT)
     jobs.perform(runtime, run.id, JOBS)
     assert jobs.read(runtime, tenant, run.id).state == "running", "it waits for them"
     extract_session(runtime, rows(owner, "SELECT id FROM sessions")[0].id)
@@ -268,7 +269,7 @@ def test_the_end_of_a_session_can_be_undone(runtime: Runtime, tenant: int, owner
 def test_only_a_known_session_ends(runtime: Runtime, tenant: int) -> None:
     said(runtime, tenant, PARKED)
     with pytest.raises(NotFound):
-        ending.ask(runtime, tenant, Scope("ada", "bob", "elsewhere"))
+        session_end.ask(runtime, tenant, Scope("ada", "bob", "elsewhere"))
 
 
 def test_ending_over_http(runtime: Runtime, tenant: int, api_key: str) -> None:

@@ -19,7 +19,7 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.undo import undo_run
+from memory_app.sleep.undo import undo_run
 
 SCOPE = Scope("ada", "bob")
 ENTITIES = "/v1/agents/ada/users/bob/entities"

@@ -21,8 +21,9 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import Label, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, sleep
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import cycle
 from memory_app.turns.record import record
 from memory_app.turns.tickets import ticket
 
@@ -105,7 +106,7 @@ def test_feedback_on_what_was_merged_moves_what_it_was_merged_into(
 ) -> None:
     meant = fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in the summer.")
     fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in summer.")
-    jobs.perform(runtime, sleep.ask(runtime, tenant, SCOPE).id, JOBS)
+    jobs.perform(runtime, cycle.ask(runtime, tenant, SCOPE).id, JOBS)
     whole = lookup.read_memory(runtime, tenant, meant).successor
     assert whole is not None
 

@@ -28,9 +28,10 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, periodic, sleep, synthesis, upkeep
+from memory_app.services import finder, periodic, upkeep
 from memory_app.services.doctor import diagnose
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import cycle, decay, synthesis
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session
@@ -411,7 +412,7 @@ def test_a_cycle_over_more_clusters_sends_hardly_more_statements(
                 f"Indeed crate {n * 3} stands in cellar {n}.",
             ):
                 remember(runtime, tenant, scope, Statement("fact", said), deduplicate=False)
-        run = sleep.ask(runtime, tenant, scope, {"force": True, "min_strength": 1, "similarity": 0.6})
+        run = cycle.ask(runtime, tenant, scope, {"force": True, "min_strength": 1, "similarity": 0.6})
         with meter.measured() as spent:
             report = perform(runtime, tenant, run.id)
         sent[user] = spent.statements

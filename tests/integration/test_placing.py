@@ -14,9 +14,10 @@ from memory_app.jobs import jobs
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, synthesis
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
 from memory_app.settings import Settings
+from memory_app.sleep import synthesis
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record

@@ -27,11 +27,13 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, sleep, undo
+from memory_app.services import finder
 from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
-from memory_app.services.sleep_plan import Plan, Planned
-from memory_app.services.telling import told
+from memory_app.sleep import cycle as sleep
+from memory_app.sleep import undo
+from memory_app.sleep.plan import Plan, Planned
+from memory_app.sleep.report import told
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")

@@ -18,9 +18,10 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import decay, finder, sleep, undo
+from memory_app.services import finder
 from memory_app.services.forget import forget_memory
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import cycle, decay, undo
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
@@ -92,7 +93,7 @@ def decayed(runtime: Runtime, tenant: int) -> dict[str, Any]:
 
 
 def slept(runtime: Runtime, tenant: int) -> Run:
-    return performed(runtime, tenant, sleep.ask(runtime, tenant, SCOPE, {"force": True}))
+    return performed(runtime, tenant, cycle.ask(runtime, tenant, SCOPE, {"force": True}))
 
 
 def united(runtime: Runtime, tenant: int, part: UUID) -> UUID:

@@ -25,8 +25,9 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, sleep, transfer
+from memory_app.services import finder, transfer
 from memory_app.services.job_table import JOBS
+from memory_app.sleep import cycle
 from memory_app.store import snapshots
 from memory_app.turns import index
 from memory_app.turns.listing import latest_turns, stats
@@ -60,7 +61,7 @@ def lived(runtime: Runtime, tenant: int) -> dict[str, Any]:
         )
         remember(runtime, tenant, SCOPE, said, deduplicate=False)
     remember(runtime, tenant, CHAT, Statement("fact", "Bob is tired today."))
-    perform(runtime, sleep.ask(runtime, tenant, SCOPE).id, JOBS)
+    perform(runtime, cycle.ask(runtime, tenant, SCOPE).id, JOBS)
     made = transfer.export(runtime, tenant, SCOPE)
     return json.loads(json.dumps(made))  # type: ignore[no-any-return]
 

@@ -18,11 +18,11 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import consolidate
 from memory_app.services.job_table import JOBS
-from memory_app.services.undo import undo_run
-from memory_app.services.wording import holds
 from memory_app.settings import Chat, Settings
+from memory_app.sleep import consolidate
+from memory_app.sleep.undo import undo_run
+from memory_app.sleep.wording import holds
 from memory_app.testing import Rule, StubProvider
 
 SCOPE = Scope("ada", "Bob")

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain import clusters as found
-from memory_app.domain.clusters import clusters, components, near_pairs
 from memory_app.memories.guards import conflicting
 from memory_app.memories.ladder import Neighbour, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Memory
+from memory_app.sleep import clusters as found
+from memory_app.sleep.clusters import clusters, components, near_pairs
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ("Mira likes tea", "Mira does not like tea", "Mira ran 5 km", "Mira ran 7 km", "Mira sings")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.slumber import (
+from memory_app.errors import InvalidInput
+from memory_app.sleep.rules import (
     SleepOptions,
     Topic,
     Trigger,
@@ -19,7 +20,6 @@ from memory_app.domain.slumber import (
     share_a_sentence,
     summary,
 )
-from memory_app.errors import InvalidInput
 
 BEGAN = datetime(2026, 3, 2, tzinfo=UTC)
 

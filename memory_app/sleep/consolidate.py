@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
 from memory_app.db.db import transaction
-from memory_app.domain.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.errors import NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
@@ -33,9 +32,10 @@ from memory_app.records.kinds import KINDS, kind_of
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import wording
-from memory_app.services.wording import Worded
-from memory_app.store import sleeping
+from memory_app.sleep import wording
+from memory_app.sleep.clusters import PIECE, Cluster, clusters, components, near_pairs
+from memory_app.sleep.rows import sleeping
+from memory_app.sleep.wording import Worded
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

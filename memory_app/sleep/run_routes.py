@@ -16,8 +16,8 @@ from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, er
 from memory_app.http.strict import StrictRoute
 from memory_app.jobs import jobs
 from memory_app.records.run import OPEN
-from memory_app.services import consolidate, undo
-from memory_app.services.telling import told
+from memory_app.sleep import consolidate, undo
+from memory_app.sleep.report import told
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 

@@ -7,9 +7,9 @@ from pydantic import ConfigDict, Field
 
 from memory_app.http.fields import Body, Number, Words
 from memory_app.http.parts import IN_SCOPE, IN_SESSION, OfSession, OfUser, Writer, errors
-from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
-from memory_app.services import decay, ending, sleep
+from memory_app.sleep import cycle, decay, session_end
+from memory_app.sleep.run_routes import RunStateAnswer
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
@@ -57,7 +57,7 @@ def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody = DEFAULTS) -> Ru
 
     A cycle after which the scope's own questions would find less is not applied. 409 while one is under way.
     """
-    run = sleep.ask(call.runtime, call.tenant_id, scope, body.model_dump(exclude_none=True))
+    run = cycle.ask(call.runtime, call.tenant_id, scope, body.model_dump(exclude_none=True))
     return RunStateAnswer.model_validate(run)
 
 
@@ -67,7 +67,7 @@ def end_session(call: Writer, scope: OfSession, body: EndBody = NOTHING_GIVEN) -
 
     Ending it again gives the same run; another turn opens it again.
     """
-    run = ending.ask(call.runtime, call.tenant_id, scope, **body.model_dump())
+    run = session_end.ask(call.runtime, call.tenant_id, scope, **body.model_dump())
     return RunStateAnswer.model_validate(run)
 
 

@@ -19,7 +19,7 @@ from memory_app.recall.recall import RecallQuery, recall_within
 from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import sleeping
+from memory_app.sleep.rows import sleeping
 from memory_app.tenancy.rows.names import ScopeRow
 
 FOUND = 10

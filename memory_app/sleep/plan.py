@@ -14,8 +14,6 @@ from sqlalchemy import Connection
 
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.clusters import PIECE, clusters, components, near_pairs
-from memory_app.domain.slumber import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
 from memory_app.memories import capacity, ladder, remember
 from memory_app.memories.capacity import strength_of
 from memory_app.memories.guards import exchanged
@@ -26,10 +24,12 @@ from memory_app.memories.rows.fading import Weighed
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Origin, Statement
 from memory_app.runtime import Runtime
-from memory_app.services import promotion, quality
-from memory_app.services.promotion import Promotable
-from memory_app.services.quality import Found, ProbeQuestion
-from memory_app.store import sleeping
+from memory_app.sleep import promotion, quality
+from memory_app.sleep.clusters import PIECE, clusters, components, near_pairs
+from memory_app.sleep.promotion import Promotable
+from memory_app.sleep.quality import Found, ProbeQuestion
+from memory_app.sleep.rows import sleeping
+from memory_app.sleep.rules import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow
 

@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.slumber import SleepOptions, Trigger
 from memory_app.errors import InvalidInput, NotFound, Transient
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
@@ -30,10 +29,12 @@ from memory_app.records.records import Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import promotion, sleep, transfer
-from memory_app.services.promotion import Promotable
-from memory_app.services.sleep_plan import Plan, chosen, hour, make_plan
-from memory_app.store import images, sleeping
+from memory_app.services import transfer
+from memory_app.sleep import cycle, promotion
+from memory_app.sleep.plan import Plan, chosen, hour, make_plan
+from memory_app.sleep.promotion import Promotable
+from memory_app.sleep.rows import images, sleeping
+from memory_app.sleep.rules import SleepOptions, Trigger
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -175,7 +176,7 @@ def _is_reopened(session: SessionRow, run: Run) -> bool:
 
 
 def _leave_open(runtime: Runtime, claimed: RunClaim, session: SessionRow) -> None:
-    report = sleep.empty_report(runtime, _sleep_options(runtime), hour(session.now))
+    report = cycle.empty_report(runtime, _sleep_options(runtime), hour(session.now))
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         jobs.complete(connection, claimed, _left_open(report))
     log.info("session_left_open", session=session.id)
@@ -203,7 +204,7 @@ def _check_extracted(runtime: Runtime, row: ScopeRow, session: SessionRow) -> No
 
 
 def _sleep_options(runtime: Runtime) -> SleepOptions:
-    return replace(sleep.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
+    return replace(cycle.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
 
 
 def _sleep(
@@ -217,11 +218,11 @@ def _sleep(
     """A sleep pass over what belongs to the session alone; of one that the gate refused, why, and nothing else."""
     options = _sleep_options(runtime)
     plan = revise(make_plan(runtime, claimed.tenant_id, row, options, session_id=session.id))
-    report = sleep.carry_out(runtime, claimed, plan, note=_hold_on)
+    report = cycle.carry_out(runtime, claimed, plan, note=_hold_on)
     if report["applied"]:
         return report
     kept = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
-    return sleep.empty_report(runtime, options, plan.at) | kept
+    return cycle.empty_report(runtime, options, plan.at) | kept
 
 
 def _hold_on(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from memory_app.memories.rows import fading, memories, merges
 from memory_app.records.records import Memory
 from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
-from memory_app.services import consolidate, putting_back
+from memory_app.sleep import consolidate, restore
 from memory_app.tenancy.rows import names
 
 Undo = Callable[[Connection, int, ScopeRun], None]
@@ -27,8 +27,8 @@ Undo = Callable[[Connection, int, ScopeRun], None]
 UNDO: Mapping[str, Undo] = {
     RunName.CONSOLIDATE: consolidate.undo,
     RunName.MERGE_ENTITIES: entities.undo_merge,
-    RunName.SLEEP: putting_back.undo,
-    RunName.END_SESSION: putting_back.undo,
+    RunName.SLEEP: restore.undo,
+    RunName.END_SESSION: restore.undo,
 }
 """By the name of the run. What is not here cannot be undone."""
 

@@ -11,10 +11,10 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.db.literals import literals
-from memory_app.domain.slumber import Topic
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import OPEN, RunName, RunState
+from memory_app.sleep.rules import Topic
 
 _BEHIND = f"""
     WITH RECURSIVE behind AS (

@@ -15,13 +15,13 @@ from uuid import UUID
 import structlog
 
 from memory_app.db.db import transaction
-from memory_app.domain.clusters import Cluster
 from memory_app.errors import BadModelOutput, TooSlow
 from memory_app.extraction import model_calls
 from memory_app.extraction.llm import merge_texts
 from memory_app.memories.guards import NEGATION, conflicting
 from memory_app.memories.rows import merges
 from memory_app.runtime import Runtime
+from memory_app.sleep.clusters import Cluster
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from memory_app.db.db import transaction
-from memory_app.domain.slumber import summary
 from memory_app.jobs.rows.runs import Run, ScopeRun
 from memory_app.memories.rows import entities, merges
 from memory_app.runtime import Runtime
+from memory_app.sleep.rules import summary
 
 
 def told(runtime: Runtime, tenant_id: int, run: Run) -> Run:

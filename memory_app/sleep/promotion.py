@@ -14,7 +14,7 @@ from memory_app.memories.rows import evidence, memories
 from memory_app.memories.rows.memory_rows import Stored
 from memory_app.records.records import Retirement, Statement
 from memory_app.runtime import Runtime
-from memory_app.store import sleeping
+from memory_app.sleep.rows import sleeping
 from memory_app.tenancy.policy import Policy
 
 

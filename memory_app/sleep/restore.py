@@ -9,8 +9,8 @@ from memory_app.jobs.rows.runs import ScopeRun
 from memory_app.memories.merging import BLOCKERS_SHOWN
 from memory_app.memories.rows import merges, sources
 from memory_app.records.run import Change
-from memory_app.store import images
-from memory_app.store.images import Touched
+from memory_app.sleep.rows import images
+from memory_app.sleep.rows.images import Touched
 
 READING = frozenset({"recall_count", "last_recalled"})
 """Being read is no change of what a run left behind."""

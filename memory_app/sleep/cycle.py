@@ -21,11 +21,6 @@ from sqlalchemy import Connection
 from memory_app import failpoint, queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.slumber import (
-    SleepOptions,
-    Trigger,
-    checked_options,
-)
 from memory_app.errors import Conflict, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
@@ -42,18 +37,10 @@ from memory_app.records.records import LinkType
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import promotion, quality
-from memory_app.services.sleep_plan import (
-    PARENTS_MOST,
-    Plan,
-    Planned,
-    hour,
-    make_plan,
-    read,
-    unlinked,
-    without,
-)
-from memory_app.store import images, sleeping
+from memory_app.sleep import promotion, quality
+from memory_app.sleep.plan import PARENTS_MOST, Plan, Planned, hour, make_plan, read, unlinked, without
+from memory_app.sleep.rows import images, sleeping
+from memory_app.sleep.rules import SleepOptions, Trigger, checked_options
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

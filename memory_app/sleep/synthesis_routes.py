@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field
 from memory_app.http.answers import Answer
 from memory_app.http.fields import Body
 from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
-from memory_app.http.runs import RunStateAnswer
 from memory_app.http.strict import StrictRoute
 from memory_app.records.scope import Scope
-from memory_app.services import synthesis
+from memory_app.sleep import synthesis
+from memory_app.sleep.run_routes import RunStateAnswer
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
 router = APIRouter(route_class=StrictRoute, tags=["synthesis"])
