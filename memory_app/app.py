@@ -12,6 +12,7 @@ from uuid import UUID
 from memory_app import embedded
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.forget import forget as forget_service
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.memories import entities as entities_service
@@ -35,7 +36,6 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
 from memory_app.services import export as export_service
-from memory_app.services import forget as forget_service
 from memory_app.services import transfer
 from memory_app.services.transfer import Imported
 from memory_app.settings import Settings

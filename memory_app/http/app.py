@@ -11,7 +11,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from memory_app.agents import routes
-from memory_app.http import errors, export, forget, health, pages, transfer
+from memory_app.forget import routes as forget
+from memory_app.http import errors, export, health, pages, transfer
 from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
+from memory_app.forget.forget import forget_memory
 from memory_app.http.answers import (
     Answer,
     MemoriesAnswer,
@@ -26,7 +27,6 @@ from memory_app.http.strict import StrictRoute
 from memory_app.memories import lookup as memories
 from memory_app.memories.lookup import MemoryFilter
 from memory_app.memories.remember import remember
-from memory_app.services.forget import forget_memory
 from memory_app.sleep import decay
 
 

@@ -18,6 +18,8 @@ from memory_app.db.app_role import Deviation
 from memory_app.db.catalog import Difference
 from memory_app.db.inspection import Server
 from memory_app.errors import MemoryAppError
+from memory_app.forget import receipts
+from memory_app.forget.receipts import Comparison
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
 from memory_app.hot.life import Sign
@@ -27,9 +29,8 @@ from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, shown
 from memory_app.recall import scope_index
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import due, receipts, redis_checks
+from memory_app.services import due, redis_checks
 from memory_app.services.check import Check, State, clock, version
-from memory_app.services.receipts import Comparison
 from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
 from memory_app.tenancy import schema

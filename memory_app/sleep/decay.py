@@ -18,6 +18,7 @@ from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, NotFound
+from memory_app.forget.rows import erase
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import schedules
 from memory_app.jobs.rows.runs import Run, RunClaim
@@ -33,7 +34,6 @@ from memory_app.records.records import RECOVERABLE, Memory, Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import erase
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.rows import turns

@@ -27,6 +27,7 @@ from sqlalchemy.pool import NullPool
 from memory_app import embedded
 from memory_app.embedded import lifetime
 from memory_app.errors import Conflict
+from memory_app.forget.forget import forget_user
 from memory_app.memories.remember import remember
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import RecallQuery, recall
@@ -36,7 +37,6 @@ from memory_app.runtime import build
 from memory_app.servers import embedded_settings
 from memory_app.services import finder
 from memory_app.services.doctor import diagnose
-from memory_app.services.forget import forget_user
 from memory_app.services.move import move
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, NotFound, Transient
+from memory_app.forget.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.memories import remember
@@ -27,7 +28,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
 from memory_app.services.job_table import JOBS
 from memory_app.sleep import consolidate
 from memory_app.tenancy.policy import parse_policy

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
+from memory_app.forget.forget import forget_memory, forget_user
 from memory_app.hot import cache
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
@@ -28,7 +29,6 @@ from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, St
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.services import finder
-from memory_app.services.forget import forget_memory, forget_user
 from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle as sleep
 from memory_app.sleep import undo

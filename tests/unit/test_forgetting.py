@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.domain.forgetting import Fate, Kin, carries, fates, names
+from memory_app.forget.rules import Fate, Kin, carries, fates, names
 from memory_app.records.records import Origin
 
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)

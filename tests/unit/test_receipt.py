@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from memory_app.domain.receipt import (
+from memory_app.errors import InvalidInput
+from memory_app.forget.receipt import (
     Receipt,
     Subject,
     parse_receipt,
@@ -16,7 +17,6 @@ from memory_app.domain.receipt import (
     session_name,
     subject_digest,
 )
-from memory_app.errors import InvalidInput
 
 RECEIPT = Receipt(
     id=UUID("0197aaaa-0000-7000-8000-000000000001"),

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_app.domain.receipt import Receipt, parse_receipt, receipt_line
 from memory_app.errors import InvalidInput
+from memory_app.forget.receipt import Receipt, parse_receipt, receipt_line
 
 OWN_EYES_ONLY = 0o600
 

@@ -1,6 +1,6 @@
 """Settlement: delete turns and memories of a scope together with what rests on them alone.
 
-What else rests on them stays, goes or is retired as `memory_app.domain.forgetting` decides. The scope's row must be
+What else rests on them stays, goes or is retired as `memory_app.forget.rules` decides. The scope's row must be
 locked.
 """
 
@@ -13,10 +13,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.domain.forgetting import Fate, fates
+from memory_app.forget.rows import erase
+from memory_app.forget.rows.erase import Family, TurnRow
+from memory_app.forget.rules import Fate, fates
 from memory_app.memories.rows import merges
-from memory_app.store import erase
-from memory_app.store.erase import Family, TurnRow
 from memory_app.tenancy.rows import names
 
 Counts = Mapping[str, int]

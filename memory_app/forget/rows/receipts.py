@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.domain.receipt import Receipt, Subject, session_name
+from memory_app.forget.receipt import Receipt, Subject, session_name
 from memory_app.records.run import RunName
 
 BATCH = 5_000

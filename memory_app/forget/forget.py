@@ -14,8 +14,13 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
-from memory_app.domain.receipt import Receipt, Subject, session_name, subject_digest
 from memory_app.errors import MemoryAppError, NotFound
+from memory_app.forget import receipt_file
+from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
+from memory_app.forget.receipt import Receipt, Subject, session_name, subject_digest
+from memory_app.forget.rows import receipts
+from memory_app.forget.rows.receipts import Erasure
+from memory_app.forget.settlement import Forgotten
 from memory_app.hot import cache, stream
 from memory_app.hot import erase as hot_erase
 from memory_app.jobs.rows import runs
@@ -23,11 +28,6 @@ from memory_app.jobs.rows.runs import Run
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
-from memory_app.services import receipt_file
-from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.services.settlement import Forgotten
-from memory_app.store import receipts
-from memory_app.store.receipts import Erasure
 
 log = structlog.get_logger(__name__)
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from memory_app.forget.rows import erase, persons
+from memory_app.forget.settlement import NOTHING, Counts, Forgotten, added, forget_turns, settle, united
 from memory_app.memories.rows import lineage, memories
 from memory_app.records.scope import Scope
-from memory_app.services.settlement import NOTHING, Counts, Forgotten, added, forget_turns, settle, united
-from memory_app.store import erase, persons
 from memory_app.tenancy.rows import names
 from memory_app.turns.rows import sessions
 

@@ -9,12 +9,12 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
+from memory_app.forget import forget
 from memory_app.http.answers import Answer
 from memory_app.http.edge import SLASH
 from memory_app.http.fields import Id
 from memory_app.http.parts import IN_SESSION, OfSession, Reader, TurnId, UserName, Writer, errors
 from memory_app.http.strict import StrictRoute
-from memory_app.services import forget
 from memory_app.sleep.run_routes import RunStateAnswer
 
 router = APIRouter(route_class=StrictRoute, tags=["forget"])

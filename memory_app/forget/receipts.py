@@ -17,14 +17,14 @@ from sqlalchemy import Connection, Engine
 
 from memory_app.db import inspection
 from memory_app.db.db import transaction
-from memory_app.domain.receipt import Receipt, Subject, subject_digest
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
+from memory_app.forget import forget, receipt_file
+from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
+from memory_app.forget.receipt import Receipt, Subject, subject_digest
+from memory_app.forget.rows import receipts
+from memory_app.forget.settlement import NOTHING, Forgotten, united
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import forget, receipt_file
-from memory_app.services.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.services.settlement import NOTHING, Forgotten, united
-from memory_app.store import receipts
 from memory_app.tenancy.rows import keys
 
 Tenants = Mapping[int, str]

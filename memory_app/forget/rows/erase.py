@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.db.literals import literals
-from memory_app.domain.forgetting import Kin
+from memory_app.forget.rules import Kin
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import LinkType, Origin, Retirement
 from memory_app.records.run import OPEN

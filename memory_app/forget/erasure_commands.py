@@ -12,9 +12,9 @@ import typer
 from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, say, write_json, write_table
 from memory_app.errors import Permanent
+from memory_app.forget import receipts
+from memory_app.forget.receipts import Outcome, Replayed
 from memory_app.runtime import build
-from memory_app.services import receipts
-from memory_app.services.receipts import Outcome, Replayed
 
 app = typer.Typer(help="Receipts of what was forgotten.", no_args_is_help=True)
 
