@@ -35,15 +35,15 @@ from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services import export as export_service
-from memory_app.services import transfer
-from memory_app.services.transfer import Imported
 from memory_app.settings import Settings
 from memory_app.sleep import consolidate as consolidate_service
 from memory_app.sleep import cycle as sleep_service
 from memory_app.sleep import report, session_end, undo
-from memory_app.store.checkpoints import CheckpointRow
 from memory_app.tenancy.rows import keys
+from memory_app.transfer import export as export_service
+from memory_app.transfer import snapshots
+from memory_app.transfer.rows.checkpoints import CheckpointRow
+from memory_app.transfer.snapshots import Imported
 from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
@@ -203,15 +203,15 @@ class MemoryApp:
 
     def checkpoint(self, scope: Scope, *, most: int | None = None) -> CheckpointRow:
         """Keep the strongest memories of the scope, or of its session, as a document."""
-        return transfer.make_checkpoint(self.runtime, self.tenant_id, scope, most=most)
+        return snapshots.make_checkpoint(self.runtime, self.tenant_id, scope, most=most)
 
     def export(self, scope: Scope) -> dict[str, Any]:
         """The whole scope as a snapshot, ready for JSON."""
-        return transfer.export(self.runtime, self.tenant_id, scope)
+        return snapshots.export(self.runtime, self.tenant_id, scope)
 
     def load(self, scope: Scope, snapshot: Any) -> Imported:
         """Fill an empty scope from a snapshot, or raise and import nothing."""
-        return transfer.load(self.runtime, self.tenant_id, scope, snapshot)
+        return snapshots.load(self.runtime, self.tenant_id, scope, snapshot)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False

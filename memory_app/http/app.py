@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from memory_app.agents import routes
 from memory_app.forget import routes as forget
-from memory_app.http import errors, export, health, pages, transfer
+from memory_app.http import errors, health, pages
 from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses
@@ -27,6 +27,8 @@ from memory_app.runtime import Runtime
 from memory_app.sleep import routes as sleep
 from memory_app.sleep import run_routes, synthesis_routes
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.transfer import export_routes
+from memory_app.transfer import routes as transfer
 from memory_app.turns import routes as turns
 
 DESCRIPTION = """
@@ -75,7 +77,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         sleep,
         synthesis_routes,
         transfer,
-        export,
+        export_routes,
         forget,
         routes,
         health,

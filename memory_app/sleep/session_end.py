@@ -29,7 +29,6 @@ from memory_app.records.records import Retirement
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import transfer
 from memory_app.sleep import cycle, promotion
 from memory_app.sleep.plan import Plan, chosen, hour, make_plan
 from memory_app.sleep.promotion import Promotable
@@ -38,6 +37,7 @@ from memory_app.sleep.rules import SleepOptions, Trigger
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.transfer import snapshots
 from memory_app.turns.rows import sessions
 from memory_app.turns.rows.sessions import SessionRow
 
@@ -262,7 +262,7 @@ def _settle(
     """Checkpoint, promotion, and the end of the rest; in this order, so that the checkpoint shows the whole session."""
     kept = None
     if options.checkpoint and sleeping.session_memories(connection, row.id, session_id=session.id):
-        kept = transfer.checkpoint(
+        kept = snapshots.checkpoint(
             connection, runtime, claimed.tenant_id, row, session=session.name, session_id=session.id
         )
     images.begin(connection, claimed.run_id)

@@ -37,12 +37,12 @@ from memory_app.runtime import build
 from memory_app.servers import embedded_settings
 from memory_app.services import finder
 from memory_app.services.doctor import diagnose
-from memory_app.services.move import move
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.store import copy
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
+from memory_app.transfer.move import move
+from memory_app.transfer.rows import copy
 from memory_app.turns.record import record
 
 OWNER_PASSWORD, APP_PASSWORD = "owner-secret", "app-secret"

@@ -19,8 +19,8 @@ from sqlalchemy import Engine, text
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import transfer
 from memory_app.tenancy.rows import keys
+from memory_app.transfer import snapshots
 from memory_app.turns.record import record
 
 pytestmark = pytest.mark.faults
@@ -86,7 +86,7 @@ def start(
         _, neighbour_key = keys.create(connection, "globex", rights=keys.RIGHTS)
     scope = Scope("ada", "bob", "s")
     record(runtime, tenant, scope, [NewTurn(Role.USER, "I feed the cat." * 2_000)])
-    snapshot = json.loads(json.dumps(transfer.export(runtime, tenant, Scope("ada", "bob"))))
+    snapshot = json.loads(json.dumps(snapshots.export(runtime, tenant, Scope("ada", "bob"))))
     assert len(json.dumps(snapshot)) > BODY_LIMIT
     # The ids of a snapshot are free in another tenant only.
     record(runtime, other_tenant, scope, [NewTurn(Role.USER, "I feed the hen.")])

@@ -24,10 +24,11 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, transfer
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
 from memory_app.sleep import quality, session_end, undo
 from memory_app.sleep.plan import Plan, Planned, read
+from memory_app.transfer import snapshots
 from memory_app.turns.extract import extract_session
 from memory_app.turns.record import record
 
@@ -124,7 +125,7 @@ def test_without_promotion_everything_of_the_session_goes(runtime: Runtime, tena
 def test_a_checkpoint_shows_the_session_before_its_end(runtime: Runtime, tenant: int) -> None:
     said(runtime, tenant, PARKED)
     report = ended(runtime, tenant, promote=False).report
-    (made,) = transfer.list_checkpoints(runtime, tenant, SCOPE)
+    (made,) = snapshots.list_checkpoints(runtime, tenant, SCOPE)
     assert (str(made.id), made.session, made.nodes) == (report["checkpoint"], "chat", 1)
     assert ended_without_checkpoint(runtime, tenant) is None
 

@@ -21,7 +21,6 @@ from starlette.testclient import TestClient
 
 from memory_app.db.db import steady
 from memory_app.errors import Conflict, InvalidInput, NotFound
-from memory_app.http import export as routes
 from memory_app.http.app import create_app
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember
@@ -29,10 +28,12 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, transfer
-from memory_app.services.export import export_lines, import_lines
-from memory_app.store import exports
+from memory_app.services import finder
 from memory_app.tenancy.rows import keys
+from memory_app.transfer import export_routes as routes
+from memory_app.transfer import snapshots
+from memory_app.transfer.export import export_lines, import_lines
+from memory_app.transfer.rows import exports
 from memory_app.turns.record import record
 from tests.commands import Memory
 from tests.own_servers import free_port, wait_until
@@ -77,7 +78,7 @@ def lived(runtime: Runtime, tenant: int, owner: Engine) -> None:
     kept = remember(runtime, tenant, BOB, sailing)
     give_feedback(runtime, tenant, BOB, tickets[2].id, Label.UP, note="Most helpful.")
     give_feedback(runtime, tenant, BOB, kept.id, Label.DOWN)
-    transfer.make_checkpoint(runtime, tenant, BOB)
+    snapshots.make_checkpoint(runtime, tenant, BOB)
     with owner.begin() as connection:
         connection.execute(text("UPDATE users SET time_zone = 'Europe/Paris' WHERE name = 'bob'"))
 

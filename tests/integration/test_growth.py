@@ -18,7 +18,6 @@ from memory_app import MemoryApp
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
-from memory_app.domain.snapshot import canonical_meta
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
 from memory_app.memories.remember import remember
@@ -34,6 +33,7 @@ from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
+from memory_app.transfer.snapshot import canonical_meta
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record

@@ -11,13 +11,14 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.http.app import create_app
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder, transfer
+from memory_app.services import finder
 from memory_app.settings import Http, Settings
+from memory_app.transfer import snapshots
+from memory_app.transfer.snapshot_rows import FIELDS
 from memory_app.turns.record import record
 
 BASE = "/v1/agents/ada/users/bob"
@@ -43,7 +44,9 @@ def snapshot(runtime: Runtime, other_tenant: int) -> dict[str, Any]:
     said = [f"I have a {animal} named {animal.upper()}." for animal in ("dog", "cat", "goat", "hen", "mule")]
     record(runtime, other_tenant, Scope("ada", "bob", "chat"), [NewTurn(Role.USER, one) for one in said])
     finder.drain(runtime)
-    made: dict[str, Any] = json.loads(json.dumps(transfer.export(runtime, other_tenant, Scope("ada", "bob"))))
+    made: dict[str, Any] = json.loads(
+        json.dumps(snapshots.export(runtime, other_tenant, Scope("ada", "bob")))
+    )
     assert BODY_LIMIT_BYTES < len(json.dumps(made)) < IMPORT_LIMIT_BYTES
     return made
 

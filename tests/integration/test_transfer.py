@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
-from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
 from memory_app.jobs import schedule
@@ -25,10 +24,12 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, transfer
+from memory_app.services import finder
 from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle
-from memory_app.store import snapshots
+from memory_app.transfer import snapshots as transfer
+from memory_app.transfer.rows import snapshots
+from memory_app.transfer.snapshot_rows import FIELDS
 from memory_app.turns import index
 from memory_app.turns.listing import latest_turns, stats
 from memory_app.turns.record import record

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memory_app.domain.export import Extent, extent_of, is_header, line_of, type_of
+from memory_app.transfer.export_lines import Extent, extent_of, is_header, line_of, type_of
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from memory_app.domain.snapshot_rows import COUNT, FLAG, INSTANT, LISTS, check_rows, wrong
 from memory_app.errors import InvalidInput
 from memory_app.language.text import NORMALISER_VERSION, canonical_key
 from memory_app.records.scope import Scope
+from memory_app.transfer.snapshot_rows import COUNT, FLAG, INSTANT, LISTS, check_rows, wrong
 
 Row = Mapping[str, Any]
 

@@ -19,7 +19,7 @@ from memory_app.http.fields import NAME_SCHEMA
 from memory_app.http.parts import Admin, OfAgent, Reader, UserName, errors
 from memory_app.http.places import InFlight
 from memory_app.http.strict import StrictRoute
-from memory_app.services.export import export_lines
+from memory_app.transfer.export import export_lines
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause, text
 
-from memory_app.domain.export import TYPED_TYPES
-from memory_app.store.snapshots import LIST_QUERIES
+from memory_app.transfer.export_lines import TYPED_TYPES
+from memory_app.transfer.rows.snapshots import LIST_QUERIES
 
 BATCH = 100
 """Rows fetched at a time. A turn may have 100,000 characters."""

@@ -15,15 +15,6 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.domain.snapshot import (
-    FORMAT,
-    VERSION,
-    canonical_meta,
-    check_snapshot,
-    embedder_meta,
-    heads_first,
-)
-from memory_app.domain.snapshot_rows import LISTS
 from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
 from memory_app.jobs import schedule
 from memory_app.memories import capacity
@@ -31,11 +22,20 @@ from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.store import checkpoints, snapshots
-from memory_app.store.checkpoints import CheckpointRow
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.transfer.rows import checkpoints, snapshots
+from memory_app.transfer.rows.checkpoints import CheckpointRow
+from memory_app.transfer.snapshot import (
+    FORMAT,
+    VERSION,
+    canonical_meta,
+    check_snapshot,
+    embedder_meta,
+    heads_first,
+)
+from memory_app.transfer.snapshot_rows import LISTS
 from memory_app.turns.rows import sessions
 
 PAGE_LIMIT = 500

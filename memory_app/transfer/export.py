@@ -16,7 +16,14 @@ from sqlalchemy import Connection
 from memory_app.db import clock
 from memory_app.db.db import steady
 from memory_app.db.vectors import sparse_text, vector_text
-from memory_app.domain.export import (
+from memory_app.errors import NotFound
+from memory_app.language.framing import unframed
+from memory_app.language.text import NORMALISER_VERSION, terms
+from memory_app.recall.scoring import keyword_weights
+from memory_app.records.scope import Scope, check_name
+from memory_app.runtime import Runtime
+from memory_app.transfer import snapshots as transfer
+from memory_app.transfer.export_lines import (
     END,
     FORMAT,
     HEADER,
@@ -27,16 +34,9 @@ from memory_app.domain.export import (
     parse_export,
     snapshot_of,
 )
-from memory_app.domain.snapshot import embedder_meta
-from memory_app.errors import NotFound
-from memory_app.language.framing import unframed
-from memory_app.language.text import NORMALISER_VERSION, terms
-from memory_app.recall.scoring import keyword_weights
-from memory_app.records.scope import Scope, check_name
-from memory_app.runtime import Runtime
-from memory_app.services import transfer
-from memory_app.services.transfer import Imported
-from memory_app.store import exports
+from memory_app.transfer.rows import exports
+from memory_app.transfer.snapshot import embedder_meta
+from memory_app.transfer.snapshots import Imported
 
 BATCH = 64
 """Texts embedded in one call."""

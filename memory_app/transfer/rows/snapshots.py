@@ -11,10 +11,10 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.domain.snapshot_rows import FIELDS
 from memory_app.errors import InvalidInput
 from memory_app.memories.rows import merges, scope_models
 from memory_app.memories.rows import terms as term_store
+from memory_app.transfer.snapshot_rows import FIELDS
 
 _OWN = "- 'tenant_id' - 'scope_id'"
 _CHOSEN = "(CAST(:ids AS uuid[]) IS NULL OR {id} = ANY(:ids))"

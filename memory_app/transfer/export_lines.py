@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from memory_app.domain.snapshot import FORMAT as SNAPSHOT
-from memory_app.domain.snapshot import VERSION as SNAPSHOT_VERSION
-from memory_app.domain.snapshot import canonical_meta
-from memory_app.domain.snapshot_rows import LISTS
 from memory_app.errors import InvalidInput
 from memory_app.records.scope import Scope
+from memory_app.transfer.snapshot import FORMAT as SNAPSHOT
+from memory_app.transfer.snapshot import VERSION as SNAPSHOT_VERSION
+from memory_app.transfer.snapshot import canonical_meta
+from memory_app.transfer.snapshot_rows import LISTS
 
 FORMAT = "memory-export"
 VERSION = 1

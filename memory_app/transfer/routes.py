@@ -13,12 +13,12 @@ from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
 from memory_app.http.answers import Answer, next_cursor
-from memory_app.http.export import joined
 from memory_app.http.fields import Body, Id, Name
 from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.http.strict import StrictRoute, takes_snapshot
 from memory_app.records.scope import Scope
-from memory_app.services import transfer
+from memory_app.transfer import snapshots
+from memory_app.transfer.export_routes import joined
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
@@ -97,7 +97,7 @@ class CheckpointsAnswer(Answer):
 @router.get(IN_SCOPE + "/export", response_model=SnapshotAnswer, responses=errors(404))
 def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
     """Everything that is stored for an agent and a user, as one document."""
-    return _document(transfer.export(call.runtime, call.tenant_id, scope))
+    return _document(snapshots.export(call.runtime, call.tenant_id, scope))
 
 
 @router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
@@ -109,14 +109,14 @@ def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAns
     names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429 or
     503: several large snapshots are under way.
     """
-    return ImportedAnswer.model_validate(transfer.load(call.runtime, call.tenant_id, scope, dict(body)))
+    return ImportedAnswer.model_validate(snapshots.load(call.runtime, call.tenant_id, scope, dict(body)))
 
 
 @router.post(IN_SCOPE + "/checkpoints", status_code=201, responses=errors(400, 404))
 def make_checkpoint(call: Writer, scope: OfUser, body: CheckpointBody) -> CheckpointAnswer:
     """Keep the strongest memories, of a session or of all, as a document."""
     of = Scope(scope.agent, scope.user, body.session)
-    made = transfer.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)
+    made = snapshots.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)
     return CheckpointAnswer.model_validate(made)
 
 
@@ -128,7 +128,7 @@ def list_checkpoints(
     cursor: Cursor = None,
 ) -> CheckpointsAnswer:
     """Checkpoints, newest first."""
-    found = transfer.list_checkpoints(call.runtime, call.tenant_id, scope, limit=limit, before=cursor)
+    found = snapshots.list_checkpoints(call.runtime, call.tenant_id, scope, limit=limit, before=cursor)
     return CheckpointsAnswer(
         checkpoints=[CheckpointAnswer.model_validate(one) for one in found],
         cursor=next_cursor([one.id for one in found], limit),
@@ -138,7 +138,7 @@ def list_checkpoints(
 @router.get(IN_SCOPE + "/checkpoints/{id}", response_model=SnapshotAnswer, responses=errors(404))
 def read_checkpoint(call: Reader, scope: OfUser, id: CheckpointId) -> StreamingResponse:
     """The document of a checkpoint; it can be imported like a snapshot."""
-    return _document(transfer.read_checkpoint(call.runtime, call.tenant_id, scope, id))
+    return _document(snapshots.read_checkpoint(call.runtime, call.tenant_id, scope, id))
 
 
 def _document(snapshot: Mapping[str, Any]) -> StreamingResponse:

@@ -18,9 +18,9 @@ from memory_app.db.db import translated
 from memory_app.errors import Conflict, Misconfigured, Permanent
 from memory_app.hot.client import connect as connect_hot
 from memory_app.settings import Settings
-from memory_app.store import copy
 from memory_app.tenancy import schema
 from memory_app.tenancy.access import owner_url
+from memory_app.transfer.rows import copy
 
 Say = Callable[[str], None]
 

@@ -1,0 +1,1 @@
+"""Transfer: snapshots, checkpoints, exports and moves."""
