@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine, text
 from memory_app import MemoryApp, Scope
 from memory_app.agents import agents
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
 from memory_app.records.records import Mention, NewTurn, Role
-from memory_app.services import finder
 from memory_app.tenancy.rows import keys, usage
 
 TENANT, OTHER_TENANT = "acme", "globex"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memory_app import queue
+from memory_app.dispatch import finder
 from memory_app.recall import counts
-from memory_app.services import finder
 from memory_app.turns import index, relay
 from workers.app import app
 from workers.parts import runtime

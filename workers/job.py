@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from memory_app.services import fairness
-from memory_app.services.job_table import JOBS
+from memory_app.dispatch import fairness
+from memory_app.dispatch.job_table import JOBS
 from workers.app import app
 from workers.parts import is_shared, runtime
 from workers.task import MemoryTask

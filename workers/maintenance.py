@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memory_app import queue
+from memory_app.dispatch import periodic, upkeep
 from memory_app.recall import reembed, scope_index
-from memory_app.services import periodic, upkeep
 from memory_app.sleep import synthesis
 from workers.app import app
 from workers.parts import runtime

@@ -7,7 +7,7 @@ It is sent to the other queues where it suits better; see `memory_app.turns.rout
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.services import fairness
+from memory_app.dispatch import fairness
 from memory_app.turns import extract
 from workers.app import app
 from workers.parts import is_shared, runtime

@@ -22,6 +22,8 @@ from memory_app.bench.stage import TENANT, Say
 from memory_app.db import clock, meter
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
+from memory_app.dispatch import finder, upkeep
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs, schedules
@@ -33,8 +35,7 @@ from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
-from memory_app.services import finder, health, upkeep
-from memory_app.services.job_table import JOBS
+from memory_app.services import health
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key

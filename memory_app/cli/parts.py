@@ -15,11 +15,11 @@ import structlog
 import typer
 
 from memory_app import cores, queue, runtime
+from memory_app.dispatch import finder as finder_service
 from memory_app.errors import Misconfigured
 from memory_app.hot.rights import Part
 from memory_app.http.server import serve as serve_http
 from memory_app.log import configure
-from memory_app.services import finder as finder_service
 from memory_app.services import redis_checks, startup
 from memory_app.settings import Settings
 from memory_app.stack import commands

@@ -20,6 +20,7 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
+from memory_app.dispatch import finder
 from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
@@ -27,7 +28,6 @@ from memory_app.hot.breaker import Circuit
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Role, Stage
 from memory_app.servers import embedded_settings
-from memory_app.services import finder
 from memory_app.services.check import Check, State
 from memory_app.services.doctor import diagnose
 from memory_app.stack import commands

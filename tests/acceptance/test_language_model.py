@@ -17,11 +17,11 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.dispatch import finder
 from memory_app.jobs.jobs import read
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.settings import Chat, Extract, Settings
 from memory_app.sleep import synthesis
 from memory_app.testing import StubProcess

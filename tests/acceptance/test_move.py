@@ -25,6 +25,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import embedded
+from memory_app.dispatch import finder
 from memory_app.embedded import lifetime
 from memory_app.errors import Conflict
 from memory_app.forget.forget import forget_user
@@ -35,7 +36,6 @@ from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import build
 from memory_app.servers import embedded_settings
-from memory_app.services import finder
 from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection

@@ -12,8 +12,8 @@ from harness.stage import Stage
 from harness.waiting import wait_until
 from sqlalchemy import text
 
+from memory_app.dispatch.finder import find_due
 from memory_app.forget.forget import forget_user
-from memory_app.services.finder import find_due
 
 pytestmark = pytest.mark.faults
 

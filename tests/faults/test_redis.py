@@ -18,8 +18,8 @@ from harness.redis_server import RedisServer, redis_server, sentinel_of
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 
+from memory_app.dispatch.finder import find_due
 from memory_app.queue import EXTRACT_SESSION, INDEX_TURNS, INGEST, QUEUES
-from memory_app.services.finder import find_due
 
 pytestmark = pytest.mark.faults
 

@@ -17,6 +17,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.db.db import transaction
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.forget.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
 from memory_app.http.app import create_app
@@ -28,7 +29,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import consolidate
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names

@@ -11,6 +11,7 @@ import numpy as np
 from sqlalchemy import Engine, text
 
 from memory_app.db.db import transaction
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
@@ -19,7 +20,6 @@ from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import consolidate
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session

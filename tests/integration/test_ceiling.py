@@ -12,6 +12,8 @@ from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.memories.remember import Prepared, prepare, remember
 from memory_app.memories.rows import links, memories, scope_models
@@ -20,8 +22,6 @@ from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.settings import Chat, Settings
 from memory_app.sleep import decay, synthesis
 from memory_app.tenancy.policy import Policy

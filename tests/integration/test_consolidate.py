@@ -15,6 +15,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.db.db import transaction
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
@@ -27,7 +28,6 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import consolidate
 from memory_app.sleep.undo import undo_merge, undo_run
 from memory_app.turns.record import record

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, event, text
 
 from memory_app.agents.rows import agents
 from memory_app.db import app_role, db
+from memory_app.dispatch import finder
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
 from memory_app.memories.remember import remember
@@ -24,7 +25,6 @@ from memory_app.records.layout import LAYOUT
 from memory_app.records.records import EmotionalState, Mention, NewTurn, RelationalContext, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.settings import Redis, Settings
 from memory_app.turns.record import record
 

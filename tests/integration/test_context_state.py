@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.dispatch import finder
 from memory_app.hot import cache, expression
 from memory_app.hot.erase import erase
 from memory_app.memories.remember import remember
@@ -16,7 +17,6 @@ from memory_app.recall.sections import ContextWindow
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
 from memory_app.turns.listing import clear_hot
 from memory_app.turns.record import record
 

@@ -12,6 +12,8 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, NotFound
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
@@ -22,8 +24,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import decay
 from memory_app.turns.record import record
 

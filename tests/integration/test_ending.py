@@ -14,6 +14,8 @@ from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import NotFound
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
@@ -24,8 +26,6 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import quality, session_end, undo
 from memory_app.sleep.plan import Plan, Planned, read
 from memory_app.transfer import snapshots

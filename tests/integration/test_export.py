@@ -20,6 +20,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.db.db import steady
+from memory_app.dispatch import finder
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.http.app import create_app
 from memory_app.memories.feedback import give_feedback
@@ -28,7 +29,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
 from memory_app.tenancy.rows import keys
 from memory_app.transfer import export_routes as routes
 from memory_app.transfer import snapshots

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
@@ -23,7 +24,6 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
 from memory_app.settings import Extract, Settings
 from memory_app.turns import batch as batches
 from memory_app.turns import extract, extractor, failed

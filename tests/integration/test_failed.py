@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.dispatch import finder
 from memory_app.errors import Conflict, NotFound
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
 from memory_app.turns import failed
 from memory_app.turns.record import record
 from memory_app.turns.tickets import ticket

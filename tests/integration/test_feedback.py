@@ -11,6 +11,8 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.http.app import create_app
 from memory_app.jobs import jobs
@@ -21,8 +23,6 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import Label, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle
 from memory_app.turns.record import record
 from memory_app.turns.tickets import ticket

@@ -13,11 +13,11 @@ from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
+from memory_app.dispatch import finder
+from memory_app.dispatch.finder import Due
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
-from memory_app.services.finder import Due
 from memory_app.settings import Database, Finder, Redis, Settings
 from memory_app.turns.record import record
 

@@ -18,6 +18,8 @@ from memory_app import MemoryApp
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
+from memory_app.dispatch import finder, periodic, upkeep
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
 from memory_app.memories.remember import remember
@@ -27,9 +29,7 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, periodic, upkeep
 from memory_app.services.doctor import diagnose
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names

@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.dispatch import finder
 from memory_app.http.app import create_app
 from memory_app.http.auth import REMEMBERED_SECONDS, Callers
 from memory_app.runtime import Runtime
-from memory_app.services import finder
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
 

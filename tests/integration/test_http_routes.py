@@ -13,11 +13,11 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.dispatch import finder
 from memory_app.hot import life
 from memory_app.hot.keys import LIFE
 from memory_app.http.app import create_app
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.services.health import WORK
 from memory_app.settings import Database, Redis, Settings
 from memory_app.turns import tickets

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
+from memory_app.dispatch import finder
 from memory_app.http.app import create_app
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.settings import Http, Settings
 from memory_app.transfer import snapshots
 from memory_app.transfer.snapshot_rows import FIELDS

@@ -19,6 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from memory_app.db import catalog, migrate, revision
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
 from memory_app.embedded import Servers
 from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
 from memory_app.memories.remember import remember
@@ -27,7 +28,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.tenancy import schema

@@ -18,6 +18,8 @@ from memory_app import queue
 from memory_app.agents.rows import agents
 from memory_app.db import clock, inspection
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder, periodic
+from memory_app.dispatch.periodic import Asked, enqueue_due
 from memory_app.errors import Misconfigured
 from memory_app.jobs import jobs, schedule
 from memory_app.jobs.jobs import Job
@@ -27,8 +29,6 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder, periodic
-from memory_app.services.periodic import Asked, enqueue_due
 from memory_app.settings import Schedule
 from memory_app.turns.record import record
 from workers.schedule import DEFAULT, beat_schedule

@@ -10,12 +10,12 @@ from sqlalchemy import Engine, text
 
 from memory_app import queue
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.settings import Settings
 from memory_app.sleep import synthesis
 from memory_app.turns.extract import extract_session

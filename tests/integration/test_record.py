@@ -19,12 +19,12 @@ from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
+from memory_app.dispatch import finder
 from memory_app.errors import Conflict, InvalidInput, RateLimited, StoreUnavailable, TooLarge
 from memory_app.hot.client import PAUSE_SECONDS
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services import finder
 from memory_app.settings import Database, Record, Redis, Settings
 from memory_app.turns.record import record
 

@@ -15,6 +15,8 @@ from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.forget.forget import forget_memory, forget_user
 from memory_app.hot import cache
@@ -28,8 +30,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle as sleep
 from memory_app.sleep import undo
 from memory_app.sleep.plan import Plan, Planned

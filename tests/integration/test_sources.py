@@ -10,6 +10,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict
 from memory_app.forget.forget import forget_memory
 from memory_app.jobs import jobs
@@ -19,8 +21,6 @@ from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle, decay, undo
 from memory_app.turns.record import record
 

@@ -15,6 +15,8 @@ from starlette.testclient import TestClient
 
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.db.db import transaction
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
 from memory_app.http.app import create_app
 from memory_app.jobs import schedule
@@ -24,8 +26,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services import finder
-from memory_app.services.job_table import JOBS
 from memory_app.sleep import cycle
 from memory_app.transfer import snapshots as transfer
 from memory_app.transfer.rows import snapshots

@@ -12,9 +12,9 @@ from databases import failures, load, objects, role_defaults, rows, settings_for
 from own_servers import PostgresServer, postgres_server
 
 from memory_app import MemoryApp
+from memory_app.dispatch import finder
 from memory_app.embedded import Servers
 from memory_app.errors import NotFound
-from memory_app.services import finder
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 

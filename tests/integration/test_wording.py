@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.memories.lookup import pin
@@ -18,7 +19,6 @@ from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.services.job_table import JOBS
 from memory_app.settings import Chat, Settings
 from memory_app.sleep import consolidate
 from memory_app.sleep.undo import undo_run

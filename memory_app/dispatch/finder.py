@@ -13,6 +13,8 @@ import structlog
 
 from memory_app import queue
 from memory_app.db.db import transaction
+from memory_app.dispatch import periodic
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.hot.faults import HotUnavailable
@@ -22,8 +24,6 @@ from memory_app.jobs.life import FINDER, Life
 from memory_app.jobs.rows import health, runs
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
-from memory_app.services import periodic
-from memory_app.services.job_table import JOBS
 from memory_app.services.outage import OutageLog
 from memory_app.turns import extract, index, routing
 from memory_app.turns.rows import waiting

@@ -10,12 +10,12 @@ import typer
 from memory_app.cli.connect import Tenant, connect
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Permanent
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.records.run import RunState
 from memory_app.records.scope import Scope
-from memory_app.services.job_table import JOBS
 
 app = typer.Typer()
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from memory_app import queue
 from memory_app.db.db import transaction
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
-from memory_app.services.job_table import JOBS
 from memory_app.turns import extract, index
 from memory_app.turns.rows import waiting
 

@@ -1,0 +1,1 @@
+"""Dispatch: find due work of all features and have it done."""
