@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pydantic import ValidationError
 
 from memory_app.errors import MemoryAppError
+from memory_app.ops.startup import check_database
 from memory_app.runtime import app_engine
-from memory_app.services.startup import check_database
 from memory_app.settings import Settings, wrong_setting
 
 

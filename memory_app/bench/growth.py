@@ -31,11 +31,11 @@ from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, reembedding
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.ops import health
 from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
 from memory_app.servers import embedded_settings
-from memory_app.services import health
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key

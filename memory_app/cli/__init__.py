@@ -16,7 +16,7 @@ def main() -> None:
     """Run the command of this process's arguments and exit with its status."""
     try:
         if sys.argv[1:2] == ["health"]:
-            import_module("memory_app.cli.health").check(sys.argv[2:])
+            import_module("memory_app.ops.health_command").check(sys.argv[2:])
         else:
             import_module("memory_app.cli.lazy").app()
     except Exception as error:  # The edge of the program. Python would print what the error quotes.

@@ -12,16 +12,17 @@ from fastapi import FastAPI
 
 from memory_app.agents import routes
 from memory_app.forget import routes as forget
-from memory_app.http import errors, health, pages
+from memory_app.http import errors, pages
 from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.http.edge import Addresses
 from memory_app.http.life import lifespan
-from memory_app.http.looks import LOOKS, Looks
 from memory_app.http.observe import Observation, request_metrics
 from memory_app.http.places import InFlight, Places
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
+from memory_app.ops import routes as health
+from memory_app.ops.public_checks import LOOKS, Looks
 from memory_app.recall import routes as recall
 from memory_app.runtime import Runtime
 from memory_app.sleep import routes as sleep

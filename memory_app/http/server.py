@@ -23,8 +23,8 @@ from memory_app.http.arrival import Arrivals
 from memory_app.http.auth import is_loopback
 from memory_app.http.connections import Connection, Connections
 from memory_app.log import configure
+from memory_app.ops import startup
 from memory_app.runtime import Runtime
-from memory_app.services import startup
 from memory_app.settings import Http, Settings
 from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import Caller

@@ -25,11 +25,11 @@ from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.breaker import Circuit
+from memory_app.ops.check import Check, State
+from memory_app.ops.doctor import diagnose
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Role, Stage
 from memory_app.servers import embedded_settings
-from memory_app.services.check import Check, State
-from memory_app.services.doctor import diagnose
 from memory_app.stack import commands
 from memory_app.stack.api import Api, calling
 from memory_app.tenancy import schema

@@ -15,8 +15,8 @@ from harness.fleet import Member
 from harness.stage import Stage
 from harness.waiting import wait_until
 
-from memory_app.services.check import State
-from memory_app.services.doctor import diagnose
+from memory_app.ops.check import State
+from memory_app.ops.doctor import diagnose
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 

@@ -18,9 +18,9 @@ from harness.load import Load
 from harness.stage import Stage
 from harness.waiting import wait_until
 
+from memory_app.ops.check import State
+from memory_app.ops.doctor import diagnose
 from memory_app.queue import QUEUES
-from memory_app.services.check import State
-from memory_app.services.doctor import diagnose
 
 pytestmark = pytest.mark.faults
 

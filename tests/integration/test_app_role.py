@@ -13,8 +13,8 @@ from sqlalchemy import Engine, text
 
 from memory_app.db import app_role, db
 from memory_app.errors import StoreUnavailable
-from memory_app.services.check import Check, State
-from memory_app.services.doctor import diagnose
+from memory_app.ops.check import Check, State
+from memory_app.ops.doctor import diagnose
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
 

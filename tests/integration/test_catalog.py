@@ -11,8 +11,8 @@ from sqlalchemy.pool import NullPool
 
 from memory_app.db import catalog
 from memory_app.embedded import Servers
-from memory_app.services.check import State
-from memory_app.services.doctor import diagnose
+from memory_app.ops.check import State
+from memory_app.ops.doctor import diagnose
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 

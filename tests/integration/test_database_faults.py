@@ -23,9 +23,9 @@ from memory_app import MemoryApp
 from memory_app.db import revision
 from memory_app.embedded import place
 from memory_app.errors import Misconfigured, NotFound, StoreRefused, StoreUnavailable
+from memory_app.ops import startup
+from memory_app.ops.doctor import State, diagnose
 from memory_app.runtime import app_engine
-from memory_app.services import startup
-from memory_app.services.doctor import State, diagnose
 from memory_app.settings import Database, Redis, Settings
 from memory_app.tenancy import schema
 

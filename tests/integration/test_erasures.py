@@ -23,14 +23,14 @@ from memory_app.forget.forget import forget_memory, forget_session, forget_turn,
 from memory_app.forget.receipt import parse_receipt, receipt_line
 from memory_app.forget.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
 from memory_app.memories import remember
+from memory_app.ops.check import Check, State
+from memory_app.ops.doctor import diagnose
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.servers import embedded_settings
-from memory_app.services.check import Check, State
-from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import names

@@ -24,12 +24,12 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
 from memory_app.memories.remember import remember
 from memory_app.memories.rows import reembedding
+from memory_app.ops.doctor import diagnose
 from memory_app.recall import scope_index
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.services.doctor import diagnose
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names

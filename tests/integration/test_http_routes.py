@@ -17,8 +17,8 @@ from memory_app.dispatch import finder
 from memory_app.hot import life
 from memory_app.hot.keys import LIFE
 from memory_app.http.app import create_app
+from memory_app.ops.health import WORK
 from memory_app.runtime import Runtime, build
-from memory_app.services.health import WORK
 from memory_app.settings import Database, Redis, Settings
 from memory_app.turns import tickets
 

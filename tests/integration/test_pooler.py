@@ -10,10 +10,10 @@ from pydantic import SecretStr
 from sqlalchemy import Engine
 
 from memory_app.errors import StoreRefused
+from memory_app.ops.check import Check, State
+from memory_app.ops.doctor import diagnose
 from memory_app.recall.rows import scope_index
 from memory_app.runtime import app_engine, build
-from memory_app.services.check import Check, State
-from memory_app.services.doctor import diagnose
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.access import owner_connection

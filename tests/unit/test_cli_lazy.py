@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memory_app import queue
-from memory_app.cli import health
 from memory_app.cli.lazy import COMMANDS, load
+from memory_app.ops import health_command
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
@@ -69,7 +69,7 @@ def test_help_and_light_checks_load_nothing_large(tmp_path: Path, arguments: lis
 def test_an_unknown_part_or_queue_is_a_wrong_usage() -> None:
     for arguments in ([], ["nonsense"], ["worker", "--queue", "nonsense"], ["api", "--port", "x"]):
         with pytest.raises(SystemExit) as end:
-            health.check(arguments)
+            health_command.check(arguments)
         assert end.value.code == 2, arguments
 
 
@@ -81,8 +81,8 @@ def test_keys_load_the_database_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_table_says_what_the_light_check_says() -> None:
-    assert COMMANDS["health"].help == health.DESCRIPTION
-    assert set(health.QUEUES) == set(queue.QUEUES)
+    assert COMMANDS["health"].help == health_command.DESCRIPTION
+    assert set(health_command.QUEUES) == set(queue.QUEUES)
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "health"])

@@ -9,8 +9,8 @@ import pytest
 from memory_app.hot.life import Sign
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows.health import DueWork
-from memory_app.services import due
-from memory_app.services.due import LATE_AFTER_SECONDS, lateness
+from memory_app.ops import due
+from memory_app.ops.due import LATE_AFTER_SECONDS, lateness
 
 NOBODY: Mapping[str, Heard] = {}
 LATE = LATE_AFTER_SECONDS + 10

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from memory_app import life
-from memory_app.cli.health import check
 from memory_app.errors import Misconfigured
 from memory_app.life import SILENT_AFTER_SECONDS, LifeFile
+from memory_app.ops.health_command import check
 
 ROOT = Path(__file__).parents[2]
 Health = Callable[..., tuple[int, str]]

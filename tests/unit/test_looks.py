@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from threading import Event
 
-from memory_app.http.looks import Looks
+from memory_app.ops.public_checks import Looks
 
 
 def test_who_asks_while_a_look_is_under_way_shares_it_and_who_asks_later_has_a_new_one() -> None:

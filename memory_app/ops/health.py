@@ -16,8 +16,8 @@ from memory_app.errors import MemoryAppError
 from memory_app.jobs import life
 from memory_app.jobs.life import BEAT, FINDER, Heard
 from memory_app.jobs.rows.health import DueWork, PipelineState, due_work, pipeline_state
+from memory_app.ops import due
 from memory_app.runtime import Runtime
-from memory_app.services import due
 
 log = structlog.get_logger(__name__)
 

@@ -9,10 +9,10 @@ import typer
 from memory_app.cli.find import Data, find_settings
 from memory_app.cli.output import AsJson, out, write_json, write_table
 from memory_app.jobs.rows.health import shown
-from memory_app.services import doctor as doctor_service
-from memory_app.services import status as status_service
-from memory_app.services.check import Check, State
-from memory_app.services.doctor import is_well
+from memory_app.ops import doctor as doctor_service
+from memory_app.ops import status as status_service
+from memory_app.ops.check import Check, State
+from memory_app.ops.doctor import is_well
 
 app = typer.Typer()
 

@@ -27,11 +27,11 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, shown
+from memory_app.ops import due, redis_checks
+from memory_app.ops.check import Check, State, clock, version
+from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.services import due, redis_checks
-from memory_app.services.check import Check, State, clock, version
-from memory_app.services.redis_checks import open_hot
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 

@@ -1,0 +1,1 @@
+"""Operations: doctor, health, status and metrics."""
