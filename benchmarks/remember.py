@@ -22,6 +22,7 @@ from memory_app import MemoryApp, Scope, Statement
 from memory_app.bench import stage
 from memory_app.bench.figures import Times, time_figures
 from memory_app.bench.prose import statements
+from memory_app.bench.rows import bulk
 from memory_app.db import db
 from memory_app.memories.remember import Prepared, prepare, remember
 from memory_app.memories.rows import memories, neighbours, scope_models
@@ -30,7 +31,6 @@ from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.providers.embedders import Embedder
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall import scope_index
-from memory_app.store import bulk
 from memory_app.tenancy.access import owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

@@ -28,6 +28,7 @@ from sqlalchemy import text
 from memory_app import MemoryApp, Scope, Statement, cores
 from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
+from memory_app.bench.rows import bulk
 from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
 from memory_app.embedded import place as files
@@ -39,7 +40,6 @@ from memory_app.records.run import RunName
 from memory_app.stack import Options, Stack, running
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.parts import MAINTENANCE_WORKER, NEEDED
-from memory_app.store import bulk
 from memory_app.tenancy.access import owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

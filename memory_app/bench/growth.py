@@ -18,6 +18,7 @@ from uuid import uuid4
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.bench.prose import statements
+from memory_app.bench.rows.crowd import AGENT, Crowd, undisturbed
 from memory_app.bench.stage import TENANT, Say
 from memory_app.db import clock, meter
 from memory_app.db.db import transaction
@@ -39,7 +40,6 @@ from memory_app.servers import embedded_settings
 from memory_app.sleep import cycle, decay, synthesis
 from memory_app.stack.folder import temporary_folder
 from memory_app.stack.tenant import ensure_key
-from memory_app.store.crowd import AGENT, Crowd, undisturbed
 from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

@@ -16,6 +16,7 @@ from typing import Any
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, cores
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
+from memory_app.bench.rows import bulk
 from memory_app.bench.stage import Say
 from memory_app.db import db
 from memory_app.memories.remember import Prepared, prepare
@@ -25,7 +26,6 @@ from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.recall.scope_index import index_big_scopes
 from memory_app.recall.scoring import PRESETS
 from memory_app.records.records import Origin
-from memory_app.store import bulk
 from memory_app.tenancy.access import owner_connection, owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

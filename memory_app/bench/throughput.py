@@ -17,6 +17,7 @@ from typing import Any
 from memory_app import MemoryApp, Scope
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages
+from memory_app.bench.rows import bulk
 from memory_app.bench.stage import TENANT, Say
 from memory_app.db import db, inspection
 from memory_app.db.inspection import Amounts
@@ -24,7 +25,6 @@ from memory_app.errors import Misconfigured
 from memory_app.stack import Options, Stack, running
 from memory_app.stack.api import calling, user_path
 from memory_app.stack.parts import API, BEAT, FINDER, WORKER
-from memory_app.store import bulk
 from memory_app.tenancy.access import owner_connection
 
 AGENT = "assistant"

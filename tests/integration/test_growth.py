@@ -16,6 +16,7 @@ from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.bench.rows.crowd import AGENT, Crowd
 from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
 from memory_app.dispatch import finder, periodic, upkeep
@@ -31,7 +32,6 @@ from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import cycle, decay, synthesis
-from memory_app.store.crowd import AGENT, Crowd
 from memory_app.tenancy.rows import names
 from memory_app.transfer.snapshot import canonical_meta
 from memory_app.turns.extract import extract_session
