@@ -15,10 +15,10 @@ import typer
 from rich.markup import escape
 
 from memory_app import embedded, stack
-from memory_app.cli import demo as demo_show
-from memory_app.cli import story as demo_story
 from memory_app.cli.find import Data
 from memory_app.cli.output import out, say
+from memory_app.demo import commands as demo_show
+from memory_app.demo import story_command as demo_story
 from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
