@@ -31,15 +31,15 @@ from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_f
 from memory_app.bench.rows import bulk
 from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
-from memory_app.embedded import place as files
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.local.embedded import place as files
+from memory_app.local.stack import Options, Stack, running
+from memory_app.local.stack.folder import temporary_folder
+from memory_app.local.stack.parts import MAINTENANCE_WORKER, NEEDED
 from memory_app.memories.remember import Place, prepare, write
 from memory_app.records.records import Tier
 from memory_app.records.run import RunName
-from memory_app.stack import Options, Stack, running
-from memory_app.stack.folder import temporary_folder
-from memory_app.stack.parts import MAINTENANCE_WORKER, NEEDED
 from memory_app.tenancy.access import owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from memory_app import embedded
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.forget import forget as forget_service
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
+from memory_app.local import embedded
+from memory_app.local.servers import embedded_settings
 from memory_app.memories import entities as entities_service
 from memory_app.memories import facts as facts_service
 from memory_app.memories import feedback as feedback_service
@@ -34,7 +35,6 @@ from memory_app.recall.sections import ContextWindow
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.servers import embedded_settings
 from memory_app.settings import Settings
 from memory_app.sleep import consolidate as consolidate_service
 from memory_app.sleep import cycle as sleep_service

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from memory_app.embedded import postgres
+from memory_app.local.embedded import postgres
 
 
 def dump(owner_url: str, path: Path) -> None:

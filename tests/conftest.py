@@ -15,11 +15,11 @@ from redis import Redis
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded
 from memory_app.cli import main
-from memory_app.embedded import Servers
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
 from memory_app.runtime import Runtime, build
-from memory_app.servers import embedded_settings
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.tenancy import schema

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp, Scope
 from memory_app.db import catalog
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 from memory_app.ops.doctor import State, diagnose
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection

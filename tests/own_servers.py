@@ -22,7 +22,7 @@ import psycopg
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memory_app.embedded import place, postgres, valkey
+from memory_app.local.embedded import place, postgres, valkey
 
 HOST = "127.0.0.1"
 START_SECONDS = 120.0

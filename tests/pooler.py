@@ -17,7 +17,7 @@ from own_servers import HOST, STOP_SECONDS, free_port, open_folder, wait_until
 from redis_servers import Authority
 from sqlalchemy import make_url
 
-from memory_app.embedded import place
+from memory_app.local.embedded import place
 
 PROGRAM = "/usr/sbin/pgbouncer"
 

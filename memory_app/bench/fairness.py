@@ -19,9 +19,9 @@ from memory_app.bench.prose import messages
 from memory_app.bench.stage import TENANT, Say
 from memory_app.db import db, inspection
 from memory_app.errors import Misconfigured
-from memory_app.stack import Options, Stack, running
-from memory_app.stack.parts import API, BEAT, FINDER, WORKER
-from memory_app.stack.tenant import ensure_key
+from memory_app.local.stack import Options, Stack, running
+from memory_app.local.stack.parts import API, BEAT, FINDER, WORKER
+from memory_app.local.stack.tenant import ensure_key
 
 AGENT = "assistant"
 OTHER = "other"

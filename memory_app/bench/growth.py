@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.bench.prose import statements
 from memory_app.bench.rows.crowd import AGENT, Crowd, undisturbed
@@ -28,6 +28,10 @@ from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs, schedules
+from memory_app.local import embedded
+from memory_app.local.servers import embedded_settings
+from memory_app.local.stack.folder import temporary_folder
+from memory_app.local.stack.tenant import ensure_key
 from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, reembedding
 from memory_app.memories.rows import terms as term_store
@@ -36,10 +40,7 @@ from memory_app.ops import health
 from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
-from memory_app.servers import embedded_settings
 from memory_app.sleep import cycle, decay, synthesis
-from memory_app.stack.folder import temporary_folder
-from memory_app.stack.tenant import ensure_key
 from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_app import MemoryApp, embedded
-from memory_app.servers import embedded_settings
-from memory_app.stack.folder import temporary_folder
-from memory_app.stack.tenant import ensure_key
+from memory_app import MemoryApp
+from memory_app.local import embedded
+from memory_app.local.servers import embedded_settings
+from memory_app.local.stack.folder import temporary_folder
+from memory_app.local.stack.tenant import ensure_key
 from memory_app.tenancy import schema
 
 TENANT = "default"

@@ -22,9 +22,9 @@ from memory_app.bench.stage import TENANT, Say
 from memory_app.db import db, inspection
 from memory_app.db.inspection import Amounts
 from memory_app.errors import Misconfigured
-from memory_app.stack import Options, Stack, running
-from memory_app.stack.api import calling, user_path
-from memory_app.stack.parts import API, BEAT, FINDER, WORKER
+from memory_app.local.stack import Options, Stack, running
+from memory_app.local.stack.api import calling, user_path
+from memory_app.local.stack.parts import API, BEAT, FINDER, WORKER
 from memory_app.tenancy.access import owner_connection
 
 AGENT = "assistant"

@@ -16,8 +16,8 @@ from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.bench.stage import TENANT, Say
 from memory_app.bench.throughput import AGENT, in_process, load, session_of
 from memory_app.db import db, inspection
-from memory_app.stack import Options, running
-from memory_app.stack.parts import NEEDED
+from memory_app.local.stack import Options, running
+from memory_app.local.stack.parts import NEEDED
 from memory_app.testing import Rule, StubProcess
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from memory_app import embedded
 from memory_app.errors import Misconfigured
-from memory_app.servers import embedded_settings
+from memory_app.local import embedded
+from memory_app.local.servers import embedded_settings
 from memory_app.settings import Settings
 
 DATA_HELP = "Folder of the embedded servers; used when MEMORY_DATABASE__URL is not set."

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import typer
 
-from memory_app import embedded
 from memory_app.cli.find import Data
 from memory_app.cli.output import AsJson, out, say, write_json, write_table
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.servers import embedded_settings
+from memory_app.local import embedded
+from memory_app.local.servers import embedded_settings
+from memory_app.local.stack import folder as stack_folder
 from memory_app.settings import Settings
-from memory_app.stack import folder as stack_folder
 from memory_app.transfer.move import Moved
 from memory_app.transfer.move import move as move_rows
 

@@ -19,11 +19,11 @@ from memory_app.dispatch import finder as finder_service
 from memory_app.errors import Misconfigured
 from memory_app.hot.rights import Part
 from memory_app.http.server import serve as serve_http
+from memory_app.local.stack import commands
+from memory_app.local.stack.folder import open_schedule
 from memory_app.log import configure
 from memory_app.ops import redis_checks, startup
 from memory_app.settings import Settings
-from memory_app.stack import commands
-from memory_app.stack.folder import open_schedule
 
 log = structlog.get_logger(__name__)
 

@@ -14,18 +14,18 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from memory_app import embedded, stack
 from memory_app.cli.find import Data
 from memory_app.cli.output import out, say
 from memory_app.demo import commands as demo_show
 from memory_app.demo import story_command as demo_story
-from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Misconfigured
+from memory_app.local import embedded, stack
+from memory_app.local.embedded.lifetime import Pause
+from memory_app.local.stack import folder as stack_folder
+from memory_app.local.stack.child import end_orphans
+from memory_app.local.stack.parts import NEEDED, PARTS
 from memory_app.log import configure
 from memory_app.settings import Settings
-from memory_app.stack import folder as stack_folder
-from memory_app.stack.child import end_orphans
-from memory_app.stack.parts import NEEDED, PARTS
 
 TEND_SECONDS = 0.25
 STOP_SECONDS = 600.0

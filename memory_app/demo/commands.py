@@ -14,11 +14,11 @@ from memory_app.bench.figures import time_figures
 from memory_app.cli.output import err, out, wrapped, write_table
 from memory_app.demo.conversation import MEETINGS
 from memory_app.demo.play import STAGES, Played, Progress, play
-from memory_app.embedded.lifetime import Pause
-from memory_app.stack import Options, Say, running
-from memory_app.stack.api import Api, calling
-from memory_app.stack.folder import temporary_folder
-from memory_app.stack.parts import NEEDED
+from memory_app.local.embedded.lifetime import Pause
+from memory_app.local.stack import Options, Say, running
+from memory_app.local.stack.api import Api, calling
+from memory_app.local.stack.folder import temporary_folder
+from memory_app.local.stack.parts import NEEDED
 
 
 def show(data: Path | None, *, say: Say, pause: Pause) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_app.demo.conversation import AGENT, MEETINGS, QUESTION, TURN_PACE, USER, Meeting
 from memory_app.errors import Permanent, StoreUnavailable
-from memory_app.stack.api import Api, user_path
+from memory_app.local.stack.api import Api, user_path
 
 PATIENCE_SECONDS = 60.0
 """Longest wait for the last turn; workers need a second or two."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from memory_app.errors import Permanent, StoreUnavailable
-from memory_app.stack.api import Api, user_path
+from memory_app.local.stack.api import Api, user_path
 from memory_app.testing.story import AGENT, SESSIONS, USER, StorySession
 
 PATIENCE_SECONDS = 300.0

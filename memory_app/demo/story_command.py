@@ -15,13 +15,13 @@ import typer
 
 from memory_app.cli.output import out
 from memory_app.demo.story import PLACE, play_story
-from memory_app.embedded.lifetime import Pause
+from memory_app.local.embedded.lifetime import Pause
+from memory_app.local.stack import Options, Say, running
+from memory_app.local.stack.api import Api, calling
+from memory_app.local.stack.folder import temporary_folder
+from memory_app.local.stack.parts import NEEDED
 from memory_app.memories import commands
 from memory_app.settings import Settings
-from memory_app.stack import Options, Say, running
-from memory_app.stack.api import Api, calling
-from memory_app.stack.folder import temporary_folder
-from memory_app.stack.parts import NEEDED
 from memory_app.testing import StubProvider
 from memory_app.testing.story import AGENT, RULES, USER
 

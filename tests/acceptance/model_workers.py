@@ -9,7 +9,7 @@ from provider_stage import ProviderStage, Started
 from sqlalchemy import text
 
 from memory_app import queue
-from memory_app.stack import commands
+from memory_app.local.stack import commands
 
 HERE = Path(__file__).parent
 PROCESSES = (queue.INGEST, queue.MAINTENANCE)

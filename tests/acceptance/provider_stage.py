@@ -20,16 +20,17 @@ from redis import Redis
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded, queue
+from memory_app import queue
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.dispatch import finder
-from memory_app.embedded import Servers
 from memory_app.hot import breaker
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.stack import commands
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
-from memory_app.stack import commands
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Rule, StubProcess
 from memory_app.turns.record import record

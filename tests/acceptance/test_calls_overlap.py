@@ -15,7 +15,7 @@ from model_workers import PROCESSES, disordered, worker
 from provider_stage import TEMPLATE, ProviderStage, Started, staged
 
 from memory_app import queue
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 from memory_app.records.records import Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.testing import Rule

@@ -21,12 +21,12 @@ from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, Started, clai
 from sqlalchemy import Connection, Engine, event, text
 
 from memory_app.agents.agents import AgentChange, change_agent
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
+from memory_app.local.stack import commands
+from memory_app.local.stack.api import Api, calling
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.stack import commands
-from memory_app.stack.api import Api, calling
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Mode, Rule
 from memory_app.turns.record import record

@@ -19,19 +19,19 @@ from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, answers, clai
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded
 from memory_app.dispatch import finder
-from memory_app.embedded import Servers
 from memory_app.errors import MemoryAppError
 from memory_app.hot import breaker
 from memory_app.hot.breaker import Circuit
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
+from memory_app.local.stack import commands
+from memory_app.local.stack.api import Api, calling
 from memory_app.ops.check import Check, State
 from memory_app.ops.doctor import diagnose
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Role, Stage
-from memory_app.servers import embedded_settings
-from memory_app.stack import commands
-from memory_app.stack.api import Api, calling
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Mode, Rule

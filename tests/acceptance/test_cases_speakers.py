@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged
 
-from memory_app.embedded import Servers
 from memory_app.jobs.jobs import read
+from memory_app.local.embedded import Servers
 from memory_app.memories.remember import remember
 from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import Role, Stage, Statement

@@ -24,7 +24,7 @@ import yaml  # type: ignore[import-untyped]
 from own_servers import HOST, PostgresServer, clean_environment, free_port, open_folder, wait_until
 from parts import STOP_SECONDS, call
 
-from memory_app.embedded import valkey
+from memory_app.local.embedded import valkey
 from memory_app.testing import StubProvider
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

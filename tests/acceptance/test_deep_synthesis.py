@@ -13,11 +13,11 @@ from provider_stage import TEMPLATE, ProviderStage, staged, wait_until
 from sqlalchemy import text
 
 from memory_app import queue
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
+from memory_app.local.stack import commands
 from memory_app.memories.remember import remember
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
-from memory_app.stack import commands
 
 PERIOD_SECONDS = 2.0
 OFTEN = f"""

@@ -15,11 +15,11 @@ from provider_stage import TEMPLATE, ProviderStage, Started, staged, wait_until
 from sqlalchemy import text
 
 from memory_app import queue
-from memory_app.embedded import Servers
 from memory_app.errors import StoreUnavailable
+from memory_app.local.embedded import Servers
+from memory_app.local.stack import commands
+from memory_app.local.stack.api import Api, calling, user_path
 from memory_app.records.scope import Scope
-from memory_app.stack import commands
-from memory_app.stack.api import Api, calling, user_path
 from memory_app.tenancy.rows import keys
 
 SESSIONS, TURNS = 50, 20

@@ -24,11 +24,12 @@ from pydantic import SecretStr
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded
 from memory_app.dispatch import finder
-from memory_app.embedded import lifetime
 from memory_app.errors import Conflict
 from memory_app.forget.forget import forget_user
+from memory_app.local import embedded
+from memory_app.local.embedded import lifetime
+from memory_app.local.servers import embedded_settings
 from memory_app.memories.remember import remember
 from memory_app.ops.doctor import diagnose
 from memory_app.recall.context import ContextRequest, context
@@ -36,7 +37,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import build
-from memory_app.servers import embedded_settings
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.tenancy import schema

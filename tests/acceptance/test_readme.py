@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_app import embedded, stack
+from memory_app.local import embedded, stack
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from memory_app.stack.api import Api, calling
-from memory_app.stack.folder import Addresses, Folder
+from memory_app.local.stack.api import Api, calling
+from memory_app.local.stack.folder import Addresses, Folder
 from tests.acceptance.up_stage import USER, data_folder, extracted, run, up, wait_until
 
 

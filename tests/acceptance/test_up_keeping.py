@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memory_app import embedded, stack
-from memory_app.embedded import lifetime
 from memory_app.errors import Misconfigured
-from memory_app.stack.api import Api, calling
-from memory_app.stack.folder import Folder
+from memory_app.local import embedded, stack
+from memory_app.local.embedded import lifetime
+from memory_app.local.stack.api import Api, calling
+from memory_app.local.stack.folder import Folder
 from tests.acceptance.up_stage import Up, data_folder, extracted, part_pids, server_pids, up, wait_until
 
 FREEZE_SECONDS = 15.0

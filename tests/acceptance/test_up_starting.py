@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_app.stack.api import calling
-from memory_app.stack.folder import Folder
+from memory_app.local.stack.api import calling
+from memory_app.local.stack.folder import Folder
 from tests.acceptance.up_stage import (
     PATIENCE_SECONDS,
     USER,

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import psutil
 
-from memory_app import embedded
-from memory_app.embedded import lifetime, place
 from memory_app.errors import MemoryAppError
-from memory_app.stack.api import Api, user_path
-from memory_app.stack.child import end_orphans
-from memory_app.stack.folder import Addresses, Folder, read_addresses
+from memory_app.local import embedded
+from memory_app.local.embedded import lifetime, place
+from memory_app.local.stack.api import Api, user_path
+from memory_app.local.stack.child import end_orphans
+from memory_app.local.stack.folder import Addresses, Folder, read_addresses
 
 PATIENCE_SECONDS = 300.0
 """Nothing is measured here: a busy machine may take its time."""

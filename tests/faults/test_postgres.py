@@ -20,8 +20,8 @@ from harness.waiting import wait_until
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import OperationalError
 
-from memory_app import embedded
-from memory_app.embedded import postgres
+from memory_app.local import embedded
+from memory_app.local.embedded import postgres
 
 pytestmark = pytest.mark.faults
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 
 ENDLESS = "ENDLESS_FOLDER"
 """Names the folder in which each test writes the processes that it started."""

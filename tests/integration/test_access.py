@@ -13,8 +13,8 @@ from sqlalchemy.pool import NullPool
 
 from memory_app.db.db import transaction
 from memory_app.db.tables import metadata
-from memory_app.embedded import Servers
 from memory_app.errors import StoreRefused
+from memory_app.local.embedded import Servers
 from memory_app.tenancy.rows import keys
 from memory_app.turns.rows import turns
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app.db import catalog
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 from memory_app.ops.check import State
 from memory_app.ops.doctor import diagnose
 from memory_app.settings import Settings

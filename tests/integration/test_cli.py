@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp, Scope
+from memory_app.local.stack import ports
 from memory_app.queue import FIND_DUE
 from memory_app.settings import Settings
-from memory_app.stack import ports
 from tests.commands import Memory
 from workers.schedule import DEFAULT, beat_schedule
 

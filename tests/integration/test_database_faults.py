@@ -21,8 +21,8 @@ from redis_servers import Authority, make_authority
 
 from memory_app import MemoryApp
 from memory_app.db import revision
-from memory_app.embedded import place
 from memory_app.errors import Misconfigured, NotFound, StoreRefused, StoreUnavailable
+from memory_app.local.embedded import place
 from memory_app.ops import startup
 from memory_app.ops.doctor import State, diagnose
 from memory_app.runtime import app_engine

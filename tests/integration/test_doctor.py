@@ -21,12 +21,12 @@ from memory_app import MemoryApp, Scope
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.hot.client import Hot, connect
 from memory_app.jobs.life import FINDER, WORKERS, Life, listen
+from memory_app.local.stack import commands
 from memory_app.ops.check import Check, State
 from memory_app.ops.doctor import diagnose, is_well
 from memory_app.queue import QUEUES
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
-from memory_app.stack import commands
 from memory_app.turns import index
 
 PATIENCE_SECONDS = 200.0

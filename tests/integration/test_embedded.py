@@ -14,10 +14,10 @@ import psycopg
 import pytest
 import redis
 
-from memory_app import embedded
-from memory_app.embedded import Servers
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.servers import embedded_settings
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
 from memory_app.tenancy import schema
 
 START_ELSEWHERE = """

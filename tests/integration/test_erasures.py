@@ -15,13 +15,14 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded
 from memory_app.db.db import transaction
-from memory_app.embedded import Servers
 from memory_app.forget import receipt_file
 from memory_app.forget.forget import forget_memory, forget_session, forget_turn, forget_user
 from memory_app.forget.receipt import parse_receipt, receipt_line
 from memory_app.forget.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
 from memory_app.memories import remember
 from memory_app.ops.check import Check, State
 from memory_app.ops.doctor import diagnose
@@ -30,7 +31,6 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
-from memory_app.servers import embedded_settings
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import names

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from sqlalchemy import Engine, create_engine, text
 
 from memory_app.db.db import transaction
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

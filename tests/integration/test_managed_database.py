@@ -20,8 +20,8 @@ from sqlalchemy.pool import NullPool
 from memory_app.db import catalog, migrate, revision
 from memory_app.db.db import transaction
 from memory_app.dispatch import finder
-from memory_app.embedded import Servers
 from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
+from memory_app.local.embedded import Servers
 from memory_app.memories.remember import remember
 from memory_app.recall import scope_index
 from memory_app.recall.recall import RecallQuery, recall

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from memory_app.agents.rows import agents
-from memory_app.embedded import Servers
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
+from memory_app.local.embedded import Servers
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors

@@ -12,9 +12,9 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp, Scope, queue
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
+from memory_app.local.stack import commands
 from memory_app.runtime import Runtime
-from memory_app.stack import commands
 from workers.rest import MOST_SECONDS, Rest
 
 ME = Scope("assistant", "mira")

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded
 from memory_app.db import migrate, revision
 from memory_app.db.tables import metadata
-from memory_app.embedded import Servers
-from memory_app.servers import embedded_settings
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys

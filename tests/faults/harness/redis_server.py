@@ -13,7 +13,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from harness.waiting import wait_until
-from memory_app.embedded import valkey
+from memory_app.local.embedded import valkey
 
 
 @dataclass(slots=True)

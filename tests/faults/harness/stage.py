@@ -17,9 +17,9 @@ from harness.ledger import Ledger
 from harness.load import Call, Load, Send
 from harness.oracle import Verdict
 from harness.waiting import wait_until
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
+from memory_app.local.servers import embedded_settings
 from memory_app.runtime import Runtime, build
-from memory_app.servers import embedded_settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
 

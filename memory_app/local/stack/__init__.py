@@ -4,7 +4,7 @@ Servers first, then migrations, then the parts; what has no process any more is 
 and at the end everything stops in the order in which nothing is lost. Domain rules have no place here.
 """
 
-from memory_app.stack.folder import Addresses, Folder
-from memory_app.stack.run import Options, Say, Stack, running
+from memory_app.local.stack.folder import Addresses, Folder
+from memory_app.local.stack.run import Options, Say, Stack, running
 
 __all__ = ["Addresses", "Folder", "Options", "Say", "Stack", "running"]

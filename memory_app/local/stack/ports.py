@@ -6,8 +6,8 @@ import contextlib
 import socket
 from pathlib import Path
 
-from memory_app.embedded import place
 from memory_app.errors import Misconfigured
+from memory_app.local.embedded import place
 
 HOST = "127.0.0.1"
 

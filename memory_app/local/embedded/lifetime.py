@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memory_app.embedded import place
 from memory_app.errors import Misconfigured
+from memory_app.local.embedded import place
 
 try:
     import fcntl
-except ImportError:  # Windows, where `memory_app.embedded.is_available` says that no server is started
+except ImportError:  # Windows, where `memory_app.local.embedded.is_available` says that no server is started
     fcntl = None  # type: ignore[assignment]
 
 IS_SUPPORTED = fcntl is not None

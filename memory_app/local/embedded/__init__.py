@@ -20,8 +20,8 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from memory_app.embedded import lifetime, place, postgres, valkey
 from memory_app.errors import Conflict, Misconfigured
+from memory_app.local.embedded import lifetime, place, postgres, valkey
 
 __all__ = [
     "Servers",

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_app import embedded
-from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
+from memory_app.local import embedded
+from memory_app.local.embedded import lifetime, place
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory_app.embedded import Servers
+from memory_app.local.embedded import Servers
 from memory_app.settings import Settings
 
 

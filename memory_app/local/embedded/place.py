@@ -21,7 +21,7 @@ from memory_app.errors import Misconfigured
 
 try:
     import pwd
-except ImportError:  # Windows, where `memory_app.embedded.is_available` says that no server is started
+except ImportError:  # Windows, where `memory_app.local.embedded.is_available` says that no server is started
     pwd = None  # type: ignore[assignment]
 
 INSTALL = "pip install 'memory-app[embedded]'"

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import structlog
 
-from memory_app import embedded
-from memory_app.embedded import place
-from memory_app.embedded.lifetime import Pause
 from memory_app.errors import Conflict, Misconfigured
-from memory_app.servers import embedded_settings
+from memory_app.local import embedded
+from memory_app.local.embedded import place
+from memory_app.local.embedded.lifetime import Pause
+from memory_app.local.servers import embedded_settings
+from memory_app.local.stack import ports
+from memory_app.local.stack.child import POLL_SECONDS, Child, end_orphans
+from memory_app.local.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
+from memory_app.local.stack.parts import API, FLOWER, PARTS, Plan, make_parts
+from memory_app.local.stack.tenant import ensure_key
+from memory_app.local.stack.watch import Watch
 from memory_app.settings import Settings
-from memory_app.stack import ports
-from memory_app.stack.child import POLL_SECONDS, Child, end_orphans
-from memory_app.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
-from memory_app.stack.parts import API, FLOWER, PARTS, Plan, make_parts
-from memory_app.stack.tenant import ensure_key
-from memory_app.stack.watch import Watch
 from memory_app.tenancy import schema
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memory_app.embedded import place
+from memory_app.local.embedded import place
 from memory_app.settings import Settings
 from memory_app.tenancy.access import owner_connection
 from memory_app.tenancy.rows import keys

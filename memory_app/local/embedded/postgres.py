@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from memory_app.embedded import lifetime, place
 from memory_app.errors import Misconfigured
+from memory_app.local.embedded import lifetime, place
 
 if TYPE_CHECKING:
     import pwd
