@@ -17,7 +17,7 @@ from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
 from memory_app.bench import waiting as waiting_bench
 from memory_app.bench.conversation import Conversation, read_json
-from memory_app.cli.output import as_json, out, say, write_table
+from memory_app.console.output import as_json, out, say, write_table
 from memory_app.errors import Misconfigured
 from memory_app.local.stack.folder import temporary_folder
 from memory_app.recall.scoring import PRESETS

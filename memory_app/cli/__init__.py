@@ -20,7 +20,7 @@ def main() -> None:
         else:
             import_module("memory_app.cli.lazy").app()
     except Exception as error:  # The edge of the program. Python would print what the error quotes.
-        import_module("memory_app.cli.failure").tell(error)
+        import_module("memory_app.console.failure").tell(error)
         sys.exit(1)
     finally:
         if "structlog" in sys.modules:

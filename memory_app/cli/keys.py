@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.settings import Data, find_settings
 from memory_app.tenancy.access import owner_connection
 from memory_app.tenancy.rows import keys
 

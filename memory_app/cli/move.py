@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from memory_app.cli.find import Data
-from memory_app.cli.output import AsJson, out, say, write_json, write_table
+from memory_app.console.output import AsJson, out, say, write_json, write_table
+from memory_app.console.settings import Data
 from memory_app.errors import Conflict, Misconfigured
 from memory_app.local import embedded
 from memory_app.local.servers import embedded_settings

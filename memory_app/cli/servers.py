@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from memory_app.cli.find import Data
-from memory_app.cli.output import out, say
+from memory_app.console.output import out, say
+from memory_app.console.settings import Data
 from memory_app.demo import commands as demo_show
 from memory_app.demo import story_command as demo_story
 from memory_app.errors import Misconfigured

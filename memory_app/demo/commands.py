@@ -11,7 +11,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from memory_app.bench.figures import time_figures
-from memory_app.cli.output import err, out, wrapped, write_table
+from memory_app.console.output import err, out, wrapped, write_table
 from memory_app.demo.conversation import MEETINGS
 from memory_app.demo.play import STAGES, Played, Progress, play
 from memory_app.local.embedded.lifetime import Pause

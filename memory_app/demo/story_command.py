@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from memory_app.cli.output import out
+from memory_app.console.output import out
 from memory_app.demo.story import PLACE, play_story
 from memory_app.local.embedded.lifetime import Pause
 from memory_app.local.stack import Options, Say, running

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import typer
 
-from memory_app.cli.connect import Tenant, connect
-from memory_app.cli.find import Data
-from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.console.connect import Tenant, connect
+from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.settings import Data
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Permanent
 from memory_app.jobs import jobs

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import AsJson, out, say, write_json, write_table
+from memory_app.console.output import AsJson, out, say, write_json, write_table
+from memory_app.console.settings import Data, find_settings
 from memory_app.errors import Permanent
 from memory_app.forget import receipts
 from memory_app.forget.receipts import Outcome, Replayed

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.settings import Data, find_settings
 from memory_app.jobs.rows.health import shown
 from memory_app.ops import doctor as doctor_service
 from memory_app.ops import status as status_service

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import err, out
+from memory_app.console.output import err, out
+from memory_app.console.settings import Data, find_settings
 from memory_app.errors import Misconfigured
 from memory_app.tenancy import schema
 

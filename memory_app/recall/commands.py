@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from memory_app.cli.connect import Tenant, connect
-from memory_app.cli.find import Data
-from memory_app.cli.output import AsJson, out, write_json, write_table
+from memory_app.console.connect import Tenant, connect
+from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.settings import Data
 from memory_app.errors import Permanent
 from memory_app.recall.sections import as_json as window_as_json
 from memory_app.records.records import Role, Stage, Tier

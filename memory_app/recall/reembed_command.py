@@ -7,8 +7,8 @@ from contextlib import closing
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from memory_app.cli.find import Data, find_settings
-from memory_app.cli.output import AsJson, out, write_json
+from memory_app.console.output import AsJson, out, write_json
+from memory_app.console.settings import Data, find_settings
 from memory_app.errors import Permanent
 from memory_app.recall.reembed import Reembedded
 from memory_app.recall.reembed import reembed as move

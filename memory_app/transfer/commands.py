@@ -13,9 +13,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from memory_app.cli.connect import Tenant, connect
-from memory_app.cli.find import Data
-from memory_app.cli.output import AsJson, out, say, write_json
+from memory_app.console.connect import Tenant, connect
+from memory_app.console.output import AsJson, out, say, write_json
+from memory_app.console.settings import Data
 from memory_app.errors import InvalidInput
 from memory_app.records.scope import Scope
 from memory_app.transfer.export_lines import END, HEADER, is_header, type_of

@@ -83,7 +83,7 @@ ONE_IMPORTER = {
 HANDLES = frozenset({"Connection", "Engine"})
 """What other parts may name of sqlalchemy: what they hand from call to call, never statements."""
 
-DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/turns/record.py", "memory_app/cli/failure.py"})
+DRIVER_ERRORS_OUTSIDE_THE_STORE = frozenset({"memory_app/turns/record.py", "memory_app/console/failure.py"})
 """A repeated key, and a database that refuses, are told by the driver's own errors. May shrink, never grow."""
 
 

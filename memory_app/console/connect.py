@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memory_app import MemoryApp
-from memory_app.cli.find import find_settings
+from memory_app.console.settings import find_settings
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose memory.")]
 

@@ -6,7 +6,7 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.cli.output import complain
+from memory_app.console.output import complain
 from memory_app.errors import MemoryAppError
 from memory_app.log import configure
 from memory_app.settings import wrong_setting
