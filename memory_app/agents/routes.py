@@ -6,10 +6,10 @@ from fastapi import APIRouter
 
 from memory_app.agents import agents
 from memory_app.agents.agents import Agent, AgentChange
-from memory_app.http.answers import AgentAnswer
-from memory_app.http.bodies import AgentBody
-from memory_app.http.parts import Admin, OfAgent, Reader, errors
-from memory_app.http.strict import StrictRoute
+from memory_app.web.answers import AgentAnswer
+from memory_app.web.bodies import AgentBody
+from memory_app.web.call import Admin, OfAgent, Reader, errors
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["agents"])
 

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from memory_app.forget import forget
-from memory_app.http.answers import Answer
-from memory_app.http.edge import SLASH
-from memory_app.http.fields import Id
-from memory_app.http.parts import IN_SESSION, OfSession, Reader, TurnId, UserName, Writer, errors
-from memory_app.http.strict import StrictRoute
 from memory_app.sleep.run_routes import RunStateAnswer
+from memory_app.web.answers import Answer
+from memory_app.web.call import IN_SESSION, OfSession, Reader, TurnId, UserName, Writer, errors
+from memory_app.web.edge import SLASH
+from memory_app.web.fields import Id
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["forget"])
 

@@ -12,13 +12,7 @@ from fastapi import FastAPI
 
 from memory_app.agents import routes
 from memory_app.forget import routes as forget
-from memory_app.http import errors, pages
-from memory_app.http.arrival import Arrivals
-from memory_app.http.auth import LOOK_UPS, Callers, KeyCheck, is_protected
-from memory_app.http.edge import Addresses
 from memory_app.http.life import lifespan
-from memory_app.http.observe import Observation, request_metrics
-from memory_app.http.places import InFlight, Places
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.ops import routes as health
@@ -31,6 +25,12 @@ from memory_app.tenancy.rows.keys import Caller
 from memory_app.transfer import export_routes
 from memory_app.transfer import routes as transfer
 from memory_app.turns import routes as turns
+from memory_app.web import errors, pages
+from memory_app.web.arrival import Arrivals
+from memory_app.web.auth import LOOK_UPS, Callers, KeyCheck, is_protected
+from memory_app.web.edge import Addresses
+from memory_app.web.observe import Observation, request_metrics
+from memory_app.web.places import InFlight, Places
 
 DESCRIPTION = """
 Long-term memory for chat apps and AI agents. **Record** turns, **recall** what they add up to, or ask for the whole

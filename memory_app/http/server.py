@@ -19,15 +19,15 @@ from memory_app import cores
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.http.app import create_app
-from memory_app.http.arrival import Arrivals
-from memory_app.http.auth import is_loopback
-from memory_app.http.connections import Connection, Connections
 from memory_app.log import configure
 from memory_app.ops import startup
 from memory_app.runtime import Runtime
 from memory_app.settings import Http, Settings
 from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.web.arrival import Arrivals
+from memory_app.web.auth import is_loopback
+from memory_app.web.connections import Connection, Connections
 
 log = structlog.get_logger(__name__)
 

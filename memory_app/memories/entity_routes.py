@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import ConfigDict, Field
 
-from memory_app.http.answers import Answer, EntityAnswer, MemoryAnswer, memory_answer
-from memory_app.http.edge import SLASH
-from memory_app.http.fields import Body, CleanWords
-from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute
 from memory_app.memories import entities
 from memory_app.memories.entities import Card
+from memory_app.web.answers import Answer, EntityAnswer, MemoryAnswer, memory_answer
+from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
+from memory_app.web.edge import SLASH
+from memory_app.web.fields import Body, CleanWords
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["entities"])
 

@@ -8,14 +8,14 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from memory_app.http.answers import Answer
-from memory_app.http.fields import Body, CleanWords, Id, Name, Words
-from memory_app.http.parts import IN_SCOPE, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.query_graph import LIMIT_MAX, search
 from memory_app.records.records import Label
 from memory_app.records.scope import Scope
+from memory_app.web.answers import Answer
+from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
+from memory_app.web.fields import Body, CleanWords, Id, Name, Words
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["feedback"])
 

@@ -8,7 +8,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from memory_app.forget.forget import forget_memory
-from memory_app.http.answers import (
+from memory_app.memories import lookup as memories
+from memory_app.memories.lookup import MemoryFilter
+from memory_app.memories.remember import remember
+from memory_app.sleep import decay
+from memory_app.web.answers import (
     Answer,
     MemoriesAnswer,
     MemoryAnswer,
@@ -20,14 +24,10 @@ from memory_app.http.answers import (
     memory_answer,
     next_cursor,
 )
-from memory_app.http.bodies import StatementBody, statement_of
-from memory_app.http.fields import CleanWords, KindName
-from memory_app.http.parts import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute
-from memory_app.memories import lookup as memories
-from memory_app.memories.lookup import MemoryFilter
-from memory_app.memories.remember import remember
-from memory_app.sleep import decay
+from memory_app.web.bodies import StatementBody, statement_of
+from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
+from memory_app.web.fields import CleanWords, KindName
+from memory_app.web.strict import StrictRoute
 
 
 class VersionsAnswer(Answer):

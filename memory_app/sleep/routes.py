@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from memory_app.http.fields import Body, Number, Words
-from memory_app.http.parts import IN_SCOPE, IN_SESSION, OfSession, OfUser, Writer, errors
-from memory_app.http.strict import StrictRoute
 from memory_app.sleep import cycle, decay, session_end
 from memory_app.sleep.run_routes import RunStateAnswer
+from memory_app.web.call import IN_SCOPE, IN_SESSION, OfSession, OfUser, Writer, errors
+from memory_app.web.fields import Body, Number, Words
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 

@@ -10,16 +10,16 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
-from memory_app.http.answers import Answer, MemoryAnswer, memory_answer
-from memory_app.http.fields import Body, Id, KindName
-from memory_app.http.parts import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute
 from memory_app.jobs import jobs
 from memory_app.records.run import OPEN
 from memory_app.sleep import consolidate, undo
 from memory_app.sleep.report import told
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
+from memory_app.web.answers import Answer, MemoryAnswer, memory_answer
+from memory_app.web.call import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
+from memory_app.web.fields import Body, Id, KindName
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 

@@ -13,13 +13,13 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from memory_app.http.auth import Call
-from memory_app.http.edge import SLASH
-from memory_app.http.fields import NAME_SCHEMA
-from memory_app.http.parts import Admin, OfAgent, Reader, UserName, errors
-from memory_app.http.places import InFlight
-from memory_app.http.strict import StrictRoute
 from memory_app.transfer.export import export_lines
+from memory_app.web.auth import Call
+from memory_app.web.call import Admin, OfAgent, Reader, UserName, errors
+from memory_app.web.edge import SLASH
+from memory_app.web.fields import NAME_SCHEMA
+from memory_app.web.places import InFlight
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 

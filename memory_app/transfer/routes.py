@@ -12,13 +12,13 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
-from memory_app.http.answers import Answer, next_cursor
-from memory_app.http.fields import Body, Id, Name
-from memory_app.http.parts import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
-from memory_app.http.strict import StrictRoute, takes_snapshot
 from memory_app.records.scope import Scope
 from memory_app.transfer import snapshots
 from memory_app.transfer.export_routes import joined
+from memory_app.web.answers import Answer, next_cursor
+from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
+from memory_app.web.fields import Body, Id, Name
+from memory_app.web.strict import StrictRoute, takes_snapshot
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from memory_app.http.auth import Call
 from memory_app.turns import tickets
+from memory_app.web.auth import Call
 
 T = TypeVar("T")
 

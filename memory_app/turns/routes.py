@@ -8,7 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from memory_app.errors import InvalidInput
-from memory_app.http.answers import (
+from memory_app.turns import failed, tickets
+from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
+from memory_app.turns.long_poll import wait_for
+from memory_app.turns.record import record
+from memory_app.turns.rows.sessions import SessionRow
+from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
+from memory_app.web.answers import (
     FailedAnswer,
     FailedTurnAnswer,
     SessionAnswer,
@@ -20,9 +26,8 @@ from memory_app.http.answers import (
     TurnsAnswer,
     next_cursor,
 )
-from memory_app.http.bodies import OneOrManyTurns, TurnBody, new_turn
-from memory_app.http.fields import Words
-from memory_app.http.parts import (
+from memory_app.web.bodies import OneOrManyTurns, TurnBody, new_turn
+from memory_app.web.call import (
     IN_SCOPE,
     IN_SESSION,
     Cursor,
@@ -33,13 +38,8 @@ from memory_app.http.parts import (
     Writer,
     errors,
 )
-from memory_app.http.strict import StrictRoute
-from memory_app.turns import failed, tickets
-from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
-from memory_app.turns.long_poll import wait_for
-from memory_app.turns.record import record
-from memory_app.turns.rows.sessions import SessionRow
-from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
+from memory_app.web.fields import Words
+from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["turns"])
 

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from memory_app.dispatch import finder
 from memory_app.http.app import create_app
-from memory_app.http.auth import REMEMBERED_SECONDS, Callers
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.web.auth import REMEMBERED_SECONDS, Callers
 
 SCOPE = "/v1/agents/ada/users/mira"
 SECRET = "Mira hides the spare key under the blue pot."

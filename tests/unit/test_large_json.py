@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.http import large_json
-from memory_app.http.large_json import Reader
+from memory_app.web import large_json
+from memory_app.web.large_json import Reader
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

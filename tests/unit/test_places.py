@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, ExitStack
 import pytest
 
 from memory_app.errors import RateLimited, Transient
-from memory_app.http.places import InFlight, Places
+from memory_app.web.places import InFlight, Places
 
 GREEDY, MODEST, THIRD = 1, 2, 3
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query
 
-from memory_app.http.answers import ErrorAnswer
-from memory_app.http.auth import Call, Need
-from memory_app.http.edge import SLASH
-from memory_app.http.fields import NAME_SCHEMA, Id
 from memory_app.records.scope import Scope
+from memory_app.web.answers import ErrorAnswer
+from memory_app.web.auth import Call, Need
+from memory_app.web.edge import SLASH
+from memory_app.web.fields import NAME_SCHEMA, Id
 
 IN_SCOPE = "/v1/agents/{agent}/users/{user}"
 IN_SESSION = IN_SCOPE + "/sessions/{session}"

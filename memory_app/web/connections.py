@@ -17,8 +17,8 @@ from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_app.errors import RequestTooSlow, Transient
-from memory_app.http.errors import answer, error_answer
 from memory_app.settings import Http
+from memory_app.web.errors import answer, error_answer
 
 
 @dataclass(slots=True)

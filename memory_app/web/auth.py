@@ -22,12 +22,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_app.errors import Forbidden, MemoryAppError, Unauthorized
-from memory_app.http.errors import error_answer
-from memory_app.http.places import InFlight, Places
 from memory_app.runtime import Runtime
 from memory_app.tenancy import access
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.web.errors import error_answer
+from memory_app.web.places import InFlight, Places
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from memory_app.http.fields import Body, CleanWords, Instant, KindName, Metadata, Name, Number, Words
 from memory_app.records.records import EmotionalState, NewTurn, RelationalContext, Role, Statement
+from memory_app.web.fields import Body, CleanWords, Instant, KindName, Metadata, Name, Number, Words
 
 
 class TurnBody(Body):

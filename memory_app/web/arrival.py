@@ -21,9 +21,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from memory_app.errors import MemoryAppError, RequestTooSlow, TooLarge, Transient
-from memory_app.http.large_json import Reader
-from memory_app.http.places import InFlight, Places
 from memory_app.settings import Http
+from memory_app.web.large_json import Reader
+from memory_app.web.places import InFlight, Places
 
 SPOOL_CHUNK_BYTES = 1_000_000
 

@@ -21,10 +21,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
 from memory_app.errors import InvalidInput
-from memory_app.http.arrival import Arrivals, Arrived
-from memory_app.http.auth import Need
-from memory_app.http.errors import path_of
-from memory_app.http.places import Places
+from memory_app.web.arrival import Arrivals, Arrived
+from memory_app.web.auth import Need
+from memory_app.web.errors import path_of
+from memory_app.web.places import Places
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_app.errors import InvalidInput
-from memory_app.http.errors import error_answer
+from memory_app.web.errors import error_answer
 
 SLASH = "\x1f"
 """Stands for a slash inside a name while the address is taken apart. Names have no control characters."""

@@ -13,8 +13,8 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_app.http.errors import answer
 from memory_app.log_redaction import kinds, places
+from memory_app.web.errors import answer
 
 log = structlog.get_logger(__name__)
 

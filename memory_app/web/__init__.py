@@ -1,0 +1,1 @@
+"""What the routes of all features share: authentication, errors, strictness, limits."""
