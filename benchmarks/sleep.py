@@ -25,7 +25,7 @@ import typer
 from rich.console import Console
 from sqlalchemy import text
 
-from memory_app import MemoryApp, Scope, Statement, cores
+from memory_app import MemoryApp, Scope, Statement, blas_threads
 from memory_app.bench import locomo, retrieval, stage
 from memory_app.bench.figures import Ranking, mean_figures, rank_figures, time_figures
 from memory_app.bench.rows import bulk
@@ -229,7 +229,7 @@ def measure_many(
         running(Options(folder, parts=NEEDED), say=console.print) as stack,
         MemoryApp.connect(stack.settings, tenant=stage.TENANT) as memory,
     ):
-        cores.take_one()
+        blas_threads.take_one()
         console.print(f"storing {scopes * each} memories")
         _store_copies(memory, users, [one.said for one in planted(each)])
         _chats(memory, 2 * len(CHATTING))

@@ -15,10 +15,10 @@ from redis import Redis
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from memory_app.cli import main
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
 from memory_app.local.servers import embedded_settings
+from memory_app.main.cli import main
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection

@@ -20,12 +20,12 @@ from celery.signals import (
 )
 from celery.worker.consumer import Consumer
 
-from memory_app import cores
+from memory_app import blas_threads
 from memory_app.log import configure
 from memory_app.queue import MAINTENANCE, ROUTES
 from memory_app.settings import Settings
 from workers import parts, threads
-from workers.rest import Rest
+from workers.pacing import Rest
 from workers.start import one_sentence, require_database
 
 
@@ -63,7 +63,7 @@ def _give_way(options: Mapping[str, Any], **_: Any) -> None:
 def _start_child(**_: Any) -> None:
     """Load the embedder before the first task, so that the first turn does not wait for it."""
     parts.start_alone()
-    cores.take_one()
+    blas_threads.take_one()
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -72,7 +72,7 @@ def _start_threads(sender: Consumer, **_: Any) -> None:
     if not isinstance(sender.pool, ThreadPool):
         return
     parts.runtime()
-    cores.take_one()
+    blas_threads.take_one()
     bounds = threads.watch(sender.app)
 
     def begin(task_id: str, task: Task, **_: Any) -> None:

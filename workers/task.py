@@ -13,7 +13,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.worker.request import Request
 
 from memory_app.errors import MemoryAppError, StoreUnavailable
-from memory_app.services.outage import OutageLog
+from memory_app.outage import OutageLog
 
 log = structlog.get_logger(__name__)
 

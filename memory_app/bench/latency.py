@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, cores
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, blas_threads
 from memory_app.bench.figures import time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.bench.rows import bulk
@@ -53,7 +53,7 @@ def measure(
     written = _fill_others(memory, scope_id, other_users)
     indexed = index_big_scopes(memory.runtime)
     # As the API does when it starts to serve.
-    cores.take_one()
+    blas_threads.take_one()
     gc.collect()
     gc.freeze()
     say(f"timing {calls} calls of each kind")

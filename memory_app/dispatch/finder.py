@@ -23,8 +23,8 @@ from memory_app.jobs import jobs
 from memory_app.jobs.life import FINDER, Life
 from memory_app.jobs.rows import health, runs
 from memory_app.jobs.rows.runs import DueRun
+from memory_app.outage import OutageLog
 from memory_app.runtime import Runtime
-from memory_app.services.outage import OutageLog
 from memory_app.turns import extract, index, routing
 from memory_app.turns.rows import waiting
 from memory_app.turns.rows.waiting import DueSession

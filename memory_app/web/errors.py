@@ -31,7 +31,7 @@ from memory_app.errors import (
     Transient,
     Unauthorized,
 )
-from memory_app.services.outage import OutageLog
+from memory_app.outage import OutageLog
 
 _STATUS: Mapping[type[MemoryAppError], int] = {
     TooLarge: 413,

@@ -98,7 +98,7 @@ class Release:
     def run(self, *arguments: str) -> str:
         """A command that ends by itself; what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "memory_app.cli", *arguments],
+            [sys.executable, "-m", "memory_app.main.cli", *arguments],
             env=self._environment(),
             cwd=self.folder,
             capture_output=True,
@@ -112,7 +112,7 @@ class Release:
         log = self.folder / f"{self.name}-{len(self.started)}-{arguments[0]}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "memory_app.cli", *arguments],
+                [sys.executable, "-m", "memory_app.main.cli", *arguments],
                 env=self._environment(),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,

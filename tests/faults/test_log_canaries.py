@@ -48,7 +48,7 @@ KINDS_AND_PLACES = (
 
 FALLING_COMMAND = f"""
 from memory_app import cli
-from memory_app.cli import lazy
+from memory_app.main.cli import lazy
 
 def fall():
     words = "{CANARY}"

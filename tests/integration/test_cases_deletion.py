@@ -20,8 +20,8 @@ from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError, NotFound, Transient
 from memory_app.forget.forget import forget_memory, forget_session, forget_turn, forget_user, read_erasure
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
+from memory_app.main.http import create_app
 from memory_app.memories import remember
 from memory_app.memories.lookup import MemoryFilter, invalidate, list_memories, read_memory
 from memory_app.recall.context import ContextRequest, context

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from memory_app.bench.day import day
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.memories.facts import add_fact
 from memory_app.memories.lookup import MemoryFilter, list_memories, why
 from memory_app.memories.remember import Remembered, remember

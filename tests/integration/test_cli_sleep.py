@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_app.cli import main
+from memory_app.main.cli import main
 
 SAILING = (
     "Bob goes sailing on the lake with his cousin in the summer.",

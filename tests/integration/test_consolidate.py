@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, NotFound
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.main.http import create_app
 from memory_app.memories.lookup import invalidate, pin
 from memory_app.memories.remember import remember
 from memory_app.providers.embedders import HashEmbedder, Thresholds

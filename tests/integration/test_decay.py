@@ -15,8 +15,8 @@ from memory_app.agents.rows import agents
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, NotFound
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
+from memory_app.main.http import create_app
 from memory_app.memories import lookup
 from memory_app.memories.remember import remember
 from memory_app.recall import counts

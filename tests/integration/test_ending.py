@@ -17,10 +17,10 @@ from memory_app.db.db import transaction
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import NotFound
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.main.http import create_app
 from memory_app.memories.query_graph import Source, search
 from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError, NotFound
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.memories.entities import card, merge
 from memory_app.memories.facts import FactQuery, find_facts
 from memory_app.memories.remember import remember

@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 from memory_app.db.db import steady
 from memory_app.dispatch import finder
 from memory_app.errors import Conflict, InvalidInput, NotFound
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember
 from memory_app.recall.recall import RecallQuery, recall

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.errors import Conflict, InvalidInput, NotFound
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
 from memory_app.memories.lookup import invalidate
 from memory_app.memories.remember import remember

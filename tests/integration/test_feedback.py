@@ -14,8 +14,8 @@ from memory_app.agents.rows import agents
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import InvalidInput, NotFound, TooLarge
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
+from memory_app.main.http import create_app
 from memory_app.memories import lookup
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.query_graph import Source, search

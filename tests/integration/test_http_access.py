@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.dispatch import finder
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller

@@ -14,9 +14,9 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 from starlette.testclient import TestClient
 
-from memory_app.http.app import create_app
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
+from memory_app.main.http import create_app
 from memory_app.runtime import build
 from memory_app.settings import Database, Embedding, Http, Redis, Settings
 from memory_app.tenancy.rows import keys

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Http, Settings
 

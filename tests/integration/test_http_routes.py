@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from memory_app.dispatch import finder
 from memory_app.hot import life
 from memory_app.hot.keys import LIFE
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.ops.health import WORK
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Database, Redis, Settings

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
 
 EXAMPLES = 8

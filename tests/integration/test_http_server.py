@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy import Engine
 
 from memory_app.errors import Misconfigured
-from memory_app.http.server import check_door
+from memory_app.main.server import check_door
 from memory_app.runtime import Runtime
 from memory_app.settings import Http
 from memory_app.tenancy.rows import keys
 
 SERVE = (
-    "from memory_app.http.server import serve; from memory_app.settings import Settings; serve(Settings())"
+    "from memory_app.main.server import serve; from memory_app.settings import Settings; serve(Settings())"
 )
 TURNS = "/v1/agents/ada/users/mira/sessions/chat/turns"
 START_SECONDS = 300

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.dispatch import finder
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build

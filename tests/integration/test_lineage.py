@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.errors import NotFound
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.memories.lookup import MemoryFilter, list_memories, versions, why
 from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement

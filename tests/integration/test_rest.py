@@ -15,7 +15,7 @@ from memory_app import MemoryApp, Scope, queue
 from memory_app.local.embedded import Servers
 from memory_app.local.stack import commands
 from memory_app.runtime import Runtime
-from workers.rest import MOST_SECONDS, Rest
+from workers.pacing import MOST_SECONDS, Rest
 
 ME = Scope("assistant", "mira")
 WORKED = text("SELECT pg_sleep(0.05)")

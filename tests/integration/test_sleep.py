@@ -20,9 +20,9 @@ from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.forget.forget import forget_memory, forget_user
 from memory_app.hot import cache
-from memory_app.http.app import create_app
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
+from memory_app.main.http import create_app
 from memory_app.memories import lookup
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember

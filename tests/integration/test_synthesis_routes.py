@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from memory_app.extraction import model_calls
-from memory_app.http.app import create_app
+from memory_app.main.http import create_app
 from memory_app.providers.chat import Usage
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope

@@ -18,9 +18,9 @@ from memory_app.db.db import transaction
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, InvalidInput, TooLarge
-from memory_app.http.app import create_app
 from memory_app.jobs import schedule
 from memory_app.jobs.jobs import perform
+from memory_app.main.http import create_app
 from memory_app.memories.remember import remember
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement

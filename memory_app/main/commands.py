@@ -103,7 +103,7 @@ COMMANDS = {
     "erasures": Entry("erasures", "Receipts of what was forgotten.", is_group=True),
     "bench": Entry("bench", "Measure retrieval, latency, throughput and growth.", is_group=True),
 }
-"""In the order in which they are shown. `memory_app.cli.main` runs ``health`` without typer."""
+"""In the order in which they are shown. `memory_app.main.cli.main` runs ``health`` without typer."""
 
 
 class LazyGroup(TyperGroup):
@@ -122,7 +122,7 @@ def load(name: str) -> Any:
     """The command itself, as typer makes it."""
     entry = COMMANDS[name]
     import_module("memory_app.log").configure(level="WARNING", form="console")
-    module = import_module(f"memory_app.cli.{entry.module}")
+    module = import_module(f"memory_app.main.cli.{entry.module}")
     parent = typer.Typer(add_completion=False)
     parent.add_typer(module.app, name=name if entry.is_group else None)
     return typer.main.get_group(parent).commands[name]

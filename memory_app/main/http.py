@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from memory_app.agents import routes
 from memory_app.forget import routes as forget
-from memory_app.http.life import lifespan
+from memory_app.main.life import lifespan
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.ops import routes as health

@@ -15,11 +15,11 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from memory_app import cores
+from memory_app import blas_threads
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
-from memory_app.http.app import create_app
 from memory_app.log import configure
+from memory_app.main.http import create_app
 from memory_app.ops import startup
 from memory_app.runtime import Runtime
 from memory_app.settings import Http, Settings
@@ -41,7 +41,7 @@ def serve(settings: Settings) -> None:
     `StoreRefused` for a database that waiting does not open."""
     configure(level=settings.log.level, form=settings.log.form)
     runtime = wiring.build(settings)
-    cores.take_one()
+    blas_threads.take_one()
     try:
         startup.check_database(runtime.engine)
         anonymous = check_door(runtime)

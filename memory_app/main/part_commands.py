@@ -14,14 +14,14 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
-from memory_app import cores, queue, runtime
+from memory_app import blas_threads, queue, runtime
 from memory_app.dispatch import finder as finder_service
 from memory_app.errors import Misconfigured
 from memory_app.hot.rights import Part
-from memory_app.http.server import serve as serve_http
 from memory_app.local.stack import commands
 from memory_app.local.stack.folder import open_schedule
 from memory_app.log import configure
+from memory_app.main.server import serve as serve_http
 from memory_app.ops import redis_checks, startup
 from memory_app.settings import Settings
 
@@ -91,7 +91,7 @@ def finder() -> None:
     redis_checks.admit(settings, Part.FINDER)
     parts = runtime.build(settings)
     startup.check_database(parts.engine)
-    cores.take_one()
+    blas_threads.take_one()
     told = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
