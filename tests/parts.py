@@ -59,7 +59,7 @@ def started(name: str, *arguments: str, environment: Mapping[str, str], folder: 
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         running = subprocess.Popen(
-            [sys.executable, "-m", "memory_app.main.cli", *arguments],
+            [sys.executable, "-m", "memory_app", *arguments],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -79,7 +79,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """``memory <arguments>`` to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "memory_app.main.cli", *arguments],
+        [sys.executable, "-m", "memory_app", *arguments],
         env=dict(environment),
         capture_output=True,
         text=True,

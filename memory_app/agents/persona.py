@@ -95,7 +95,7 @@ def load_template(name: str) -> LoadedPersona:
     Reads a file of the package, and nothing else: ``name`` is looked up, not made into a path.
     """
     known = name if name in TEMPLATES else DEFAULT_TEMPLATE
-    text = (resources.files("memory_app") / "personas" / f"{known}.json").read_bytes()
+    text = (resources.files("memory_app.agents") / "personas" / f"{known}.json").read_bytes()
     note = (
         None if known == name else f"no persona {name[:NAME_LIMIT]!r} is shipped, taking {DEFAULT_TEMPLATE}"
     )

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command or a group of commands: where it is defined, and what `memory --help` says of it."""
+    """A command or a group of commands: its module below `memory_app`, and what `memory --help` says of it."""
 
     module: str
     help: str
@@ -25,83 +25,89 @@ class Entry:
 
 COMMANDS = {
     "up": Entry(
-        "servers",
+        "main.up_commands",
         "Run everything on this machine until Ctrl-C: servers, worker, Beat, finder, API and Flower.",
     ),
     "demo": Entry(
-        "servers", "Play a conversation through real servers and workers, and show what is remembered."
+        "main.up_commands",
+        "Play a conversation through real servers and workers, and show what is remembered.",
     ),
     "stop": Entry(
-        "servers",
+        "main.up_commands",
         "Stop what runs in the data folder: ``memory up`` if there is one, and the embedded servers.",
     ),
-    "migrate": Entry("migrate", "Bring the database to the newest schema, as its owner."),
-    "record": Entry("verbs", "Record one turn; workers turn it into memory."),
-    "remember": Entry("verbs", "Store one statement."),
-    "recall": Entry("verbs", "Find what is remembered."),
-    "context": Entry("verbs", "The context window for the next reply."),
+    "migrate": Entry("ops.migrate_command", "Bring the database to the newest schema, as its owner."),
+    "record": Entry("recall.commands", "Record one turn; workers turn it into memory."),
+    "remember": Entry("recall.commands", "Store one statement."),
+    "recall": Entry("recall.commands", "Find what is remembered."),
+    "context": Entry("recall.commands", "The context window for the next reply."),
     "list": Entry(
-        "look",
+        "memories.commands",
         "List what is remembered with the time in which it is true, in the order in which it became so.",
     ),
     "why": Entry(
-        "look",
+        "memories.commands",
         "Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it.",
     ),
-    "usage": Entry("look", "Calls, tokens and money by day (UTC) and model."),
+    "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "doctor": Entry(
-        "check", "Check servers, settings, workers and due work; exit status 1 when something fails."
+        "ops.commands", "Check servers, settings, workers and due work; exit status 1 when something fails."
     ),
     "status": Entry(
-        "check",
+        "ops.commands",
         "Sessions, turns by stage, memories by kind, periods that were missed, backlog and workers.",
     ),
     "health": Entry(
-        "health",
+        "ops.health_command",
         "Check one part of this machine or container, lightly; exit status 1 when it is not well.",
     ),
-    "failed": Entry("failed", "List turns that were set aside, with the reason and without what was said."),
-    "replay": Entry("failed", "Index and extract failed turns once more, once the cause is mended."),
-    "discard": Entry("failed", "Give a failed turn up: it stays readable and has no effects."),
+    "failed": Entry(
+        "turns.commands", "List turns that were set aside, with the reason and without what was said."
+    ),
+    "replay": Entry("turns.commands", "Index and extract failed turns once more, once the cause is mended."),
+    "discard": Entry("turns.commands", "Give a failed turn up: it stays readable and has no effects."),
     "forget": Entry(
-        "forget",
+        "forget.commands",
         "Delete a person with all agents: turns, memories, entities and what was derived from them alone.",
     ),
     "reembed": Entry(
-        "reembed",
+        "recall.reembed_command",
         "Embed again every row of another model than the settings name. Stop it at any time; it goes on where it "
         "was.",
     ),
     "sleep": Entry(
-        "sleep",
+        "dispatch.commands",
         "Let what says the same become one, name patterns, link likenesses. `memory undo RUN` takes it back.",
     ),
-    "undo": Entry("sleep", "Take back everything a run did, or nothing."),
+    "undo": Entry("dispatch.commands", "Take back everything a run did, or nothing."),
     "export": Entry(
-        "transfer",
+        "transfer.commands",
         "Write what is stored to a file. As jsonl: of a user, an agent with its users, or without both of the tenant.",
     ),
     "import": Entry(
-        "transfer",
+        "transfer.commands",
         "Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing.",
     ),
     "move": Entry(
-        "move",
+        "main.move_command",
         "Copy the embedded database of a data folder to the empty one that the settings name; all of it or nothing.",
     ),
-    "serve": Entry("parts", "Serve the HTTP API."),
+    "serve": Entry("main.part_commands", "Serve the HTTP API."),
     "worker": Entry(
-        "parts",
+        "main.part_commands",
         "Run a Celery worker: of the queue model with threads, of others with a process for each task.",
     ),
-    "beat": Entry("parts", "Run Celery Beat; any number may run."),
-    "finder": Entry("parts", "Look for due work every few seconds and send hints; any number may run."),
-    "flower": Entry(
-        "parts", "Run Flower, read-only and on loopback unless FLOWER_… says otherwise. It needs a login."
+    "beat": Entry("main.part_commands", "Run Celery Beat; any number may run."),
+    "finder": Entry(
+        "main.part_commands", "Look for due work every few seconds and send hints; any number may run."
     ),
-    "keys": Entry("keys", "API keys.", is_group=True),
-    "erasures": Entry("erasures", "Receipts of what was forgotten.", is_group=True),
-    "bench": Entry("bench", "Measure retrieval, latency, throughput and growth.", is_group=True),
+    "flower": Entry(
+        "main.part_commands",
+        "Run Flower, read-only and on loopback unless FLOWER_… says otherwise. It needs a login.",
+    ),
+    "keys": Entry("main.key_commands", "API keys.", is_group=True),
+    "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),
+    "bench": Entry("bench.commands", "Measure retrieval, latency, throughput and growth.", is_group=True),
 }
 """In the order in which they are shown. `memory_app.main.cli.main` runs ``health`` without typer."""
 
@@ -122,7 +128,7 @@ def load(name: str) -> Any:
     """The command itself, as typer makes it."""
     entry = COMMANDS[name]
     import_module("memory_app.log").configure(level="WARNING", form="console")
-    module = import_module(f"memory_app.main.cli.{entry.module}")
+    module = import_module(f"memory_app.{entry.module}")
     parent = typer.Typer(add_completion=False)
     parent.add_typer(module.app, name=name if entry.is_group else None)
     return typer.main.get_group(parent).commands[name]

@@ -73,4 +73,4 @@ def asset(name: str) -> Response:
 
 @cache
 def _file(name: str) -> bytes:
-    return resources.files("memory_app.http").joinpath("assets", name).read_bytes()
+    return resources.files("memory_app.web").joinpath("assets", name).read_bytes()

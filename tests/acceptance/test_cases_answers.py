@@ -168,7 +168,7 @@ def test_a_turn_that_failed_after_it_was_accepted_says_so_and_why_wherever_one_l
 def memory(stage: ProviderStage, *command: str) -> str:
     """What the command line says about the tenant of the stage."""
     done = subprocess.run(
-        [sys.executable, "-m", "memory_app.main.cli", *command, "--tenant", "acme"],
+        [sys.executable, "-m", "memory_app", *command, "--tenant", "acme"],
         env=stage.environment,
         capture_output=True,
         text=True,

@@ -112,7 +112,7 @@ class Host:
         """``memory <arguments>`` in the container of a service, to its end."""
         environment = self.environment(name)
         return subprocess.run(
-            [sys.executable, "-m", "memory_app.main.cli", *arguments],
+            [sys.executable, "-m", "memory_app", *arguments],
             cwd=environment["TMPDIR"],
             env=environment,
             capture_output=True,
@@ -138,7 +138,7 @@ class Host:
 
     def start_part(self, name: str) -> None:
         """A part of the product with the arguments of the compose file."""
-        self.start(name, [sys.executable, "-m", "memory_app.main.cli", *SERVICES[name]["command"]])
+        self.start(name, [sys.executable, "-m", "memory_app", *SERVICES[name]["command"]])
 
     def start_redis(self) -> None:
         """The shell of the compose file; Valkey stands for Redis."""

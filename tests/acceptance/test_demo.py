@@ -23,7 +23,7 @@ def test_a_conversation_is_remembered_shown_and_cleared_away() -> None:
         Path(folder).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
 
         done = subprocess.run(
-            [sys.executable, "-m", "memory_app.main.cli", "demo"],
+            [sys.executable, "-m", "memory_app", "demo"],
             env=environment | {"TMPDIR": folder, "COLUMNS": "160"},
             capture_output=True,
             text=True,

@@ -152,7 +152,7 @@ def environment_of(settings: Settings) -> dict[str, str]:
 
 
 def run_move(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memory_app.main.cli", "move", "--data", str(folder), *arguments]
+    command = [sys.executable, "-m", "memory_app", "move", "--data", str(folder), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -100,7 +100,7 @@ class Deployment:
     def _command(self, line: str) -> list[str]:
         words = line.split()
         assert words[0] == "memory", line
-        return [sys.executable, "-m", "memory_app.main.cli", *words[1:]]
+        return [sys.executable, "-m", "memory_app", *words[1:]]
 
     def _log(self, line: str) -> Path:
         return self.folder / f"{line.replace(' ', '-')}.log"

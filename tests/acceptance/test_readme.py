@@ -68,7 +68,7 @@ def test_the_readmes_story_is_printed_line_by_line_in_its_order() -> None:
         Path(folder).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
         own = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
         done = subprocess.run(
-            [sys.executable, "-m", "memory_app.main.cli", "demo", "--story"],
+            [sys.executable, "-m", "memory_app", "demo", "--story"],
             env=own | {"TMPDIR": folder, "COLUMNS": "160"},
             cwd=folder,
             capture_output=True,
@@ -84,7 +84,7 @@ def test_the_readmes_story_is_printed_line_by_line_in_its_order() -> None:
 
 def test_the_readme_names_only_commands_that_exist() -> None:
     offered = subprocess.run(
-        [sys.executable, "-m", "memory_app.main.cli", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "memory_app", "--help"], capture_output=True, text=True, check=True
     ).stdout
     doors = re.search(r"`memory (up · .*?)`", README.read_text())
     assert doors is not None

@@ -95,10 +95,16 @@ class Release:
     key: str = ""
     started: list[Part] = field(default_factory=list)
 
+    @property
+    def memory(self) -> tuple[str, str, str]:
+        """How the command line of this release is started without its script; it was a package once."""
+        is_package = not (self.code / "memory_app" / "__main__.py").exists()
+        return sys.executable, "-m", "memory_app.cli" if is_package else "memory_app"
+
     def run(self, *arguments: str) -> str:
         """A command that ends by itself; what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "memory_app.main.cli", *arguments],
+            [*self.memory, *arguments],
             env=self._environment(),
             cwd=self.folder,
             capture_output=True,
@@ -112,7 +118,7 @@ class Release:
         log = self.folder / f"{self.name}-{len(self.started)}-{arguments[0]}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "memory_app.main.cli", *arguments],
+                [*self.memory, *arguments],
                 env=self._environment(),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,

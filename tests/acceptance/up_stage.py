@@ -29,7 +29,7 @@ USER = user_path("ada", "mira")
 
 
 def memory(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "memory_app.main.cli", *arguments]
+    return [sys.executable, "-m", "memory_app", *arguments]
 
 
 def environment(**settings: str) -> dict[str, str]:

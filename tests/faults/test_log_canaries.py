@@ -47,14 +47,13 @@ KINDS_AND_PLACES = (
 """Of each crash a line with all these words."""
 
 FALLING_COMMAND = f"""
-from memory_app import cli
-from memory_app.main.cli import lazy
+from memory_app.main import cli, commands
 
 def fall():
     words = "{CANARY}"
     raise ArithmeticError(words)
 
-lazy.app = fall
+commands.app = fall
 cli.main()
 """
 

@@ -166,7 +166,7 @@ def test_the_commands_of_the_documentation_restore_without_an_error(
         owner_url = settings.database.owner_url
         assert owner_url is not None
         command = folder / "memory"
-        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m memory_app.main.cli "$@"\n')
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m memory_app "$@"\n')
         command.chmod(0o755)
         environment = {
             **clean_environment(),

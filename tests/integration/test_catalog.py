@@ -160,7 +160,7 @@ def test_migrate_says_what_it_could_not_make_again(owner: Engine, environment: d
         connection.execute(text("DROP POLICY tenant ON links"))
 
     done = subprocess.run(
-        [sys.executable, "-m", "memory_app.main.cli", "migrate"],
+        [sys.executable, "-m", "memory_app", "migrate"],
         env=environment,
         capture_output=True,
         text=True,

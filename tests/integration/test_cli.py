@@ -133,7 +133,7 @@ def test_a_person_is_forgotten_after_a_rehearsal_and_a_question(
 ) -> None:
     with MemoryApp.connect(settings, tenant="acme") as memory:
         memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
-    command = [sys.executable, "-m", "memory_app.main.cli", "forget", "mira", "--tenant", "acme"]
+    command = [sys.executable, "-m", "memory_app", "forget", "mira", "--tenant", "acme"]
 
     def run(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -90,7 +90,7 @@ def test_a_good_set_up_passes_and_a_stopped_worker_is_missed(
 
 def test_the_command_exits_with_one_and_answers_in_json(environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "memory_app.main.cli", "doctor", "--json"],
+        [sys.executable, "-m", "memory_app", "doctor", "--json"],
         env=environment,
         capture_output=True,
         text=True,

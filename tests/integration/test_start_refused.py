@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 ROOT = Path(__file__).parents[2]
 WORD = "unmistakable"
 
-MEMORY = (sys.executable, "-m", "memory_app.main.cli")
+MEMORY = (sys.executable, "-m", "memory_app")
 CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
 PARTS = {

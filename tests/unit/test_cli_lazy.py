@@ -96,14 +96,14 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
 def test_the_table_names_every_command() -> None:
     modules = {entry.module for name, entry in COMMANDS.items() if name != "health"}
     shown = {
-        path.stem
-        for path in (ROOT / "memory_app/main/cli").glob("*.py")
+        ".".join(path.relative_to(ROOT / "memory_app").with_suffix("").parts)
+        for path in (ROOT / "memory_app").rglob("*.py")
         if "@app.command" in path.read_text()
     }
 
     assert modules == shown
     for module in modules:
-        text = (ROOT / f"memory_app/main/cli/{module}.py").read_text()
+        text = (ROOT / "memory_app" / f"{module.replace('.', '/')}.py").read_text()
         names = [name for name, entry in COMMANDS.items() if entry.module == module]
         is_group = COMMANDS[names[0]].is_group
         assert len(names) == (1 if is_group else text.count("@app.command")), module

@@ -40,6 +40,6 @@ def load_prompt(name: str) -> Prompt:
 
 
 def _read(name: str) -> tuple[str, str]:
-    whole = files("memory_app.models").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+    whole = files("memory_app.extraction").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
     first, _, text = whole.partition("\n")
     return first.removeprefix("version:").strip(), text.strip()

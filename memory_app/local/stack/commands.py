@@ -9,7 +9,7 @@ from pathlib import Path
 from memory_app import queue
 
 CELERY = (sys.executable, "-m", "celery", "--app", "workers.app", "--quiet")
-MEMORY = (sys.executable, "-m", "memory_app.main.cli")
+MEMORY = (sys.executable, "-m", "memory_app")
 
 
 def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ FINDER = """
 import signal, threading
 from memory_app.log import configure
 from memory_app.runtime import build
-from memory_app.services import finder
+from memory_app.dispatch import finder
 from memory_app.settings import Settings
 settings = Settings()
 configure(level=settings.log.level, form=settings.log.form)
