@@ -17,7 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from memory_app.hot.client import open_client
 from memory_app.hot.faults import USERS_FILE, HotRefused, HotUnavailable, fault_of, named, translate
-from memory_app.hot.rights import Command
+from memory_app.hot.permissions import Command
 from memory_app.redis_url import Address, Tls
 
 OLDEST_VERSION = 7

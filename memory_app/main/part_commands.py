@@ -17,7 +17,7 @@ import typer
 from memory_app import blas_threads, queue, runtime
 from memory_app.dispatch import finder as finder_service
 from memory_app.errors import Misconfigured
-from memory_app.hot.rights import Part
+from memory_app.hot.permissions import Part
 from memory_app.local.stack import commands
 from memory_app.local.stack.folder import open_schedule
 from memory_app.log import configure

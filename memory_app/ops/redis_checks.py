@@ -14,7 +14,7 @@ from memory_app.hot.client import Hot
 from memory_app.hot.client import connect as connect_hot
 from memory_app.hot.faults import HotRefused, HotUnavailable, named
 from memory_app.hot.inspection import Server, check_rights, inspect
-from memory_app.hot.rights import Command, Part, broker_commands, hot_commands
+from memory_app.hot.permissions import Command, Part, broker_commands, hot_commands
 from memory_app.ops.check import Check, State, clock
 from memory_app.redis_url import Address
 from memory_app.settings import Settings

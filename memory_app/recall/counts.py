@@ -13,7 +13,7 @@ import structlog
 from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
-from memory_app.hot import hints, recalled
+from memory_app.hot import hints, recall_counts
 from memory_app.memories.rows import memories
 from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
 
@@ -27,7 +27,7 @@ def note_shown(runtime: Runtime, tenant_id: int, ids: Iterable[UUID | str]) -> N
     """Leave the ids of memories that were shown for `note_recalls`. Never fails, never waits for the database."""
     shown = [id for id in ids if isinstance(id, UUID)]
     try:
-        is_free = recalled.note(
+        is_free = recall_counts.note(
             runtime.hot, tenant_id, shown, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
         )
     except MemoryAppError as error:
@@ -45,7 +45,7 @@ def note_recalls(runtime: Runtime) -> int:
         log.warning("hint_not_cleared", error=error.kind)
     noted = 0
     for _ in range(MOST_BATCHES):
-        taken = recalled.take(runtime.hot, most=BATCH)
+        taken = recall_counts.take(runtime.hot, most=BATCH)
         if not taken:
             break
         for tenant_id, counts in taken.items():

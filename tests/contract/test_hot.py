@@ -30,7 +30,7 @@ from memory_app.hot import (
     hints,
     life,
     limits,
-    recalled,
+    recall_counts,
     stream,
 )
 from memory_app.hot.cache import CachedContext
@@ -694,7 +694,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     expression.note(hot, scope, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
     hints.claim(hot, "memory.index_turns", life_ms=5_000)
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
-    recalled.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
+    recall_counts.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
     fail(hot, 2)
     life.note(hot, ["finder"], "host:1")
     Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)

@@ -18,7 +18,7 @@ from redis_servers import DebianRedis, make_authority, redis_server, redis_with_
 from memory_app.hot import HotRefused, HotUnavailable, connect
 from memory_app.hot.faults import FAULTS
 from memory_app.hot.inspection import check_rights, inspect
-from memory_app.hot.rights import QUEUES, Part, broker_commands, hot_commands
+from memory_app.hot.permissions import QUEUES, Part, broker_commands, hot_commands
 from memory_app.queue import QUEUES as TASK_QUEUES
 from memory_app.redis_url import read
 
