@@ -136,7 +136,7 @@ class MemoryApp:
     def run(self, run_id: UUID, *, wait_seconds: float = 0) -> Run:
         """A background job and its report; waits until it is done or failed, for ``wait_seconds`` at most."""
         run = jobs.read(self.runtime, self.tenant_id, run_id, wait_seconds=wait_seconds)
-        return report.told(self.runtime, self.tenant_id, run)
+        return report.with_texts(self.runtime, self.tenant_id, run)
 
     def undo(self, run_id: UUID) -> Run:
         """Take back everything a run did, or nothing: `Conflict` says what stands on it."""

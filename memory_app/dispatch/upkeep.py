@@ -28,9 +28,6 @@ MOST_SECONDS = 60.0
 UNDONE_ANY_TIME = (RunName.MERGE_ENTITIES,)
 """Names of runs whose undo rests on their report alone."""
 
-UNDONE_BY_PARTS = (RunName.CONSOLIDATE,)
-"""Names of runs that can be undone while the parts of what they merged are there."""
-
 
 def tidy(runtime: Runtime) -> int:
     """Delete runs that ended longer ago than the setting says and are of no use any more; how many went.
@@ -52,7 +49,6 @@ def tidy(runtime: Runtime) -> int:
                     connection,
                     ids,
                     undone_any_time=UNDONE_ANY_TIME,
-                    undone_by_parts=UNDONE_BY_PARTS,
                     no_model=RULES,
                 )
         if len(old) < BATCH:

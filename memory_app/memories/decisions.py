@@ -21,6 +21,10 @@ For rows that others were merged into it is the lowest cosine between any two of
 """
 
 
+MERGE_LIMIT = 5
+"""Most statements in one merge: more would be summed up from more than one can check."""
+
+
 class Trust(IntEnum):
     """Who stands behind a statement. What is trusted less never ends what is trusted more."""
 
@@ -42,7 +46,7 @@ class Thresholds:
     merge: float = 0.85
     link: float = 0.75
     fact: float = 0.32
-    merge_most: int = 5
+    merge_most: int = MERGE_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Uniting memories into one row, and taking it apart again. Both sides of every merge, whoever decided on it.
+"""Merge memories into one row, and take a merged row apart again.
 
-What is united is kept: each part stays as a row, retired as merged, with the united one as its successor. So a
-merge can be explained and undone. The scope's row must be locked by the caller's transaction.
+Each part stays as a row, retired as merged, with the merged row as its successor, so that a merge can be explained and
+undone. The caller's transaction must hold the lock on the scope's row.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, Memory, Retirement
 
-BLOCKERS_SHOWN = 20
+OBSTACLES_SHOWN = 20
 """Most obstacles named in one refusal."""
 
-CHANGE = 1e-4
-"""A difference of feedback that is more than rounding."""
+ROUNDING = 1e-4
+"""Feedback is stored in single precision: a smaller difference is no change."""
 
 
 def version(memory: Memory) -> tuple[object, ...]:
-    """What must not have changed between a plan and its merge: texts and vectors never do, and being recalled does not
-    count."""
+    """The fields that must not change between a plan and its merge. Texts and vectors never change, and being recalled
+    is no change."""
     return (
         memory.retired_at,
         memory.valid_from,
@@ -41,58 +41,57 @@ def version(memory: Memory) -> tuple[object, ...]:
     )
 
 
-def take_apart(
-    connection: Connection, tenant_id: int, scope_id: int, merged_ids: Sequence[UUID]
-) -> tuple[UUID, ...]:
-    """Undo several merges, all or none; ids of the rows that are current again.
+def take_apart(connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID) -> tuple[UUID, ...]:
+    """Undo one merge; ids of the rows that are current again. Raises `Conflict`.
 
-    A row that was itself merged into another of ``merged_ids`` is taken apart with it. What was derived from a united
-    row rests on its parts from then on. Raises `Conflict`.
+    What was derived from the merged row rests on its parts from then on.
     """
-    blocked = _blockers(connection, scope_id, merged_ids)
-    if blocked:
-        shown = "; ".join(blocked[:BLOCKERS_SHOWN])
-        more = f"; and {len(blocked) - BLOCKERS_SHOWN} more" if len(blocked) > BLOCKERS_SHOWN else ""
-        raise Conflict(f"the merge cannot be undone: {shown}{more}", field="id")
-    inside = set(merged_ids)
-    restored = [
-        part.memory.id
-        for part in merges.parts(connection, scope_id, merged_ids)
-        if part.memory.id not in inside
-    ]
-    sources.hand_to_parts(connection, scope_id, merged_ids)
-    merges.remove(connection, tenant_id, scope_id, list(merged_ids))
+    parts = merges.parts(connection, scope_id, [memory_id])
+    obstacles = _obstacles(connection, scope_id, memory_id, parts=[part.memory for part in parts])
+    if obstacles:
+        raise Conflict(f"the merge cannot be undone: {listed(obstacles)}", field="id")
+    restored = [part.memory.id for part in parts]
+    # The parts take over the sources before the row goes, since deleting it would delete them too.
+    sources.hand_to_parts(connection, scope_id, [memory_id])
+    merges.remove(connection, tenant_id, scope_id, [memory_id])
     merges.restore(connection, scope_id, restored)
     return tuple(sorted(restored))
 
 
-def _blockers(connection: Connection, scope_id: int, merged_ids: Sequence[UUID]) -> list[str]:
-    """Everything that has happened since and would be lost, in words."""
-    found = {row.memory.id: row.memory for row in merges.rows(connection, scope_id, merged_ids)}
-    parts = merges.parts(connection, scope_id, merged_ids)
-    blocked = [f"{gone} is gone" for gone in merged_ids if gone not in found]
-    for memory_id, memory in found.items():
-        behind = [part.memory for part in parts if part.memory.successor == memory_id]
-        reason = _changed(memory, behind, set(merged_ids))
-        if reason is not None:
-            blocked.append(f"{memory_id} {reason}")
-    outside = [part.memory.id for part in parts if part.memory.id not in found]
-    for part_id, twin in merges.twins(connection, scope_id, outside, besides=merged_ids):
-        blocked.append(f"{part_id} was stored again as {twin}")
-    return blocked
+def listed(obstacles: Sequence[str]) -> str:
+    """What blocks an undo, in one sentence; a long list is cut short."""
+    shown = "; ".join(obstacles[:OBSTACLES_SHOWN])
+    more = len(obstacles) - OBSTACLES_SHOWN
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _changed(memory: Memory, behind: Sequence[Memory], inside: set[UUID]) -> str | None:
-    if memory.retired_at is not None and memory.successor not in inside:
+def _obstacles(
+    connection: Connection, scope_id: int, memory_id: UUID, *, parts: Sequence[Memory]
+) -> list[str]:
+    """Every change since the merge that undoing it would lose, in words."""
+    rows = merges.rows(connection, scope_id, [memory_id])
+    if not rows:
+        return [f"{memory_id} is gone"]
+    change = _later_change(rows[0].memory, parts)
+    obstacles = [] if change is None else [f"{memory_id} {change}"]
+    part_ids = [part.id for part in parts]
+    for part_id, twin in merges.twins(connection, scope_id, part_ids, besides=[memory_id]):
+        obstacles.append(f"{part_id} was stored again as {twin}")
+    return obstacles
+
+
+def _later_change(memory: Memory, parts: Sequence[Memory]) -> str | None:
+    """What happened to the merged row since, or None."""
+    if memory.retired_at is not None:
         after = f" into {memory.successor}" if memory.successor else ""
         return f"was {memory.retired_reason}{after} since"
-    if not behind:
+    if not parts:
         return "has no parts left"
-    if memory.repeat_count != sum(part.repeat_count for part in behind):
+    if memory.repeat_count != sum(part.repeat_count for part in parts):
         return "was said again since"
-    if memory.pinned and not any(part.pinned for part in behind):
+    if memory.pinned and not any(part.pinned for part in parts):
         return "was pinned since"
-    if abs(memory.feedback_score - fmean(part.feedback_score for part in behind)) > CHANGE:
+    if abs(memory.feedback_score - fmean(part.feedback_score for part in parts)) > ROUNDING:
         return "was rated since"
     return None
 
@@ -100,33 +99,34 @@ def _changed(memory: Memory, behind: Sequence[Memory], inside: set[UUID]) -> str
 def unite(
     connection: Connection, tenant_id: int, scope_id: int, new: NewMemory, parts: Sequence[UUID]
 ) -> UUID:
-    """Store one united row in place of its parts; its id. See `unite_all`."""
-    (united,) = unite_all(connection, tenant_id, scope_id, [(new, parts)])
-    return united
+    """Store one merged row in place of its parts; its id. See `unite_all`."""
+    (merged_id,) = unite_all(connection, tenant_id, scope_id, unions=[(new, parts)])
+    return merged_id
 
 
 def unite_all(
     connection: Connection,
     tenant_id: int,
     scope_id: int,
+    *,
     unions: Sequence[tuple[NewMemory, Sequence[UUID]]],
 ) -> tuple[UUID, ...]:
-    """Store united rows, each with its parts, and retire the parts in favour of them; the rows' ids, in order.
+    """Store merged rows, each with its parts, and retire the parts in favour of them; the rows' ids, in order.
 
-    They inherit their parts' evidence and entities. The parts leave the unique indexes first, since a united row may
-    carry the very text of one of them; all of it is one transaction, and as many statements for one as for many.
+    The rows inherit their parts' evidence and entities. It takes as many statements for one row as for many.
     """
+    # The parts leave the unique indexes first, since a merged row may have the very text of one of them.
     memories.retire(
         connection, scope_id, [part for _, parts in unions for part in parts], reason=Retirement.MERGED
     )
-    united = memories.insert_all(connection, tenant_id, scope_id, [new for new, _ in unions])
+    merged_ids = memories.insert_all(connection, tenant_id, scope_id, [new for new, _ in unions])
     term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new, _ in unions])
-    behind = {id: parts for id, (_, parts) in zip(united, unions, strict=True)}
-    memories.succeed(connection, scope_id, {part: id for id, parts in behind.items() for part in parts})
-    evidence.inherit(connection, scope_id, behind)
-    edges = [(id, part, 1.0) for id, parts in behind.items() for part in parts]
+    parts_of = {id: parts for id, (_, parts) in zip(merged_ids, unions, strict=True)}
+    memories.succeed(connection, scope_id, {part: id for id, parts in parts_of.items() for part in parts})
+    evidence.inherit(connection, scope_id, parts_of)
+    edges = [(id, part, 1.0) for id, parts in parts_of.items() for part in parts]
     links.add(connection, tenant_id, scope_id, edges, type=LinkType.DERIVED_FROM)
-    return united
+    return merged_ids
 
 
 def merged_row(

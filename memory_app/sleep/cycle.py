@@ -1,17 +1,16 @@
-"""Sleep: one cycle over a scope. Similar memories become one with a summary, patterns are named, likenesses linked,
-what proved itself in a session is promoted, and what is too much goes.
+"""Run a sleep cycle over a scope: merge similar memories, name patterns, link, promote, and evict what is too much.
 
-A plan is made without a lock. It is carried out in one transaction, in which every row it touches is kept, so that the
-whole cycle can be undone; the scope's own questions are asked before and after, and a cycle after which they find less
-is rolled back. A dry run does all of it and rolls back, so its report is that of the run. Members that changed since
-the plan are left alone, and what was added since is not touched.
+The plan is made without a lock and carried out in one transaction, which keeps an image of every row it changes, so
+that the whole cycle can be undone. The quality gate asks the scope's own questions before and after: a cycle after
+which they find less is rolled back. A dry run does everything and rolls back, so its report is that of the run.
+Members that changed since the plan are left alone, and what was added since is not touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -38,21 +37,34 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import promotion, quality
-from memory_app.sleep.plan import PARENTS_MOST, Plan, Planned, hour, make_plan, read, unlinked, without
+from memory_app.sleep.plan import (
+    PARENTS_LIMIT,
+    ClusterPlan,
+    CyclePlan,
+    make_plan,
+    read_neighbours,
+    start_of_hour,
+    unlinked,
+    without,
+)
+from memory_app.sleep.report import empty_report
 from memory_app.sleep.rows import images, sleeping
-from memory_app.sleep.rules import SleepOptions, Trigger, checked_options
+from memory_app.sleep.rules import SCOPE_STEPS, SleepOptions, Step, Trigger, checked_options
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
 
-UNITED_AT_ONCE = 200
+CLUSTERS_AT_ONCE = 200
 """Clusters that become one row each in the same few statements."""
 
 GATE_TRIES = 3
-"""Times a cycle is tried, each without the clusters that were found to be wrong before."""
+"""Attempts at a cycle, each without the clusters that the gate refused before."""
+
+Completion = Callable[[Connection, RunClaim, dict[str, Any]], None]
+"""Notes the report of a cycle, in the transaction of its effects."""
 
 
-class _TakenBack(Exception):
+class _RolledBack(Exception):
     """Carries the report of a cycle whose transaction is rolled back: a dry run, or one that the gate refused.
 
     ``guilty`` are memories that would not be found by their own words any more, if those alone are the reason.
@@ -64,8 +76,35 @@ class _TakenBack(Exception):
         self.guilty = guilty
 
 
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """A plan being carried out: the transaction, and the run that it belongs to."""
+
+    connection: Connection
+    runtime: Runtime
+    claimed: RunClaim
+    plan: CyclePlan
+
+    @property
+    def tenant_id(self) -> int:
+        return self.claimed.tenant_id
+
+    @property
+    def scope_id(self) -> int:
+        return self.plan.row.id
+
+    @property
+    def place(self) -> Place:
+        return Place(
+            self.tenant_id,
+            self.scope_id,
+            run_id=self.claimed.run_id,
+            turn_scopes=self.plan.row.visible,
+        )
+
+
 def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | None = None) -> Run:
-    """Ask for a cycle over the scope; ``given`` are options of `SleepOptions` by name.
+    """Enqueue a cycle over the scope; ``given`` are options of `SleepOptions` by name.
 
     Raises `InvalidInput` naming the option, `NotFound` for an unknown scope, `Conflict` while a cycle of the scope is
     under way.
@@ -73,17 +112,18 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | 
     options = checked_options(given or {}, defaults(runtime, manual=True))
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
+        # Two calls at once must not both see that no cycle is open.
         names.lock_scope(connection, tenant_id, row.id)
-        under_way = sleeping.open_run(connection, tenant_id, row.id, RunName.SLEEP)
-        if under_way is not None:
-            raise Conflict(f"a cycle of this agent and user is under way: run {under_way}", field="user")
+        open_run = sleeping.open_run(connection, tenant_id, row.id, name=RunName.SLEEP)
+        if open_run is not None:
+            raise Conflict(f"a cycle of this agent and user is under way: run {open_run}", field="user")
         run = runs.enqueue(connection, tenant_id, RunName.SLEEP, scope_id=row.id, options=asdict(options))
     runtime.hint(queue.SLEEP, run_id=str(run.id))
     return run
 
 
 def defaults(runtime: Runtime, *, manual: bool) -> SleepOptions:
-    """The settings as options; who asks by hand does not wait for the cool-down."""
+    """The settings as options; a cycle asked for by hand does not wait for the cool-down."""
     settings = runtime.settings.sleep
     return SleepOptions(
         max_clusters=settings.max_clusters,
@@ -96,24 +136,26 @@ def defaults(runtime: Runtime, *, manual: bool) -> SleepOptions:
     )
 
 
-def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] = lambda plan: plan) -> None:
+def sleep(
+    runtime: Runtime, claimed: RunClaim, *, revise: Callable[[CyclePlan], CyclePlan] = lambda plan: plan
+) -> None:
     """Do one cycle. ``revise`` may change the plan before it is carried out."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
         row = names.read_scope(connection, claimed.scope_id)
         if run is None or row is None:
             raise NotFound("the person was forgotten while this was under way")
-        waiting = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, besides=run.id)
-        at = hour(clock.now(connection))
-    given = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
-    options = checked_options(given, defaults(runtime, manual=given.get("trigger") == Trigger.MANUAL))
+        since_last = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, besides=run.id)
+        at = start_of_hour(clock.now(connection))
+    options = _options_of(runtime, run)
     pause = timedelta(seconds=options.cool_down_seconds)
-    if waiting is not None and waiting < pause and not options.force:
-        reason = f"the last cycle ended less than {pause} ago"
+    if since_last is not None and since_last < pause and not options.force:
+        report = empty_report(options, at, floor=runtime.settings.sleep.recall_floor)
+        report["reason"] = f"the last cycle ended less than {pause} ago"
         with transaction(runtime.engine, claimed.tenant_id) as connection:
-            jobs.complete(connection, claimed, empty_report(runtime, options, at) | {"reason": reason})
+            jobs.complete(connection, claimed, report)
         return
-    plan = revise(make_plan(runtime, claimed.tenant_id, row, options))
+    plan = revise(make_plan(runtime, claimed.tenant_id, row, options, steps=SCOPE_STEPS))
     failpoint.reach("sleep.after_plan")
     report = carry_out(runtime, claimed, plan, note=jobs.complete)
     if report["applied"] and not options.dry_run:
@@ -121,16 +163,17 @@ def sleep(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan]
     log.info("scope_slept", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
 
 
+def _options_of(runtime: Runtime, run: Run) -> SleepOptions:
+    # A run may carry options of another version; an unknown one must not fail it.
+    known = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
+    manual = known.get("trigger") == Trigger.MANUAL
+    return checked_options(known, defaults(runtime, manual=manual))
+
+
 # --- carrying it out ----------------------------------------------------------------------------------------
 
 
-def carry_out(
-    runtime: Runtime,
-    claimed: RunClaim,
-    plan: Plan,
-    *,
-    note: Callable[[Connection, RunClaim, dict[str, Any]], None],
-) -> dict[str, Any]:
+def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> dict[str, Any]:
     """Carry out the plan, without clusters whose own memories would not be found any more; the report.
 
     ``note`` is called once, with the report, in the transaction of what stays; in one of its own when nothing stays:
@@ -139,104 +182,89 @@ def carry_out(
     for _ in range(GATE_TRIES):
         try:
             return _attempt(runtime, claimed, plan, note=note)
-        except _TakenBack as taken_back:
-            report = taken_back.report
-            if report["applied"] or not taken_back.guilty:
+        except _RolledBack as rolled_back:
+            report = rolled_back.report
+            if report["applied"] or not rolled_back.guilty:
                 break
-            plan = without(plan, taken_back.guilty)
+            plan = without(plan, rolled_back.guilty)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         note(connection, claimed, report)
     return report
 
 
-def _attempt(
-    runtime: Runtime,
-    claimed: RunClaim,
-    plan: Plan,
-    *,
-    note: Callable[[Connection, RunClaim, dict[str, Any]], None],
-) -> dict[str, Any]:
-    """All of the plan in one transaction; its report. Raises `_TakenBack` when nothing of it may stay."""
+def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> dict[str, Any]:
+    """All of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
+        cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
         if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
             raise NotFound("the person was forgotten while this was under way")
         images.begin(connection, claimed.run_id)
-        report = _apply(connection, runtime, claimed, plan)
+        report = _apply(cycle)
         images.end(connection)
         fading.forget_bounds(connection, plan.row.id)
-        outcome, guilty = _gate(connection, runtime, claimed, plan)
+        outcome, guilty = _gate(cycle)
         report |= outcome
         if plan.options.dry_run or not report["applied"]:
-            raise _TakenBack(report, guilty)
+            raise _RolledBack(report, guilty)
         failpoint.reach("sleep.before_commit")
         note(connection, claimed, report)
     return report
 
 
-def _apply(connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan) -> dict[str, Any]:
-    """What was done: ids and figures only."""
-    place = Place(claimed.tenant_id, plan.row.id, run_id=claimed.run_id, turn_scopes=plan.row.visible)
-    heirs: dict[UUID, UUID] = {}
-    told: list[dict[str, Any]] = []
-    left_alone: list[str] = []
-    current = {n.memory.id: n for n in read(connection, plan.row.id, _members(plan))}
-    for start in range(0, len(plan.clusters), UNITED_AT_ONCE):
-        some = plan.clusters[start : start + UNITED_AT_ONCE]
-        ready = [one for one in some if all(_is_unchanged(n, current.get(n.memory.id)) for n in one.members)]
-        united = _unite(connection, runtime, claimed, plan, ready)
-        for planned in some:
-            if planned.anchor not in united:
-                left_alone.append(str(planned.anchor))
-                continue
-            heirs |= dict.fromkeys((n.memory.id for n in planned.members), united[planned.anchor])
-            told.append(_told(runtime, plan, planned))
-    links = _link(connection, runtime, claimed.tenant_id, plan, heirs)
-    patterns = _name_patterns(connection, runtime, place, plan, heirs)
-    there = sleeping.current(connection, plan.row.id)
-    risen = [one for one in plan.promotable if one.stored.memory.id in there]
-    promotion.promote(connection, runtime, place, risen)
-    down_to = capacity.ceiling_of(runtime, plan.policy).memories
-    evicted = capacity.evict(connection, runtime, plan.row.id, down_to=down_to, among=plan.inspected)
-    freed = sum(cluster["freed"] for cluster in told) + len(evicted)
-    promoted = [str(one.stored.memory.id) for one in risen]
-    return empty_report(runtime, plan.options, plan.at) | {
+def _apply(cycle: _Cycle) -> dict[str, Any]:
+    """Do the steps of the plan, in this order; the report, of ids and figures only."""
+    plan, connection = cycle.plan, cycle.connection
+    successors = _merge_clusters(cycle)
+    heirs = {
+        id: successors[cluster.anchor]
+        for cluster in plan.clusters
+        if cluster.anchor in successors
+        for id in cluster.ids
+    }
+    clusters = [
+        _cluster_entry(cycle.runtime, plan, cluster)
+        for cluster in plan.clusters
+        if cluster.anchor in successors
+    ]
+    left_alone = [str(cluster.anchor) for cluster in plan.clusters if cluster.anchor not in successors]
+    link_count = _link(cycle, heirs)
+    patterns = _name_patterns(cycle, heirs)
+    # A memory that was merged above rises with the row that holds it now, in another cycle.
+    current = sleeping.current(connection, cycle.scope_id)
+    promotable = [item for item in plan.promotable if item.stored.memory.id in current]
+    promotion.promote(connection, cycle.runtime, cycle.place, promotable)
+    promoted = [str(item.stored.memory.id) for item in promotable]
+    evicted = _evict(cycle)
+    floor = cycle.runtime.settings.sleep.recall_floor
+    return empty_report(plan.options, plan.at, floor=floor) | {
         "applied": True,
         "inspected": len(plan.inspected),
-        "clusters": told,
+        "clusters": clusters,
         "left_alone": left_alone,
-        "links": links,
+        "links": link_count,
         "patterns": patterns,
         "promoted": promoted,
-        "evicted": [str(id) for id in evicted],
-        "freed": freed,
-        "changes": len(told) + links + len(patterns) + len(promoted) + len(evicted),
+        "evicted": evicted,
+        "freed": sum(cluster["freed"] for cluster in clusters) + len(evicted),
+        "changes": len(clusters) + link_count + len(patterns) + len(promoted) + len(evicted),
     }
 
 
-def empty_report(runtime: Runtime, options: SleepOptions, at: datetime) -> dict[str, Any]:
-    """Every field of a report, of a cycle that did nothing."""
-    return {
-        "trigger": options.trigger.value,
-        "applied": False,
-        "reason": None,
-        "inspected": 0,
-        "clusters": [],
-        "left_alone": [],
-        "links": 0,
-        "patterns": [],
-        "promoted": [],
-        "evicted": [],
-        "freed": 0,
-        "changes": 0,
-        "summary_chars": options.summary_chars,
-        "timestamp": at.isoformat(),
-        "gate": {"probes": 0, "recall": 1.0, "floor": runtime.settings.sleep.recall_floor},
-        "refused": [],
-    }
-
-
-def _members(plan: Plan) -> list[UUID]:
-    return [n.memory.id for planned in plan.clusters for n in planned.members]
+def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
+    """Merge the clusters whose members are as planned; the id of each merged row by the cluster's anchor."""
+    plan = cycle.plan
+    ids = [id for cluster in plan.clusters for id in cluster.ids]
+    current = {n.memory.id: n for n in read_neighbours(cycle.connection, plan.row.id, ids)}
+    successors: dict[UUID, UUID] = {}
+    for start in range(0, len(plan.clusters), CLUSTERS_AT_ONCE):
+        batch = plan.clusters[start : start + CLUSTERS_AT_ONCE]
+        unchanged = [
+            cluster
+            for cluster in batch
+            if all(_is_unchanged(member, current.get(member.memory.id)) for member in cluster.members)
+        ]
+        successors |= _unite(cycle, unchanged)
+    return successors
 
 
 def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
@@ -246,58 +274,93 @@ def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
     return merging.version(planned.memory) == merging.version(now.memory)
 
 
-def _unite(
-    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, clusters: Sequence[Planned]
-) -> dict[UUID, UUID]:
-    """Store the united rows; their ids by anchor. Left out is what another current row says already."""
-    scope_id = plan.row.id
-    rows = _united_rows(connection, runtime, claimed, plan, clusters)
+def _unite(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
+    """Store the merged rows; their ids by anchor. Left out is what another current row says already.
+
+    A cluster larger than the rules' limit takes several rounds, each with the row of the round before.
+    """
+    limit = cycle.plan.rules.parts_limit
+    successors: dict[UUID, UUID] = {}
+    remaining = list(clusters)
+    while remaining:
+        merged = _unite_once(cycle, [_first_part(cluster, limit) for cluster in remaining])
+        successors |= merged
+        if limit is None:
+            break
+        larger = [
+            cluster for cluster in remaining if cluster.anchor in merged and len(cluster.members) > limit
+        ]
+        ids = [merged[cluster.anchor] for cluster in larger]
+        rows = {n.memory.id: n for n in read_neighbours(cycle.connection, cycle.scope_id, ids)}
+        remaining = [
+            replace(cluster, members=(rows[id], *cluster.members[limit:]))
+            for cluster, id in zip(larger, ids, strict=True)
+        ]
+    return successors
+
+
+def _first_part(cluster: ClusterPlan, limit: int | None) -> ClusterPlan:
+    if limit is None or len(cluster.members) <= limit:
+        return cluster
+    members = cluster.members[:limit]
+    return replace(cluster, members=members, text=ladder.merge(members).text)
+
+
+def _unite_once(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
+    """Store one row for each cluster, unless another current row says the same; the ids by anchor."""
+    rows = _merged_rows(cycle, clusters)
     # The first of two clusters that would say the same is stored.
     first: dict[tuple[int | None, str, str], UUID] = {}
     for anchor, row in rows.items():
         first.setdefault((row.session_id, row.kind, row.canonical_key), anchor)
-    ready = [one for one in clusters if one.anchor in set(first.values())]
+    distinct = set(first.values())
+    ready = [cluster for cluster in clusters if cluster.anchor in distinct]
     while ready:
-        parts = [n.memory.id for one in ready for n in one.members]
-        taken = sleeping.taken(connection, scope_id, [rows[one.anchor] for one in ready], besides=parts)
-        if not taken:
+        parts = [id for cluster in ready for id in cluster.ids]
+        candidates = [rows[cluster.anchor] for cluster in ready]
+        duplicates = sleeping.taken(cycle.connection, cycle.scope_id, candidates, besides=parts)
+        if not duplicates:
             break
-        # What is left out keeps its members, whose statements may stand beside another's then.
-        ready = [one for place, one in enumerate(ready) if place not in taken]
-    unions = [(rows[one.anchor], [n.memory.id for n in one.members]) for one in ready]
-    ids = merging.unite_all(connection, claimed.tenant_id, scope_id, unions) if unions else ()
-    return {one.anchor: id for one, id in zip(ready, ids, strict=True)}
+        # What is left out keeps its members, and one of these may say what another cluster would say: look again.
+        ready = [cluster for place, cluster in enumerate(ready) if place not in duplicates]
+    if not ready:
+        return {}
+    unions = [(rows[cluster.anchor], cluster.ids) for cluster in ready]
+    ids = merging.unite_all(cycle.connection, cycle.tenant_id, cycle.scope_id, unions=unions)
+    return {cluster.anchor: id for cluster, id in zip(ready, ids, strict=True)}
 
 
-def _united_rows(
-    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan, clusters: Sequence[Planned]
-) -> dict[UUID, NewMemory]:
-    """What each cluster becomes, by its anchor."""
-    kept = {
-        one.anchor: next((n.memory for n in one.members if n.memory.text == one.text), None)
-        for one in clusters
+def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, NewMemory]:
+    """The row that each cluster becomes, by its anchor."""
+    connection, scope_id = cycle.connection, cycle.scope_id
+    same_text = {
+        cluster.anchor: next((n.memory for n in cluster.members if n.memory.text == cluster.text), None)
+        for cluster in clusters
     }
-    vectors = memories.vectors(connection, plan.row.id, [memory.id for memory in kept.values() if memory])
-    sessions = merges.sessions_of(connection, plan.row.id, [one.anchor for one in clusters])
+    vectors = memories.vectors(connection, scope_id, [memory.id for memory in same_text.values() if memory])
+    session_ids = merges.sessions_of(connection, scope_id, [cluster.anchor for cluster in clusters])
+    # Whoever reads a row is told that its words are a summary; the words of one member are none.
+    synthesis_type = "consolidation" if cycle.plan.rules.summarise else None
     rows = {}
-    for one in clusters:
-        fields = replace(ladder.merge(one.members), text=one.text)
-        memory = kept[one.anchor]
-        rows[one.anchor] = merging.merged_row(
-            replace(fields, synthesis_type=fields.synthesis_type or "consolidation"),
-            vector=vectors[memory.id] if memory else plan.vectors[one.text],
-            model=(memory.embedding_model if memory else None) or runtime.embedder.model,
-            keywords=keyword_weights(terms(one.text)),
-            session_id=sessions[one.anchor],
-            run_id=claimed.run_id,
+    for cluster in clusters:
+        fields = replace(ladder.merge(cluster.members), text=cluster.text)
+        memory = same_text[cluster.anchor]
+        rows[cluster.anchor] = merging.merged_row(
+            replace(fields, synthesis_type=fields.synthesis_type or synthesis_type),
+            vector=vectors[memory.id] if memory else cycle.plan.vectors[cluster.text],
+            model=(memory.embedding_model if memory else None) or cycle.runtime.embedder.model,
+            keywords=keyword_weights(terms(cluster.text)),
+            session_id=session_ids[cluster.anchor],
+            run_id=cycle.claimed.run_id,
         )
     return rows
 
 
-def _told(runtime: Runtime, plan: Plan, planned: Planned) -> dict[str, Any]:
-    fields = ladder.merge(planned.members)
-    anchor = next(n.memory for n in planned.members if n.memory.id == planned.anchor)
-    united = replace(
+def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> dict[str, Any]:
+    """What a report says about a merged cluster: ids and strengths."""
+    fields = ladder.merge(cluster.members)
+    anchor = next(n.memory for n in cluster.members if n.memory.id == cluster.anchor)
+    merged = replace(
         anchor,
         importance=fields.importance,
         confidence=fields.confidence,
@@ -309,66 +372,82 @@ def _told(runtime: Runtime, plan: Plan, planned: Planned) -> dict[str, Any]:
         feedback_score=fields.feedback_score,
     )
     return {
-        "anchor": str(planned.anchor),
-        "merged": sorted(str(n.memory.id) for n in planned.members if n.memory.id != planned.anchor),
-        "strength_before": round(planned.strength_before, 4),
-        "strength_after": round(strength_of(runtime, united, plan.at), 4),
-        "freed": len(planned.members) - 1,
+        "anchor": str(cluster.anchor),
+        "merged": sorted(str(id) for id in cluster.ids if id != cluster.anchor),
+        "strength_before": round(cluster.strength_before, 4),
+        "strength_after": round(strength_of(runtime, merged, plan.at), 4),
+        "freed": len(cluster.members) - 1,
     }
 
 
-def _link(
-    connection: Connection, runtime: Runtime, tenant_id: int, plan: Plan, heirs: dict[UUID, UUID]
-) -> int:
-    """Link what is similar and was not linked; what was united is linked as the one it became."""
-    there = sleeping.current(connection, plan.row.id)
-    found: dict[frozenset[UUID], links.Edge] = {}
-    for one, other, cosine in plan.likenesses:
-        source, target = heirs.get(one, one), heirs.get(other, other)
+def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
+    """Link what is similar and not linked yet; merged memories are linked as the row they became."""
+    current = sleeping.current(cycle.connection, cycle.scope_id)
+    edges: dict[frozenset[UUID], links.Edge] = {}
+    for first, second, cosine in cycle.plan.similar:
+        source, target = heirs.get(first, first), heirs.get(second, second)
         pair = frozenset({source, target})
-        if len(pair) == 2 and pair <= there:
-            found.setdefault(pair, (source, target, min(cosine, 1.0)))
-    most = runtime.settings.remember.links_each
-    edges = unlinked(connection, plan.row.id, list(found.values()), most=most)
-    links.add(connection, tenant_id, plan.row.id, edges, type=LinkType.SIMILAR_TO, most=most)
-    return len(edges)
+        if len(pair) == 2 and pair <= current:
+            # Rounding may carry the cosine of equal vectors past 1, which the table refuses.
+            edges.setdefault(pair, (source, target, min(cosine, 1.0)))
+    limit = cycle.runtime.settings.remember.links_each
+    new = unlinked(cycle.connection, cycle.scope_id, list(edges.values()), most=limit)
+    links.add(cycle.connection, cycle.tenant_id, cycle.scope_id, new, type=LinkType.SIMILAR_TO, most=limit)
+    return len(new)
 
 
-def _name_patterns(
-    connection: Connection, runtime: Runtime, place: Place, plan: Plan, heirs: dict[UUID, UUID]
-) -> list[dict[str, Any]]:
-    """Store patterns for which, after merging, there is still evidence enough."""
-    told = []
-    there = sleeping.current(connection, place.scope_id)
-    for topic, prepared in plan.patterns:
-        parents = tuple(id for id in dict.fromkeys(heirs.get(id, id) for id in topic.memories) if id in there)
-        if len(parents) < runtime.settings.sleep.pattern_memories:
+def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> list[dict[str, Any]]:
+    """Store patterns for which, after merging, there is still evidence enough; an entry of the report for each."""
+    entries = []
+    current = sleeping.current(cycle.connection, cycle.scope_id)
+    for topic, prepared in cycle.plan.patterns:
+        # Several mentions may have become one row, which counts once.
+        heirs_of_topic = dict.fromkeys(heirs.get(id, id) for id in topic.memories)
+        parents = tuple(id for id in heirs_of_topic if id in current)
+        if len(parents) < cycle.runtime.settings.sleep.pattern_memories:
             continue
-        statement = replace(prepared.statement, parents=parents[:PARENTS_MOST])
-        written = remember.write(connection, runtime, place, replace(prepared, statement=statement))
-        entities.mention(connection, place.tenant_id, place.scope_id, written.id, [topic.entity_id])
-        told.append({"entity": topic.entity_id, "memories": len(parents)})
-    return told
+        statement = replace(prepared.statement, parents=parents[:PARENTS_LIMIT])
+        pattern = replace(prepared, statement=statement)
+        written = remember.write(cycle.connection, cycle.runtime, cycle.place, pattern)
+        entities.mention(cycle.connection, cycle.tenant_id, cycle.scope_id, written.id, [topic.entity_id])
+        entries.append({"entity": topic.entity_id, "memories": len(parents)})
+    return entries
 
 
-def _gate(
-    connection: Connection, runtime: Runtime, claimed: RunClaim, plan: Plan
-) -> tuple[dict[str, Any], frozenset[UUID]]:
-    """Ask the scope's own questions again; below the floor nothing of the cycle may stay. Which memories it is for,
-    unless something else is lost too."""
-    floor = runtime.settings.sleep.recall_floor
-    after = quality.found(connection, runtime, claimed.tenant_id, plan.row, plan.probes)
-    lost = quality.lost(connection, runtime, plan.row, plan.before, after)
-    asked = sum(len(ids) for ids in plan.before.values())
-    share = 1 - len(lost) / asked if asked else 1.0
-    own = frozenset(id for place, id in lost if plan.probes[place].about == id)
+def _evict(cycle: _Cycle) -> list[str]:
+    """Retire the weakest inspected memories where the scope holds more than it may; their ids."""
+    if Step.EVICT not in cycle.plan.steps:
+        return []
+    ceiling = capacity.ceiling_of(cycle.runtime, cycle.plan.policy)
+    evicted = capacity.evict(
+        cycle.connection,
+        cycle.runtime,
+        cycle.scope_id,
+        down_to=ceiling.memories,
+        among=cycle.plan.inspected,
+    )
+    return [str(id) for id in evicted]
+
+
+def _gate(cycle: _Cycle) -> tuple[dict[str, Any], frozenset[UUID]]:
+    """Ask the scope's own questions again; below the floor nothing of the cycle may stay.
+
+    Also returned are the memories that would not be found by their own words, if nothing else is lost.
+    """
+    plan, floor = cycle.plan, cycle.runtime.settings.sleep.recall_floor
+    hits = quality.search(cycle.connection, cycle.runtime, cycle.tenant_id, row=plan.row, probes=plan.probes)
+    missing = quality.missing_hits(
+        cycle.connection, cycle.runtime, plan.row, expected=plan.expected, hits=hits
+    )
+    expected_count = sum(len(ids) for ids in plan.expected.values())
+    share = 1 - len(missing) / expected_count if expected_count else 1.0
+    own_words = frozenset(id for place, id in missing if plan.probes[place].about == id)
     passed = share >= floor
+    refusal = f"the scope's own questions would find only {share:.3f} of what they found"
     outcome = {
         "applied": passed,
-        "reason": None
-        if passed
-        else f"the scope's own questions would find only {share:.3f} of what they found",
+        "reason": None if passed else refusal,
         "gate": {"probes": len(plan.probes), "recall": round(share, 4), "floor": floor},
         "refused": [str(anchor) for anchor in plan.refused],
     }
-    return outcome, own if len(own) == len(lost) else frozenset()
+    return outcome, own_words if len(own_words) == len(missing) else frozenset()

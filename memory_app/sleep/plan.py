@@ -1,15 +1,18 @@
-"""The plan of a sleep cycle: what is similar, what comes up again and again, what proved itself. Made without a lock.
+"""Plan a sleep cycle: which memories to merge, link and promote, and which patterns to name.
 
-It reads and embeds and changes nothing; `sleep` carries it out, and leaves alone what changed in between.
+Planning takes no lock. It reads, calls the embedder with no transaction open, and writes nothing; `sleep` carries the
+plan out and leaves alone what changed in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from memory_app.db import clock
@@ -17,7 +20,7 @@ from memory_app.db.db import transaction
 from memory_app.memories import capacity, ladder, remember
 from memory_app.memories.capacity import strength_of
 from memory_app.memories.guards import exchanged
-from memory_app.memories.ladder import Neighbour
+from memory_app.memories.ladder import Neighbour, Pairs
 from memory_app.memories.remember import Prepared, neighbour_of, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.fading import Weighed
@@ -25,342 +28,440 @@ from memory_app.records.kinds import KINDS
 from memory_app.records.records import Origin, Statement
 from memory_app.runtime import Runtime
 from memory_app.sleep import promotion, quality
-from memory_app.sleep.clusters import PIECE, clusters, components, near_pairs
+from memory_app.sleep.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.sleep.promotion import Promotable
-from memory_app.sleep.quality import Found, ProbeQuestion
+from memory_app.sleep.quality import Probe, ProbeHits
 from memory_app.sleep.rows import sleeping
-from memory_app.sleep.rules import SleepOptions, Topic, is_pattern, pattern_text, share_a_sentence, summary
+from memory_app.sleep.rules import (
+    MergeRules,
+    SleepOptions,
+    Step,
+    Topic,
+    is_pattern,
+    pattern_text,
+    share_a_sentence,
+    summary,
+)
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow
 
-LIKENESSES_EACH = 5
+LINKS_PER_MEMORY = 5
 """Most new links of one memory in a cycle."""
 
-PACKED = 1_000
+BATCH = 1_000
 """Memories of small components that are read together; pairs are compared within a component only."""
 
-PARENTS_MOST = 20
+PARENTS_LIMIT = 20
 """Most memories named as the sources of a pattern."""
 
 PROMOTED_STRENGTH = 0.6
 """A memory of a session that is as strong as this is promoted without waiting for the session's end."""
 
+MERGING_KINDS = frozenset(name for name, kind in KINDS.items() if kind.merges)
+
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A cluster to be: its members, the strongest of which is the anchor, and the text that will stand for them."""
+class ClusterPlan:
+    """Members to merge into one row, and the text of that row. The anchor names the cluster in reports.
+
+    ``similarity`` is the lowest cosine of two members. ``needs_model``: ``text`` loses much of the members' words.
+    """
 
     members: tuple[Neighbour, ...]
     anchor: UUID
     text: str
     strength_before: float
+    similarity: float = 1.0
+    needs_model: bool = False
+
+    @property
+    def ids(self) -> tuple[UUID, ...]:
+        return tuple(member.memory.id for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a cycle would do, and what it saw. ``at`` is the hour for which strengths are computed."""
+class CyclePlan:
+    """What a cycle would do, and what it read. ``at`` is the hour for which strengths are computed.
+
+    ``vectors`` are those of texts that no member has. ``expected`` are the hits that the probes must still find.
+    ``refused`` are the anchors of clusters that the quality gate took out.
+    """
 
     row: ScopeRow
     policy: Policy
     options: SleepOptions
+    steps: frozenset[Step]
+    rules: MergeRules
     at: datetime
     inspected: tuple[UUID, ...]
-    clusters: tuple[Planned, ...]
-    vectors: dict[str, Sequence[float]]
-    likenesses: tuple[tuple[UUID, UUID, float], ...]
+    clusters: tuple[ClusterPlan, ...]
+    vectors: Mapping[str, Sequence[float]]
+    similar: tuple[links.Edge, ...]
     patterns: tuple[tuple[Topic, Prepared], ...]
     promotable: tuple[Promotable, ...]
-    probes: tuple[ProbeQuestion, ...]
-    before: Found
+    probes: tuple[Probe, ...] = ()
+    expected: ProbeHits = field(default_factory=dict)
     refused: tuple[UUID, ...] = ()
-    """Anchors of clusters that the gate took out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A look for clusters and similar pairs in a scope. ``strengths`` are those of all its current memories."""
+
+    runtime: Runtime
+    tenant_id: int
+    scope_id: int
+    options: SleepOptions
+    rules: MergeRules
+    inspected: frozenset[UUID]
+    strengths: Mapping[UUID, float]
 
 
 def make_plan(
-    runtime: Runtime, tenant_id: int, row: ScopeRow, options: SleepOptions, *, session_id: int | None = None
-) -> Plan:
-    """What a cycle would do to the scope, or to one session of it. Reads only; embeds with no transaction open."""
+    runtime: Runtime,
+    tenant_id: int,
+    row: ScopeRow,
+    options: SleepOptions,
+    *,
+    steps: frozenset[Step],
+    rules: MergeRules | None = None,
+    session_id: int | None = None,
+) -> CyclePlan:
+    """Plan the ``steps`` of a cycle over the scope, or over one session of it. Calls the embedder, writes nothing."""
+    rules = rules or rules_of_sleep(runtime)
     policy = parse_policy(row.policy)
     with transaction(runtime.engine, tenant_id) as connection:
-        at = hour(clock.now(connection))
+        at = start_of_hour(clock.now(connection))
         weighed = fading.held(connection, row.id, session_id=session_id)
-        asked = quality.recent_questions(connection, runtime, row.id)
-    soft = _soft(runtime, weighed, at, options)
-    strengths = {one.memory.id: strength_of(runtime, one.memory, at) for one in weighed}
-    kinds = {one.memory.kind for one in weighed if one.memory.id in soft}
-    found, likenesses = _similar(runtime, tenant_id, row.id, kinds, soft, strengths, options)
-    patterns = _patterns(runtime, tenant_id, row, policy) if session_id is None else ()
-    promotable = () if session_id is not None else _promotable(runtime, tenant_id, row, policy, weighed, at)
-    plan = Plan(
+        questions = quality.recent_questions(connection, runtime, row.id)
+    strengths = {item.memory.id: strength_of(runtime, item.memory, at) for item in weighed}
+    inspected = _inspected(weighed, strengths, options=options, kinds=rules.kinds)
+    search = _Search(
+        runtime=runtime,
+        tenant_id=tenant_id,
+        scope_id=row.id,
+        options=options,
+        rules=rules,
+        inspected=frozenset(inspected),
+        strengths=strengths,
+    )
+    kinds = {item.memory.kind for item in weighed if item.memory.id in search.inspected}
+    cluster_plans, similar = _similar(search, kinds, with_links=Step.LINK in steps)
+    plan = CyclePlan(
         row=row,
         policy=policy,
         options=options,
+        steps=steps,
+        rules=rules,
         at=at,
-        inspected=tuple(soft),
-        clusters=found,
-        vectors=_new_vectors(runtime, found),
-        likenesses=likenesses,
-        patterns=patterns,
-        promotable=promotable,
-        probes=(),
-        before={},
+        inspected=inspected,
+        clusters=cluster_plans,
+        vectors=_new_vectors(runtime, cluster_plans),
+        similar=similar,
+        patterns=_patterns(runtime, tenant_id, row, policy=policy) if Step.NAME_PATTERNS in steps else (),
+        promotable=_promotable(runtime, tenant_id, row, weighed=weighed, at=at)
+        if Step.PROMOTE in steps
+        else (),
     )
-    return _probed(runtime, tenant_id, plan, asked)
+    return _with_probes(runtime, tenant_id, plan, questions=questions)
 
 
-def hour(now: datetime) -> datetime:
-    """The hour for which strengths are computed, so that a dry run tells what the run will tell."""
+def rules_of_sleep(runtime: Runtime) -> MergeRules:
+    """Merge repeats of whatever kind that merges, and sum them up."""
+    return MergeRules(MERGING_KINDS, rewrites_limit=runtime.settings.sleep.max_rewrites)
+
+
+def start_of_hour(now: datetime) -> datetime:
+    """The hour for which strengths are computed, so that a dry run reports what the run will report."""
     return now.replace(minute=0, second=0, microsecond=0)
 
 
-def _probed(runtime: Runtime, tenant_id: int, plan: Plan, asked: Sequence[str]) -> Plan:
-    """The plan with the questions that it is checked with; one that changes nothing needs none."""
+# --- probes ---------------------------------------------------------------------------------------------------
+
+
+def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions: Sequence[str]) -> CyclePlan:
+    """The plan with the questions that check it; a plan that changes nothing needs none."""
     with transaction(runtime.engine, tenant_id) as connection:
         if not _changes_something(connection, runtime, plan):
             return plan
-    said = [
-        (n.memory.id, n.memory.text)
-        for planned in plan.clusters
-        for n in planned.members
-        if n.memory.text != planned.text
+    # A member whose words stand is found by them anyway: only the others can be lost.
+    replaced = [
+        (member.memory.id, member.memory.text)
+        for cluster in plan.clusters
+        for member in cluster.members
+        if member.memory.text != cluster.text
     ]
-    questions = quality.probes(runtime, asked, said, most=runtime.settings.sleep.probes)
-    if not questions:
+    probes = quality.probes(runtime, questions, replaced, limit=runtime.settings.sleep.probes)
+    if not probes:
         return plan
     with transaction(runtime.engine, tenant_id) as connection:
-        before = quality.wanted(questions, quality.found(connection, runtime, tenant_id, plan.row, questions))
-    return replace(plan, probes=questions, before=before)
+        hits = quality.search(connection, runtime, tenant_id, row=plan.row, probes=probes)
+    return replace(plan, probes=probes, expected=quality.expected_hits(probes, hits))
 
 
-def _changes_something(connection: Connection, runtime: Runtime, plan: Plan) -> bool:
-    """Would it merge, name, promote, evict or link anything?"""
+def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan) -> bool:
+    """Would the plan merge, name, promote, evict or link anything?"""
     if plan.clusters or plan.patterns or plan.promotable:
         return True
-    ceiling = capacity.ceiling_of(runtime, plan.policy).memories
-    if plan.inspected and fading.current_count(connection, plan.row.id, most=ceiling + 1) > ceiling:
-        return True
-    if not plan.likenesses:
-        return False
-    most = runtime.settings.remember.links_each
-    return bool(unlinked(connection, plan.row.id, plan.likenesses, most=most))
+    if Step.EVICT in plan.steps and plan.inspected:
+        ceiling = capacity.ceiling_of(runtime, plan.policy).memories
+        if fading.current_count(connection, plan.row.id, most=ceiling + 1) > ceiling:
+            return True
+    limit = runtime.settings.remember.links_each
+    return bool(unlinked(connection, plan.row.id, plan.similar, most=limit))
 
 
 def unlinked(
-    connection: Connection, scope_id: int, likenesses: Sequence[links.Edge], *, most: int
+    connection: Connection, scope_id: int, edges: Sequence[links.Edge], *, most: int
 ) -> list[links.Edge]:
     """Those that are not linked yet and would stay if they were: at both ends there is room, or a weaker link."""
-    if not likenesses:
+    if not edges:
         return []
-    known = sleeping.linked_pairs(connection, scope_id)
-    new = [edge for edge in likenesses if frozenset(edge[:2]) not in known]
+    linked = sleeping.linked_pairs(connection, scope_id)
+    new = [edge for edge in edges if frozenset(edge[:2]) not in linked]
     weakest = links.full(connection, scope_id, [end for edge in new for end in edge[:2]], most=most)
     return [
-        (one, other, cosine)
-        for one, other, cosine in new
-        if cosine > max(weakest.get(one, -1.0), weakest.get(other, -1.0))
+        (source, target, cosine)
+        for source, target, cosine in new
+        if cosine > max(weakest.get(source, -1.0), weakest.get(target, -1.0))
     ]
 
 
-def _soft(
-    runtime: Runtime, weighed: Sequence[Weighed], at: datetime, options: SleepOptions
-) -> dict[UUID, float]:
-    """The memories that a cycle looks at, the weakest first: not firm, and of a kind that merges."""
-    strengths = {
-        one.memory.id: strength_of(runtime, one.memory, at)
-        for one in weighed
-        if KINDS[one.memory.kind].merges and not one.memory.pinned
-    }
-    soft = sorted((value, id) for id, value in strengths.items() if value < options.min_strength)
-    return {id: value for value, id in soft[: options.max_inspected]}
+# --- clusters and similar pairs -------------------------------------------------------------------------------
+
+
+def _inspected(
+    weighed: Sequence[Weighed],
+    strengths: Mapping[UUID, float],
+    *,
+    options: SleepOptions,
+    kinds: frozenset[str],
+) -> tuple[UUID, ...]:
+    """Ids of the memories that a cycle looks at, the weakest first: of these kinds, not firm, not pinned."""
+    ids = [item.memory.id for item in weighed if item.memory.kind in kinds and not item.memory.pinned]
+    soft = sorted((strengths[id], id) for id in ids if strengths[id] < options.min_strength)
+    return tuple(id for _, id in soft[: options.max_inspected])
 
 
 def _similar(
-    runtime: Runtime,
-    tenant_id: int,
-    scope_id: int,
-    kinds: set[str],
-    soft: dict[UUID, float],
-    strengths: dict[UUID, float],
-    options: SleepOptions,
-) -> tuple[tuple[Planned, ...], tuple[tuple[UUID, UUID, float], ...]]:
-    """Clusters in which every two are alike, and pairs that are merely similar."""
-    found: list[Planned] = []
-    likenesses: list[tuple[UUID, UUID, float]] = []
-    model = runtime.embedder.model
+    search: _Search, kinds: set[str], *, with_links: bool
+) -> tuple[tuple[ClusterPlan, ...], tuple[links.Edge, ...]]:
+    """Clusters in which every two members are alike, and pairs that are merely similar."""
+    cluster_plans: list[ClusterPlan] = []
+    edges: list[links.Edge] = []
     for kind in (name for name in KINDS if name in kinds):
-        thresholds = _thresholds(runtime, kind, options)
-        with transaction(runtime.engine, tenant_id) as connection:
-            groups = merges.vectors(connection, scope_id, kind=kind, model=model)
+        thresholds = _thresholds(search, kind)
+        with transaction(search.runtime.engine, search.tenant_id) as connection:
+            model = search.runtime.embedder.model
+            groups = merges.vectors(connection, search.scope_id, kind=kind, model=model)
         for group in groups:
-            places = [place for place, id in enumerate(group.ids) if id in soft]
-            ids, rows = [group.ids[place] for place in places], group.vectors[places]
-            near = near_pairs(rows, least=thresholds.merge, most=runtime.settings.remember.neighbours)
-            for pieces in _packed(components(near)):
-                together = [[ids[place] for place in piece] for piece in pieces]
-                found += _clusters(runtime, tenant_id, scope_id, together, thresholds, strengths, options)
-            alike = sorted(set(near_pairs(rows, least=thresholds.link, most=LIKENESSES_EACH)))
-            likenesses += [(ids[i], ids[j], float(rows[i] @ rows[j])) for i, j in alike]
-    ordered = sorted(found, key=lambda planned: (planned.strength_before, planned.anchor))
-    return tuple(ordered[: options.max_clusters]), tuple(likenesses)
+            places = [place for place, id in enumerate(group.ids) if id in search.inspected]
+            ids, vectors = [group.ids[place] for place in places], group.vectors[places]
+            cluster_plans += _clusters_of_group(search, ids, vectors, thresholds=thresholds)
+            if with_links:
+                edges += _similar_pairs(ids, vectors, least=thresholds.link)
+    # The weakest first: where there are more than the limit, the firmer ones can wait.
+    cluster_plans.sort(key=lambda cluster: (cluster.strength_before, cluster.anchor))
+    return tuple(cluster_plans[: search.options.max_clusters]), tuple(edges)
 
 
-def _packed(found: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    """Small components together, a huge one in pieces: a round trip for each would be most of the time."""
-    packed: list[Sequence[int]] = []
+def _thresholds(search: _Search, kind: str) -> ladder.Thresholds:
+    thresholds = thresholds_of(search.runtime, kind)
+    similarity = search.options.similarity
+    return thresholds if similarity is None else replace(thresholds, merge=similarity)
+
+
+def _clusters_of_group(
+    search: _Search, ids: Sequence[UUID], vectors: NDArray[np.float32], *, thresholds: ladder.Thresholds
+) -> Iterator[ClusterPlan]:
+    """Clusters among memories of one kind and session."""
+    neighbours = search.runtime.settings.remember.neighbours
+    pairs = near_pairs(vectors, least=thresholds.merge, most=neighbours)
+    for batch in _batches(components(pairs)):
+        pieces = [[ids[place] for place in piece] for piece in batch]
+        yield from _clusters_of_pieces(search, pieces, thresholds=thresholds)
+
+
+def _similar_pairs(
+    ids: Sequence[UUID], vectors: NDArray[np.float32], *, least: float
+) -> Iterator[links.Edge]:
+    for first, second in sorted(set(near_pairs(vectors, least=least, most=LINKS_PER_MEMORY))):
+        yield ids[first], ids[second], float(vectors[first] @ vectors[second])
+
+
+def _batches(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
+    """Put small components together and cut a huge one into pieces: a round trip for each would be most of the time."""
+    batch: list[Sequence[int]] = []
     size = 0
-    for component in found:
-        for start in range(0, len(component), PIECE):
-            piece = component[start : start + PIECE]
-            if packed and size + len(piece) > PACKED:
-                yield packed
-                packed, size = [], 0
-            packed.append(piece)
+    for group in groups:
+        for start in range(0, len(group), PIECE):
+            piece = group[start : start + PIECE]
+            if batch and size + len(piece) > BATCH:
+                yield batch
+                batch, size = [], 0
+            batch.append(piece)
             size += len(piece)
-    if packed:
-        yield packed
+    if batch:
+        yield batch
 
 
-def _thresholds(runtime: Runtime, kind: str, options: SleepOptions) -> ladder.Thresholds:
-    own = thresholds_of(runtime, kind)
-    return own if options.similarity is None else replace(own, merge=options.similarity)
-
-
-def _clusters(
-    runtime: Runtime,
-    tenant_id: int,
-    scope_id: int,
-    pieces: Sequence[Sequence[UUID]],
-    thresholds: ladder.Thresholds,
-    strengths: dict[UUID, float],
-    options: SleepOptions,
-) -> list[Planned]:
-    pieces = [piece for piece in pieces if len(piece) >= options.min_cluster_size]
+def _clusters_of_pieces(
+    search: _Search, pieces: Sequence[Sequence[UUID]], *, thresholds: ladder.Thresholds
+) -> Iterator[ClusterPlan]:
+    """Clusters within each piece, from the rows themselves."""
+    pieces = [piece for piece in pieces if len(piece) >= search.options.min_cluster_size]
     ids = [id for piece in pieces for id in piece]
     if not ids:
-        return []
-    with transaction(runtime.engine, tenant_id) as connection:
-        members = {n.memory.id: n for n in read(connection, scope_id, ids)}
-        pairs = memories.pair_similarities(connection, scope_id, *pieces)
-        behind = sleeping.depths(connection, scope_id, ids)
-    fresh = [n for id, n in members.items() if behind.get(id, 0) < runtime.settings.sleep.max_rewrites]
-    known = {n.memory.id for n in fresh}
-    pairs = {
+        return
+    with transaction(search.runtime.engine, search.tenant_id) as connection:
+        neighbours = {n.memory.id: n for n in read_neighbours(connection, search.scope_id, ids)}
+        pairs = memories.pair_similarities(connection, search.scope_id, *pieces)
+        depths = sleeping.depths(connection, search.scope_id, ids)
+    limit = search.rules.rewrites_limit
+    if limit is not None:
+        neighbours = {id: n for id, n in neighbours.items() if depths.get(id, 0) < limit}
+    pairs = _mergeable(search.rules, neighbours, pairs, least=thresholds.merge)
+    for cluster in clusters(list(neighbours.values()), thresholds=thresholds, pairs=pairs):
+        if len(cluster.members) >= search.options.min_cluster_size:
+            yield _cluster_plan(search, cluster, [neighbours[id] for id in cluster.members])
+
+
+def _mergeable(
+    rules: MergeRules, neighbours: Mapping[UUID, Neighbour], pairs: Pairs, *, least: float
+) -> Pairs:
+    """The pairs of ``neighbours`` that the rules let become one row."""
+    near = {pair: cosine for pair, cosine in pairs.items() if cosine >= least and pair <= neighbours.keys()}
+    if not rules.contained_only:
+        return near
+    return {
         pair: cosine
-        for pair, cosine in pairs.items()
-        if pair <= known and cosine >= thresholds.merge and _holds_the_other(*(members[id] for id in pair))
+        for pair, cosine in near.items()
+        if _is_contained(*(neighbours[id] for id in sorted(pair)))
     }
-    found = []
-    for cluster in clusters(fresh, thresholds=thresholds, pairs=pairs):
-        if len(cluster.members) >= options.min_cluster_size:
-            some = tuple(members[id] for id in cluster.members)
-            anchor = max(some, key=lambda n: (strengths[n.memory.id], len(n.memory.text), n.memory.id)).memory
-            said = summary([n.memory.text for n in some], limit=options.summary_chars)
-            found.append(Planned(some, anchor.id, said, strengths[anchor.id]))
-    return found
 
 
-def _holds_the_other(one: Neighbour, other: Neighbour) -> bool:
+def _is_contained(first: Neighbour, second: Neighbour) -> bool:
     """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?
-    Nobody said these again, so in doubt they stay apart."""
-    fact = (one.subject_key, one.memory.relation, one.object_key)
-    if None not in fact and fact == (other.subject_key, other.memory.relation, other.object_key):
+    Nobody repeated these just now, so in doubt they stay apart."""
+    fact = (first.subject_key, first.memory.relation, first.object_key)
+    if None not in fact and fact == (second.subject_key, second.memory.relation, second.object_key):
         return True
-    return share_a_sentence(one.memory.text, other.memory.text) or not exchanged(
-        one.memory.text, other.memory.text
+    texts = first.memory.text, second.memory.text
+    return share_a_sentence(*texts) or not exchanged(*texts)
+
+
+def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour]) -> ClusterPlan:
+    """Summed up, the strongest member is the anchor; otherwise the one whose text stands."""
+    if search.rules.summarise:
+        anchor = max(members, key=lambda n: (search.strengths[n.memory.id], len(n.memory.text), n.memory.id))
+        text = summary([n.memory.text for n in members], limit=search.options.summary_chars)
+    else:
+        anchor = next(n for n in members if n.memory.id == cluster.text_of)
+        text = anchor.memory.text
+    return ClusterPlan(
+        members=tuple(members),
+        anchor=anchor.memory.id,
+        text=text,
+        strength_before=search.strengths[anchor.memory.id],
+        similarity=cluster.similarity,
+        needs_model=cluster.needs_model,
     )
 
 
-def _new_vectors(runtime: Runtime, found: Sequence[Planned]) -> dict[str, Sequence[float]]:
-    """Vectors of summaries that are nobody's own words."""
-    known = {n.memory.text for planned in found for n in planned.members}
-    new = sorted({planned.text for planned in found} - known)
+def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict[str, Sequence[float]]:
+    """Vectors of summaries that are no member's own words."""
+    own = {member.memory.text for cluster in cluster_plans for member in cluster.members}
+    new = sorted({cluster.text for cluster in cluster_plans} - own)
     vectors = runtime.embedder.embed(new) if new else ()
-    return {said: vector.tolist() for said, vector in zip(new, vectors, strict=True)}
+    return {text: vector.tolist() for text, vector in zip(new, vectors, strict=True)}
+
+
+# --- patterns and promotion -----------------------------------------------------------------------------------
 
 
 def _patterns(
-    runtime: Runtime, tenant_id: int, row: ScopeRow, policy: Policy
+    runtime: Runtime, tenant_id: int, row: ScopeRow, *, policy: Policy
 ) -> tuple[tuple[Topic, Prepared], ...]:
-    """What comes up over weeks and was never said to do so."""
-    settings = runtime.settings.sleep
-    with transaction(runtime.engine, tenant_id) as connection:
-        topics = sleeping.topics(connection, row.id, least=settings.pattern_memories)
-        talking = {
-            name.casefold() for name in (row.agent, row.user, *sleeping.speakers(connection, row.id)) if name
-        }
-        besides = frozenset(talking)
-        found = [
-            topic
-            for topic in topics
-            if is_pattern(
-                topic, weeks=settings.pattern_weeks, memories=settings.pattern_memories, besides=besides
-            )
-        ]
-    said = [
+    """What comes up over weeks, and the statement that says so, unless it was ever stored."""
+    topics = _recurring_topics(runtime, tenant_id, row)
+    statements = [
         Statement(
             kind="artifact",
             text=pattern_text(topic.label, min(topic.at)),
             origin=Origin.SYNTHESIZED,
             valid_from=min(topic.at),
-            parents=topic.memories[:PARENTS_MOST],
+            parents=topic.memories[:PARENTS_LIMIT],
             synthesis_type="pattern",
         )
-        for topic in found
+        for topic in topics
     ]
-    prepared = remember.prepare(runtime, said, policy=policy)
+    prepared = remember.prepare(runtime, statements, policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:
-        known = sleeping.known_keys(connection, row.id, [one.key for one in prepared])
-    return tuple((topic, one) for topic, one in zip(found, prepared, strict=True) if one.key not in known)
+        stored_keys = sleeping.known_keys(connection, row.id, [item.key for item in prepared])
+    return tuple(
+        (topic, item) for topic, item in zip(topics, prepared, strict=True) if item.key not in stored_keys
+    )
+
+
+def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[Topic]:
+    settings = runtime.settings.sleep
+    with transaction(runtime.engine, tenant_id) as connection:
+        topics = sleeping.topics(connection, row.id, least=settings.pattern_memories)
+        speakers = (row.agent, row.user, *sleeping.speakers(connection, row.id))
+    names = frozenset(name.casefold() for name in speakers if name)
+    weeks, count = settings.pattern_weeks, settings.pattern_memories
+    return [topic for topic in topics if is_pattern(topic, weeks=weeks, memories=count, besides=names)]
 
 
 def _promotable(
-    runtime: Runtime, tenant_id: int, row: ScopeRow, policy: Policy, weighed: Sequence[Weighed], at: datetime
+    runtime: Runtime, tenant_id: int, row: ScopeRow, *, weighed: Sequence[Weighed], at: datetime
 ) -> tuple[Promotable, ...]:
+    """Memories of sessions that are strong enough for the scope."""
     settings = runtime.settings.ending
     with transaction(runtime.engine, tenant_id) as connection:
-        of_sessions = set(sleeping.session_memories(connection, row.id, session_id=None))
-        strong = chosen(
+        ids = set(sleeping.session_memories(connection, row.id, session_id=None))
+        of_sessions = [item for item in weighed if item.memory.id in ids]
+        strong = strongest(
             runtime,
-            [one for one in weighed if one.memory.id in of_sessions],
+            of_sessions,
             at,
-            most=settings.promote_most,
+            limit=settings.promote_most,
             strength=PROMOTED_STRENGTH,
             degree=settings.promote_degree,
         )
         stored = merges.rows(connection, row.id, strong)
-    return promotion.prepare(runtime, stored, policy=policy)
+    return promotion.prepare(runtime, stored, policy=parse_policy(row.policy))
 
 
-def chosen(
-    runtime: Runtime, weighed: Sequence[Weighed], at: datetime, *, most: int, strength: float, degree: int
+def strongest(
+    runtime: Runtime, weighed: Sequence[Weighed], at: datetime, *, limit: int, strength: float, degree: int
 ) -> tuple[UUID, ...]:
-    """The strongest, at most ``most``, of those with so much strength and so many links."""
-    fit = [
-        (strength_of(runtime, one.memory, at), one.degree, one.memory.id)
-        for one in weighed
-        if one.degree >= degree
-    ]
-    best = sorted((one for one in fit if one[0] >= strength), key=lambda one: (-one[0], -one[1], one[2]))
-    return tuple(id for _, _, id in best[:most])
+    """Ids of the strongest, at most ``limit``, of those with at least so much strength and so many links."""
+    linked = [item for item in weighed if item.degree >= degree]
+    ranked = [(strength_of(runtime, item.memory, at), item.degree, item.memory.id) for item in linked]
+    ranked = [rank for rank in ranked if rank[0] >= strength]
+    ranked.sort(key=lambda rank: (-rank[0], -rank[1], rank[2]))
+    return tuple(id for _, _, id in ranked[:limit])
 
 
-def without(plan: Plan, guilty: frozenset[UUID]) -> Plan:
-    """The plan less the clusters of these memories, and less the probes for them."""
-    out = [
-        planned for planned in plan.clusters if not guilty.isdisjoint(n.memory.id for n in planned.members)
-    ]
-    members = {n.memory.id for planned in out for n in planned.members}
-    kept = [place for place, probe in enumerate(plan.probes) if probe.about not in members]
+# --- changing a plan ------------------------------------------------------------------------------------------
+
+
+def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
+    """The plan less the clusters of these memories, and less the probes for their members."""
+    refused = [cluster for cluster in plan.clusters if not guilty.isdisjoint(cluster.ids)]
+    members = {id for cluster in refused for id in cluster.ids}
+    places = [place for place, probe in enumerate(plan.probes) if probe.about not in members]
     return replace(
         plan,
-        clusters=tuple(planned for planned in plan.clusters if planned not in out),
-        probes=tuple(plan.probes[place] for place in kept),
-        before={new: plan.before[place] for new, place in enumerate(kept)},
-        refused=(*plan.refused, *(planned.anchor for planned in out)),
+        clusters=tuple(cluster for cluster in plan.clusters if cluster not in refused),
+        probes=tuple(plan.probes[place] for place in places),
+        expected={new: plan.expected[place] for new, place in enumerate(places)},
+        refused=(*plan.refused, *(cluster.anchor for cluster in refused)),
     )
 
 
-def read(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
+def read_neighbours(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
     """Memories as the ladder sees them, retired ones too."""
-    same = entities.heirs_by_alias(connection, [scope_id])
-    return tuple(neighbour_of(row, same) for row in merges.rows(connection, scope_id, ids))
+    heirs = entities.heirs_by_alias(connection, [scope_id])
+    return tuple(neighbour_of(row, heirs) for row in merges.rows(connection, scope_id, ids))

@@ -1,7 +1,7 @@
-"""The quality gate: does a scope still find what its own questions found before a job changed its memories?
+"""Quality gate: check that recall still returns what it returned before a job changed a scope's memories.
 
-The questions are those the user asked last, and all they found counts. Where there are too few, memories that are about
-to be merged are looked for by their own words, and only they count: so a wrong merge shows.
+The probes are the questions that the user asked last, and all their hits count. Where these are few, memories that are
+about to be merged are searched by their own text, and only they count, so that a wrong merge shows.
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ from memory_app.runtime import Runtime
 from memory_app.sleep.rows import sleeping
 from memory_app.tenancy.rows.names import ScopeRow
 
-FOUND = 10
-"""Hits of each question that count."""
+HITS = 10
+"""Hits of each probe that count."""
 
-
-OWN_WORDS_MOST = 10
-"""Memories that are looked for by their own words where questions are few."""
+OWN_TEXT_LIMIT = 10
+"""Most memories that are searched by their own text where questions are few."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeQuestion:
-    """A question made ready before the transaction begins; ``about`` is the one memory that is looked for, if any."""
+class Probe:
+    """A query, embedded before the transaction begins. ``about`` is the memory whose own text it is, if any."""
 
     query: RecallQuery
     vectors: Embedded
     about: UUID | None = None
 
 
-Found = Mapping[int, tuple[UUID, ...]]
-"""Memories found for each question, by its place."""
+ProbeHits = Mapping[int, tuple[UUID, ...]]
+"""Ids of the memories that each probe returns, by its place."""
 
 
 def probes(
-    runtime: Runtime, asked: Sequence[str], merged: Sequence[tuple[UUID, str]], *, most: int
-) -> tuple[ProbeQuestion, ...]:
-    """Questions to check with: ``asked`` first, filled up with memories spread evenly over ``merged``. Embeds them."""
-    given: list[tuple[UUID | None, str]] = []
-    given.extend((None, said) for said in list(dict.fromkeys(asked))[:most])
-    room = min(most - len(given), OWN_WORDS_MOST)
+    runtime: Runtime, questions: Sequence[str], merged: Sequence[tuple[UUID, str]], *, limit: int
+) -> tuple[Probe, ...]:
+    """Probes to check with: ``questions`` first, then memories spread evenly over ``merged``. Calls the embedder."""
+    texts: list[tuple[UUID | None, str]] = []
+    texts.extend((None, text) for text in list(dict.fromkeys(questions))[:limit])
+    room = min(limit - len(texts), OWN_TEXT_LIMIT)
     if room > 0 and merged:
-        given.extend((id, said) for id, said in merged[:: -(-len(merged) // room)])
-    return tuple(_probe(runtime, said, about) for about, said in given)
+        step = -(-len(merged) // room)
+        texts.extend(merged[::step])
+    return tuple(_probe(runtime, text, about) for about, text in texts)
 
 
-def _probe(runtime: Runtime, said: str, about: UUID | None) -> ProbeQuestion:
-    longest = runtime.settings.recall.query_limit_chars
-    query = checked(runtime, RecallQuery(said[:longest], limit=FOUND, tiers=(Tier.FACTS,)))
-    return ProbeQuestion(query, embedded(runtime, query.text), about)
+def _probe(runtime: Runtime, text: str, about: UUID | None) -> Probe:
+    # A memory may be longer than a query is allowed to be.
+    text = text[: runtime.settings.recall.query_limit_chars]
+    query = checked(runtime, RecallQuery(text, limit=HITS, tiers=(Tier.FACTS,)))
+    return Probe(query, embedded(runtime, query.text), about)
 
 
 def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) -> tuple[str, ...]:
@@ -66,46 +67,43 @@ def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) ->
     return queries.recent(connection, scope_id, limit=runtime.settings.sleep.probes)
 
 
-def found(
-    connection: Connection,
-    runtime: Runtime,
-    tenant_id: int,
-    row: ScopeRow,
-    questions: Sequence[ProbeQuestion],
-) -> Found:
-    """What each question finds now, in this transaction."""
+def search(
+    connection: Connection, runtime: Runtime, tenant_id: int, *, row: ScopeRow, probes: Sequence[Probe]
+) -> ProbeHits:
+    """What each probe returns now, in this transaction."""
     scope = Scope(row.agent, row.user)
+    hits: dict[int, tuple[UUID, ...]] = {}
+    for place, probe in enumerate(probes):
+        recalled = recall_within(connection, runtime, tenant_id, scope, probe.query, probe.vectors)
+        hits[place] = tuple(hit.id for hit in recalled.memories if isinstance(hit.id, UUID))
+    return hits
+
+
+def expected_hits(probes: Sequence[Probe], hits: ProbeHits) -> ProbeHits:
+    """The hits that count: of a probe by a memory's own text, that memory alone."""
     return {
-        place: tuple(
-            hit.id
-            for hit in recall_within(connection, runtime, tenant_id, scope, one.query, one.vectors).memories
-            if isinstance(hit.id, UUID)
-        )
-        for place, one in enumerate(questions)
+        place: tuple(id for id in ids if probes[place].about in (None, id)) for place, ids in hits.items()
     }
 
 
-def wanted(questions: Sequence[ProbeQuestion], before: Found) -> Found:
-    """What of all that was found counts."""
-    return {
-        place: tuple(id for id in ids if questions[place].about in (None, id))
-        for place, ids in before.items()
-    }
-
-
-def lost(
-    connection: Connection, runtime: Runtime, row: ScopeRow, before: Found, after: Found
+def missing_hits(
+    connection: Connection, runtime: Runtime, row: ScopeRow, *, expected: ProbeHits, hits: ProbeHits
 ) -> tuple[tuple[int, UUID], ...]:
-    """What was found before and is not found any more, by the place of the question: neither itself, nor the row it
-    was merged into, where that row says the same."""
-    ids_before = {id for ids in before.values() for id in ids}
-    if not ids_before:
+    """Expected memories that are not among the hits, by the place of the probe.
+
+    A memory that was merged counts as a hit by the row it was merged into, where that row says the same.
+    """
+    ids = {id for expected_ids in expected.values() for id in expected_ids}
+    if not ids:
         return ()
-    heirs = sleeping.heirs(connection, row.visible, list(ids_before))
+    heirs = sleeping.heirs(connection, row.visible, list(ids))
     least = runtime.settings.remember.link_similarity
-    holds = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
+    same = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
     return tuple(
-        (place, id) for place, ids in before.items() for id in ids if holds.get(id) not in after[place]
+        (place, id)
+        for place, expected_ids in expected.items()
+        for id in expected_ids
+        if same.get(id) not in hits[place]
     )
 
 

@@ -1,70 +1,76 @@
-"""Putting back what a run changed, row by row: all of it, or nothing and the reasons why not."""
+"""Undo a run from the images of the rows that it changed: all of them, or none and the reasons why."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection
 
 from memory_app.errors import Conflict
 from memory_app.jobs.rows.runs import ScopeRun
-from memory_app.memories.merging import BLOCKERS_SHOWN
+from memory_app.memories.merging import listed
 from memory_app.memories.rows import merges, sources
 from memory_app.records.run import Change
 from memory_app.sleep.rows import images
-from memory_app.sleep.rows.images import Touched
+from memory_app.sleep.rows.images import RowImage
 
-READING = frozenset({"recall_count", "last_recalled"})
-"""Being read is no change of what a run left behind."""
+READ_COUNTS = frozenset({"recall_count", "last_recalled"})
+"""Being recalled is no change of a row."""
 
 CHANGES = {
     "successor": "was merged into another memory",
-    "retired_at": "was retired or brought back",
+    "retired_at": "was brought back",
     "repeat_count": "was said again",
     "feedback_score": "was rated",
     "pinned": "was pinned or unpinned",
     "valid_until": "was ended",
 }
-"""What a difference means, the telling ones first."""
+"""What a difference of a column means. Only the first that differs is named: it explains the others."""
 
 
 def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
-    """Every row as before the run, under the lock on its scope. Raises `Conflict` naming each row that blocks it."""
-    if not run.report.get("applied"):
+    """Restore every row as before the run, under the lock on its scope. Raises `Conflict` naming what blocks it."""
+    # Reports of consolidation had neither field before it kept images.
+    if not run.report.get("applied", True):
         raise Conflict(f"run {run.id} changed nothing; there is nothing to undo", field="id")
-    touched = images.touched(connection, run.scope_id, run.id)
-    if not touched and run.report.get("changes"):
+    rows = images.rows_of_run(connection, run.scope_id, run.id)
+    if not rows and run.report.get("changes", run.report.get("freed")):
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
-    made = [one.id for one in touched if one.change is Change.INSERT]
-    blocked = [told for one in touched if (told := _blocker(one)) is not None]
-    back = [one.id for one in touched if one.change is Change.UPDATE and not _is_back(one)]
-    for id, twin in merges.twins(connection, run.scope_id, back, besides=made):
-        blocked.append(f"{id} was stored again as {twin}")
-    for id, source in sources.derived(connection, run.scope_id, made):
-        blocked.append(f"{id} was derived from {source} since")
-    if blocked:
-        shown = "; ".join(blocked[:BLOCKERS_SHOWN])
-        more = f"; and {len(blocked) - BLOCKERS_SHOWN} more" if len(blocked) > BLOCKERS_SHOWN else ""
-        raise Conflict(f"run {run.id} cannot be undone: {shown}{more}", field="id")
-    images.put_back(connection, tenant_id, run.scope_id, run.id, made=made)
+    inserted = [row.id for row in rows if row.change is Change.INSERT]
+    obstacles = [obstacle for row in rows if (obstacle := _obstacle(row)) is not None]
+    pending = [row.id for row in rows if row.change is Change.UPDATE and not _is_restored(row)]
+    for id, twin in merges.twins(connection, run.scope_id, pending, besides=inserted):
+        obstacles.append(f"{id} was stored again as {twin}")
+    for id, source in sources.derived(connection, run.scope_id, inserted):
+        obstacles.append(f"{id} was derived from {source} since")
+    if obstacles:
+        raise Conflict(f"run {run.id} cannot be undone: {listed(obstacles)}", field="id")
+    images.restore(connection, tenant_id, run.scope_id, run.id, inserted=inserted)
 
 
-def _blocker(one: Touched) -> str | None:
-    """Why a row cannot be put back, or None. One that is as it was before already (a merge taken apart) can."""
-    if one.state is None:
-        return None if one.change is Change.INSERT else f"{one.id} is gone"
-    if _is_back(one) or one.after is None:
+def _obstacle(row: RowImage) -> str | None:
+    """Why a row cannot be restored, or None. A row that is as before already (its merge was undone) is no obstacle."""
+    if row.state is None:
+        return None if row.change is Change.INSERT else f"{row.id} is gone"
+    if _is_restored(row) or row.after is None:
         return None
     changed = [
-        name for name, value in one.after.items() if name not in READING and one.state.get(name) != value
+        name for name, value in row.after.items() if name not in READ_COUNTS and row.state.get(name) != value
     ]
     if not changed:
         return None
-    told = next(
-        (said for name, said in CHANGES.items() if name in changed), f"changed ({', '.join(changed)})"
-    )
-    return f"{one.id} {told} since"
+    return f"{row.id} {_meaning(changed, row.state)} since"
 
 
-def _is_back(one: Touched) -> bool:
-    if one.state is None or one.before is None:
+def _meaning(changed: Sequence[str], state: Mapping[str, Any]) -> str:
+    if "retired_at" in changed and "successor" not in changed and state["retired_at"] is not None:
+        return f"was {state['retired_reason']}"
+    meanings = [meaning for name, meaning in CHANGES.items() if name in changed]
+    return meanings[0] if meanings else f"changed ({', '.join(changed)})"
+
+
+def _is_restored(row: RowImage) -> bool:
+    if row.state is None or row.before is None:
         return False
-    return all(one.state.get(name) == value for name, value in one.before.items() if name not in READING)
+    return all(row.state.get(name) == value for name, value in row.before.items() if name not in READ_COUNTS)

@@ -1,4 +1,4 @@
-"""What a sleep cycle decides: its options, what is firm, how a cluster is summed up, what counts as a pattern. Pure."""
+"""Rules of a sleep cycle: its options and steps, the summary of a cluster, and what counts as a pattern. Pure."""
 
 from __future__ import annotations
 
@@ -22,6 +22,40 @@ class Trigger(StrEnum):
     EVICTION = "eviction"
     INTERVAL = "interval"
     MANUAL = "manual"
+
+
+class Step(StrEnum):
+    """What a cycle does, in this order."""
+
+    MERGE = "merge"
+    LINK = "link"
+    NAME_PATTERNS = "name-patterns"
+    PROMOTE = "promote"
+    EVICT = "evict"
+
+
+SCOPE_STEPS = frozenset(Step)
+SESSION_STEPS = frozenset({Step.MERGE, Step.LINK, Step.EVICT})
+"""Patterns need more than one session, and the end of the session promotes by rules of its own."""
+
+CONSOLIDATION_STEPS = frozenset({Step.MERGE})
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """What a cycle may merge, beyond what holds for every merge: one kind, pairwise similar, no conflict, not pinned.
+
+    ``contained_only``: of two memories one must say all that the other says. ``summarise``: the merged row says what
+    each member says; otherwise it takes the longest text. ``rewrites_limit``: most merges behind a memory that may be
+    merged again. ``parts_limit``: most members in one operation; a larger cluster is merged in several, each with the
+    result of the one before.
+    """
+
+    kinds: frozenset[str]
+    contained_only: bool = True
+    summarise: bool = True
+    rewrites_limit: int | None = None
+    parts_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from memory_app.jobs import jobs
 from memory_app.records.run import OPEN
 from memory_app.sleep import consolidate, undo
-from memory_app.sleep.report import told
+from memory_app.sleep.report import with_texts
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 from memory_app.web.answers import Answer, MemoryAnswer, memory_answer
@@ -73,7 +73,7 @@ async def read_run(
         is_over=lambda run: run.state not in OPEN,
         seconds=wait_seconds,
     )
-    return RunStateAnswer.model_validate(await call.work(told, call.runtime, call.tenant_id, run))
+    return RunStateAnswer.model_validate(await call.work(with_texts, call.runtime, call.tenant_id, run))
 
 
 @router.post("/v1/runs/{id}/undo", responses=errors(404, 409))

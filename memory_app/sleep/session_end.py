@@ -30,10 +30,11 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import cycle, promotion
-from memory_app.sleep.plan import Plan, chosen, hour, make_plan
+from memory_app.sleep.plan import CyclePlan, make_plan, start_of_hour, strongest
 from memory_app.sleep.promotion import Promotable
+from memory_app.sleep.report import empty_report
 from memory_app.sleep.rows import images, sleeping
-from memory_app.sleep.rules import SleepOptions, Trigger
+from memory_app.sleep.rules import SESSION_STEPS, SleepOptions, Trigger
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -127,7 +128,9 @@ def period_of(session: SessionRow) -> str:
     return f"{session.id}:{session.next_seq - 1}"
 
 
-def end(runtime: Runtime, claimed: RunClaim, *, revise: Callable[[Plan], Plan] = lambda plan: plan) -> None:
+def end(
+    runtime: Runtime, claimed: RunClaim, *, revise: Callable[[CyclePlan], CyclePlan] = lambda plan: plan
+) -> None:
     """Do one run. ``revise`` may change the plan of the sleep pass before it is carried out.
 
     Raises `Transient` while turns of the session wait to be extracted.
@@ -176,7 +179,8 @@ def _is_reopened(session: SessionRow, run: Run) -> bool:
 
 
 def _leave_open(runtime: Runtime, claimed: RunClaim, session: SessionRow) -> None:
-    report = cycle.empty_report(runtime, _sleep_options(runtime), hour(session.now))
+    floor = runtime.settings.sleep.recall_floor
+    report = empty_report(_sleep_options(runtime), start_of_hour(session.now), floor=floor)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         jobs.complete(connection, claimed, _left_open(report))
     log.info("session_left_open", session=session.id)
@@ -213,16 +217,26 @@ def _sleep(
     row: ScopeRow,
     session: SessionRow,
     *,
-    revise: Callable[[Plan], Plan],
+    revise: Callable[[CyclePlan], CyclePlan],
 ) -> dict[str, Any]:
     """A sleep pass over what belongs to the session alone; of one that the gate refused, why, and nothing else."""
     options = _sleep_options(runtime)
-    plan = revise(make_plan(runtime, claimed.tenant_id, row, options, session_id=session.id))
+    plan = revise(
+        make_plan(
+            runtime,
+            tenant_id=claimed.tenant_id,
+            row=row,
+            options=options,
+            steps=SESSION_STEPS,
+            session_id=session.id,
+        )
+    )
     report = cycle.carry_out(runtime, claimed, plan, note=_hold_on)
     if report["applied"]:
         return report
     kept = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
-    return cycle.empty_report(runtime, options, plan.at) | kept
+    floor = runtime.settings.sleep.recall_floor
+    return empty_report(options, plan.at, floor=floor) | kept
 
 
 def _hold_on(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
@@ -236,11 +250,11 @@ def _promotable(
 ) -> tuple[Promotable, ...]:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         weighed = fading.held(connection, row.id, session_id=session.id)
-        best = chosen(
+        best = strongest(
             runtime,
             weighed,
             clock.now(connection),
-            most=options.promote_most if options.promote else 0,
+            limit=options.promote_most if options.promote else 0,
             strength=options.promote_strength,
             degree=options.promote_degree,
         )

@@ -1,4 +1,4 @@
-"""Undo: take back what a run did, or one merge. All of it or nothing, and never over what happened since."""
+"""Undo a run or one merge: all of it or nothing, and never over a later change."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from memory_app.memories.rows import fading, memories, merges
 from memory_app.records.records import Memory
 from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
-from memory_app.sleep import consolidate, restore
+from memory_app.sleep import restore
 from memory_app.tenancy.rows import names
 
 Undo = Callable[[Connection, int, ScopeRun], None]
-"""Takes back what a run did, under the lock on its scope; raises `Conflict` naming what blocks it."""
+"""Undoes a run under the lock on its scope; raises `Conflict` naming what blocks it."""
 
 UNDO: Mapping[str, Undo] = {
-    RunName.CONSOLIDATE: consolidate.undo,
+    RunName.CONSOLIDATE: restore.undo,
     RunName.MERGE_ENTITIES: entities.undo_merge,
     RunName.SLEEP: restore.undo,
     RunName.END_SESSION: restore.undo,
 }
-"""By the name of the run. What is not here cannot be undone."""
+"""How to undo a run, by its name. Runs of other names cannot be undone."""
 
 
 def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
-    """Take back everything a run did; the run, whose report then says when it was undone.
+    """Undo everything a run did; the run, whose report then says when it was undone.
 
     Raises `NotFound`, or `Conflict` when it is not done yet, was undone already, changed nothing, cannot be undone by
-    its nature, or when something that happened since stands on it; then nothing is changed.
+    its nature, or when a later change rests on it; then nothing is changed.
     """
     with transaction(runtime.engine, tenant_id) as connection:
         run = runs.read(connection, run_id)
@@ -50,10 +50,10 @@ def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
         UNDO[run.name](connection, tenant_id, run)
         fading.forget_bounds(connection, run.scope_id)
         runs.amend(connection, run_id, {**run.report, "undone_at": clock.now(connection).isoformat()})
-        done = runs.read(connection, run_id)
+        undone = runs.read(connection, run_id)
     drop_context(runtime, run.scope_id)
-    assert done is not None
-    return done
+    assert undone is not None
+    return undone
 
 
 def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory, ...]:
@@ -63,18 +63,18 @@ def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memor
     is changed; `NotFound` for an unknown memory.
     """
     with transaction(runtime.engine, tenant_id) as connection:
-        found = memories.read(connection, memory_id)
-        if found is None:
+        stored = memories.read(connection, memory_id)
+        if stored is None:
             raise NotFound(f"no memory {memory_id}", field="id")
-        names.lock_scope(connection, tenant_id, found.scope_id)
-        if not merges.parts(connection, found.scope_id, [memory_id]):
+        names.lock_scope(connection, tenant_id, stored.scope_id)
+        if not merges.parts(connection, stored.scope_id, [memory_id]):
             raise Conflict(
                 f"memory {memory_id} was not made by merging; there is nothing to undo", field="id"
             )
-        restored = merging.take_apart(connection, tenant_id, found.scope_id, [memory_id])
-        fading.forget_bounds(connection, found.scope_id)
-        parts = merges.rows(connection, found.scope_id, restored)
-    drop_context(runtime, found.scope_id)
+        restored = merging.take_apart(connection, tenant_id, stored.scope_id, memory_id=memory_id)
+        fading.forget_bounds(connection, stored.scope_id)
+        parts = merges.rows(connection, stored.scope_id, restored)
+    drop_context(runtime, stored.scope_id)
     return tuple(part.memory for part in parts)
 
 

@@ -29,6 +29,7 @@ from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import consolidate
+from memory_app.sleep.plan import CyclePlan
 from memory_app.sleep.undo import undo_merge, undo_run
 from memory_app.turns.record import record
 
@@ -260,13 +261,18 @@ def test_a_memory_that_changed_or_was_added_meanwhile_survives(
     with transaction(runtime.engine, None) as connection:
         claimed = runs.claim(connection, asked.id, timedelta(minutes=1))
     assert claimed is not None and claimed.scope_id is not None
-    plan = consolidate.make_plan(runtime, tenant, claimed.scope_id)
-    invalidate(runtime, tenant, ids[0])
-    (added,) = tell(runtime, tenant, "Bob owns a boat.")
-    left = consolidate._carry_out(runtime, claimed, plan, plan.clusters)
-    assert len(left) == 1
+    added = []
+
+    def change(plan: CyclePlan) -> CyclePlan:
+        invalidate(runtime, tenant, ids[0])
+        added.extend(tell(runtime, tenant, "Bob owns a boat."))
+        return plan
+
+    consolidate.consolidate(runtime, claimed, revise=change)
+    report = jobs.read(runtime, tenant, asked.id).report
+    assert (report["clusters"], len(report["left_alone"])) == ([], 1)
     alive = rows(owner, "SELECT id FROM memories WHERE retired_at IS NULL ORDER BY id")
-    assert [UUID(id) for (id,) in alive] == [*ids[1:], other, added]
+    assert [UUID(id) for (id,) in alive] == [*ids[1:], other, *added]
 
 
 def test_a_worker_that_was_overtaken_changes_nothing(runtime: Runtime, tenant: int, owner: Engine) -> None:

@@ -27,7 +27,7 @@ from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import quality, session_end, undo
-from memory_app.sleep.plan import Plan, Planned, read
+from memory_app.sleep.plan import ClusterPlan, CyclePlan, read_neighbours
 from memory_app.transfer import snapshots
 from memory_app.turns.extract import extract_session
 from memory_app.turns.record import record
@@ -58,7 +58,7 @@ def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:
     return done
 
 
-def revised(runtime: Runtime, tenant: int, revise: Callable[[Plan], Plan]) -> Run:
+def revised(runtime: Runtime, tenant: int, revise: Callable[[CyclePlan], CyclePlan]) -> Run:
     """The end of the session, the plan of whose sleep pass is changed on its way."""
     run = session_end.ask(runtime, tenant, CHAT)
     with transaction(runtime.engine, None) as connection:
@@ -183,7 +183,7 @@ def test_a_turn_that_is_said_during_the_sleep_pass_leaves_the_session_open(
 ) -> None:
     said(runtime, tenant, PARKED)
 
-    def go_on(plan: Plan) -> Plan:
+    def go_on(plan: CyclePlan) -> CyclePlan:
         said(runtime, tenant, CELLAR)
         return plan
 
@@ -201,16 +201,16 @@ def test_a_sleep_pass_that_would_lower_recall_is_taken_back_and_the_session_ends
         remember(runtime, tenant, CHAT, Statement("fact", words))
     before = whole(owner)
 
-    def blend(plan: Plan) -> Plan:
+    def blend(plan: CyclePlan) -> CyclePlan:
         with transaction(runtime.engine, tenant) as connection:
-            inspected = read(connection, plan.row.id, list(plan.inspected))
+            inspected = read_neighbours(connection, plan.row.id, list(plan.inspected))
         some = tuple(n for n in inspected if n.memory.text in (TRAIN, SOUP))
         asked = ["When does Bob's train leave?", "What does Bob eat in the canteen?"]
-        probes = quality.probes(runtime, asked, [], most=5)
+        probes = quality.probes(runtime, asked, [], limit=5)
         with transaction(runtime.engine, tenant) as connection:
-            found = quality.found(connection, runtime, tenant, plan.row, probes)
-        bad = Planned(some, some[0].memory.id, some[0].memory.text, 0.5)
-        return replace(plan, clusters=(bad,), probes=probes, before=found)
+            found = quality.search(connection, runtime, tenant, row=plan.row, probes=probes)
+        bad = ClusterPlan(some, some[0].memory.id, some[0].memory.text, 0.5)
+        return replace(plan, clusters=(bad,), probes=probes, expected=found)
 
     run = revised(runtime, tenant, blend)
 

@@ -32,8 +32,8 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import cycle as sleep
 from memory_app.sleep import undo
-from memory_app.sleep.plan import Plan, Planned
-from memory_app.sleep.report import told
+from memory_app.sleep.plan import ClusterPlan, CyclePlan, read_neighbours
+from memory_app.sleep.report import with_texts
 from memory_app.turns.record import record
 
 SCOPE = Scope("ada", "bob")
@@ -85,7 +85,7 @@ def slept(runtime: Runtime, tenant: int, **options: Any) -> runs.Run:
     return done
 
 
-def revised(runtime: Runtime, tenant: int, revise: Callable[[Plan], Plan]) -> dict[str, Any]:
+def revised(runtime: Runtime, tenant: int, revise: Callable[[CyclePlan], CyclePlan]) -> dict[str, Any]:
     """The report of a cycle whose plan is changed on its way."""
     run = sleep.ask(runtime, tenant, SCOPE)
     with transaction(runtime.engine, None) as connection:
@@ -95,8 +95,8 @@ def revised(runtime: Runtime, tenant: int, revise: Callable[[Plan], Plan]) -> di
     return jobs.read(runtime, tenant, run.id).report  # type: ignore[no-any-return]
 
 
-def meanwhile(work: Callable[[], object]) -> Callable[[Plan], Plan]:
-    def revise(plan: Plan) -> Plan:
+def meanwhile(work: Callable[[], object]) -> Callable[[CyclePlan], CyclePlan]:
+    def revise(plan: CyclePlan) -> CyclePlan:
         work()
         return plan
 
@@ -299,7 +299,7 @@ def test_a_dry_run_gives_the_very_same_report_and_changes_nothing(
     assert everything(owner) == before
     real = slept(runtime, tenant)
     assert real.report == rehearsed.report
-    assert told(runtime, tenant, real).report == told(runtime, tenant, rehearsed).report
+    assert with_texts(runtime, tenant, real).report == with_texts(runtime, tenant, rehearsed).report
     assert everything(owner) != before
     with pytest.raises(Conflict, match="dry run"):
         undo.undo_run(runtime, tenant, rehearsed.id)
@@ -429,18 +429,18 @@ def test_a_cycle_with_a_wrong_merge_is_not_applied(runtime: Runtime, tenant: int
         keep(runtime, tenant, words)
     before = everything(owner)
 
-    def blend(plan: Plan) -> Plan:
+    def blend(plan: CyclePlan) -> CyclePlan:
         (good,) = plan.clusters
         with transaction(runtime.engine, tenant) as connection:
-            from_other_topics = sleep.read(connection, plan.row.id, list(plan.inspected))
+            from_other_topics = read_neighbours(connection, plan.row.id, list(plan.inspected))
         some = tuple(n for n in from_other_topics if n.memory.text in (NEAR_MISSES[0], NEAR_MISSES[2]))
-        bad = Planned(some, some[0].memory.id, some[0].memory.text, 0.5)
+        bad = ClusterPlan(some, some[0].memory.id, some[0].memory.text, 0.5)
         probes = sleep.quality.probes(
-            runtime, ["When does Bob's train leave?", "What does Bob eat in the canteen?"], [], most=5
+            runtime, ["When does Bob's train leave?", "What does Bob eat in the canteen?"], [], limit=5
         )
         with transaction(runtime.engine, tenant) as connection:
-            found = sleep.quality.found(connection, runtime, tenant, plan.row, probes)
-        return replace(plan, clusters=(good, bad), probes=probes, before=found)
+            found = sleep.quality.search(connection, runtime, tenant, row=plan.row, probes=probes)
+        return replace(plan, clusters=(good, bad), probes=probes, expected=found)
 
     report = revised(runtime, tenant, blend)
 
@@ -456,15 +456,15 @@ def test_a_cluster_whose_members_would_be_lost_is_left_out_and_the_rest_is_appli
     for words in (*SAILING, *NEAR_MISSES):
         keep(runtime, tenant, words)
 
-    def blend(plan: Plan) -> Plan:
+    def blend(plan: CyclePlan) -> CyclePlan:
         with transaction(runtime.engine, tenant) as connection:
-            inspected = sleep.read(connection, plan.row.id, list(plan.inspected))
+            inspected = read_neighbours(connection, plan.row.id, list(plan.inspected))
         some = tuple(n for n in inspected if n.memory.text in (NEAR_MISSES[0], NEAR_MISSES[2]))
-        bad = Planned(some, some[0].memory.id, some[0].memory.text, 0.5)
+        bad = ClusterPlan(some, some[0].memory.id, some[0].memory.text, 0.5)
         lost = some[1].memory
-        (probe,) = sleep.quality.probes(runtime, [], [(lost.id, lost.text)], most=1)
-        before = {**plan.before, len(plan.probes): (lost.id,)}
-        return replace(plan, clusters=(*plan.clusters, bad), probes=(*plan.probes, probe), before=before)
+        (probe,) = sleep.quality.probes(runtime, [], [(lost.id, lost.text)], limit=1)
+        before = {**plan.expected, len(plan.probes): (lost.id,)}
+        return replace(plan, clusters=(*plan.clusters, bad), probes=(*plan.probes, probe), expected=before)
 
     report = revised(runtime, tenant, blend)
 
@@ -595,7 +595,7 @@ def test_every_report_has_the_same_fields(runtime: Runtime, tenant: int) -> None
     assert resting.report["applied"] is False
     assert set(resting.report) == set(real.report)
     assert resting.report["timestamp"] >= real.report["timestamp"]
-    assert told(runtime, tenant, resting).report["clusters"] == []
+    assert with_texts(runtime, tenant, resting).report["clusters"] == []
 
 
 def test_what_gives_way_to_the_ceiling_lets_its_scope_sleep_once(
@@ -615,7 +615,7 @@ def test_no_report_holds_what_was_said(runtime: Runtime, tenant: int, owner: Eng
     for words in SAILING:
         keep(runtime, tenant, words)
     run = slept(runtime, tenant)
-    assert told(runtime, tenant, run).report["clusters"][0]["summary"] in SAILING
+    assert with_texts(runtime, tenant, run).report["clusters"][0]["summary"] in SAILING
     kept = rows(owner, "SELECT CAST(r AS text) AS whole FROM runs r") + rows(
         owner, "SELECT CAST(i AS text) AS whole FROM images i"
     )

@@ -12,7 +12,6 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from memory_app.db.literals import literals
-from memory_app.records.records import Retirement
 from memory_app.records.run import OPEN, RunName, RunState
 
 
@@ -151,17 +150,14 @@ _LOCK = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id FOR NO KEY UPDATE"
 
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
 _DROP = text(
-    f"""
+    """
     WITH looked AS MATERIALIZED (
-        SELECT r.id, r.name, r.report, coalesce(r.report #>> '{{made,model}}', r.model) AS model
+        SELECT r.id, r.name, r.report, coalesce(r.report #>> '{made,model}', r.model) AS model
         FROM runs r WHERE r.id = ANY(:ids) AND r.finished_at IS NOT NULL ORDER BY r.id FOR UPDATE SKIP LOCKED
     ), kept AS MATERIALIZED (
         SELECT l.id FROM looked l
         WHERE EXISTS (SELECT FROM images i WHERE i.run_id = l.id)
            OR (l.name = ANY(:undone_any_time) AND l.report ->> 'undone_at' IS NULL)
-           OR (l.name = ANY(:undone_by_parts) AND EXISTS (
-                   SELECT FROM memories m JOIN memories p ON p.scope_id = m.scope_id AND p.successor = m.id
-                   WHERE m.run_id = l.id AND p.retired_reason = '{Retirement.MERGED}'))
            OR (l.model <> :no_model AND EXISTS (SELECT FROM memories m WHERE m.run_id = l.id))
     ), stamped AS (
         UPDATE runs r SET kept_at = now() FROM kept k WHERE r.id = k.id
@@ -275,18 +271,16 @@ def drop(
     ids: Sequence[UUID],
     *,
     undone_any_time: Sequence[str],
-    undone_by_parts: Sequence[str],
     no_model: str,
 ) -> int:
     """Delete those of the runs that nothing rests on; how many went. The others are looked at again a while later.
 
-    Kept are runs whose changes can be put back, runs named ``undone_any_time``, runs named ``undone_by_parts`` while
-    what they merged has its parts, and those of another model than ``no_model`` while a memory of theirs is there.
+    Kept are runs whose changes can be put back, runs named ``undone_any_time``, and those of another model than
+    ``no_model`` while a memory of theirs is there.
     """
     values = {
         "ids": list(ids),
         "undone_any_time": list(undone_any_time),
-        "undone_by_parts": list(undone_by_parts),
         "no_model": no_model,
     }
     return connection.execute(_DROP, values).rowcount

@@ -40,15 +40,6 @@ _PARTS = text(
     WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = '{Retirement.MERGED}' ORDER BY m.id
     """
 )
-_OF_RUN = text(
-    f"""
-    SELECT m.id FROM memories m
-    WHERE m.scope_id = :scope AND m.run_id = :run
-      AND EXISTS (SELECT FROM memories p WHERE p.scope_id = :scope AND p.successor = m.id
-                  AND p.retired_reason = '{Retirement.MERGED}')
-    ORDER BY m.id
-    """
-)
 _TWINS = text(
     """
     SELECT p.id, min(o.id::text)::uuid AS twin FROM memories p
@@ -90,11 +81,6 @@ def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[St
 def parts(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Stored, ...]:
     """The rows that were merged into any of ``ids``, one step back."""
     return tuple(stored(row) for row in connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)}))
-
-
-def of_run(connection: Connection, scope_id: int, run_id: UUID) -> tuple[UUID, ...]:
-    """The merged rows that a run wrote, those it merged further too."""
-    return tuple(connection.execute(_OF_RUN, {"scope": scope_id, "run": run_id}).scalars())
 
 
 def twins(

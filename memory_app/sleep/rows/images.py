@@ -1,7 +1,6 @@
-"""Images: what a job changed, row by row, kept by triggers while it works, so that all of it can be put back exactly.
+"""Images of the rows that a job changes, written by triggers while it works, so that all of it can be undone.
 
-They hold keys, counters and dates, never a text. Reading counts (how often recalled, when last) do not count as a
-change of what a job left behind.
+They hold keys, counters and dates, never a text. How often a memory was recalled, and when last, is no change.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NET = """
     FROM images i WHERE i.scope_id = :scope AND i.run_id = :run
     ORDER BY i.source, i.row_key, i.id
 """
-"""The first state and the last of each row the run touched; ``change`` is what it did first."""
+"""The first state and the last of each row that the run changed; ``change`` is what it did first."""
 
 _MEMORIES = text(
     f"""
@@ -59,8 +58,8 @@ _KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
-    """A memory that a run touched: what it did first, the states before, after and now (None: no such row)."""
+class RowImage:
+    """A memory that a run changed: what it did first, and the states before, after and now (None: no such row)."""
 
     id: UUID
     change: Change
@@ -70,30 +69,34 @@ class Touched:
 
 
 def begin(connection: Connection, run_id: UUID) -> None:
-    """From here to the end of the transaction every row that is touched is kept for ``run_id``."""
+    """Keep an image of every row that is changed from here on, until `end` or the end of the transaction."""
     connection.execute(_BEGIN, {"run": str(run_id)})
 
 
 def end(connection: Connection) -> None:
-    """Keep no more."""
+    """Stop keeping images."""
     connection.execute(_END)
 
 
-def touched(connection: Connection, scope_id: int, run_id: UUID) -> tuple[Touched, ...]:
-    """The memories a run touched."""
+def rows_of_run(connection: Connection, scope_id: int, run_id: UUID) -> tuple[RowImage, ...]:
+    """The memories that a run changed."""
     rows = connection.execute(_MEMORIES, {"scope": scope_id, "run": run_id})
-    return tuple(Touched(row.id, Change(row.change), row.before, row.after, row.state) for row in rows)
+    return tuple(
+        RowImage(id=row.id, change=Change(row.change), before=row.before, after=row.after, state=row.state)
+        for row in rows
+    )
 
 
-def put_back(
-    connection: Connection, tenant_id: int, scope_id: int, run_id: UUID, *, made: Sequence[UUID]
+def restore(
+    connection: Connection, tenant_id: int, scope_id: int, run_id: UUID, *, inserted: Sequence[UUID]
 ) -> None:
-    """Every row as it was before the run; ``made`` are the memories it stored, which go first and with all their links.
+    """Restore every row as before the run; ``inserted`` are the memories that it stored.
 
-    What was kept for the run is forgotten: it cannot be put back twice.
+    The images of the run are deleted: it cannot be undone twice.
     """
     values = {"scope": scope_id, "run": run_id}
-    merges.remove(connection, tenant_id, scope_id, list(made))
+    # Merged rows go first: their parts could not be current beside one that has the same text.
+    merges.remove(connection, tenant_id, scope_id, list(inserted))
     connection.execute(_RESTORE_MEMORIES, values)
     for source, columns in _KEYS.items():
         for statement in _edge_statements(source, columns):
@@ -102,16 +105,16 @@ def put_back(
 
 
 def _edge_statements(source: str, columns: Sequence[str]) -> tuple[str, str]:
-    """Take out what was inserted or changed; put in what was there before."""
+    """Delete what was inserted or changed; insert what was there before."""
     same = " AND ".join(f"t.{column} = r.{column}" for column in columns)
-    taken_out = f"""
+    deletion = f"""
         WITH net AS ({_NET})
         DELETE FROM {source} t
         USING net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.row_key) r
         WHERE net.source = '{source}' AND t.scope_id = :scope AND {same}"""
-    put_in = f"""
+    insertion = f"""
         WITH net AS ({_NET})
         INSERT INTO {source} SELECT r.*
         FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.before) r
         WHERE net.source = '{source}' AND net.change <> '{Change.INSERT}'"""
-    return taken_out, put_in
+    return deletion, insertion
