@@ -25,6 +25,7 @@ from memory_app.hot import cache, stream
 from memory_app.hot import erase as hot_erase
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.records.reports import ForgetReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
@@ -175,11 +176,13 @@ def _write_run(
     forgotten: Forgotten,
     receipt: Receipt | None,
 ) -> Run:
-    report: dict[str, Any] = {"erasure": None, "counts": dict(forgotten.counts)}
-    if receipt is not None:
-        report["erasure"] = str(receipt.id)
-        if len(receipt.digests) > 1:
-            report["digests"] = [digest.hex() for digest in receipt.digests]
+    digests = () if receipt is None else receipt.digests
+    report = ForgetReport(
+        erasure=None if receipt is None else receipt.id,
+        counts=forgotten.counts,
+        # A single one stands in the receipt itself.
+        digests=tuple(digest.hex() for digest in digests) if len(digests) > 1 else (),
+    )
     options = options | {"dry_run": receipt is None}
     run_id = runs.record(connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options)
     run = runs.read(connection, run_id)

@@ -6,10 +6,7 @@ that leads to its heir.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -22,6 +19,7 @@ from memory_app.memories.rows import aliases, entities
 from memory_app.memories.rows.aliases import Moved
 from memory_app.memories.rows.entities import Entity, LinkedEntity, Resolved
 from memory_app.records.records import ENTITY_TYPES, Memory
+from memory_app.records.reports import EntityMergeReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -88,8 +86,8 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> No
 
     Raises `Conflict` naming what blocks it, and then nothing is changed: one of the two was merged again since.
     """
-    report = dict(run.report)
-    merged, heir = (entities.find(connection, run.scope_id, report[name]) for name in ("entity", "into"))
+    report = EntityMergeReport.read(run.report)
+    merged, heir = (entities.find(connection, run.scope_id, id) for id in (report.entity, report.into))
     if merged is None or heir is None:
         raise Conflict(
             "one of the two entities was forgotten since; there is nothing to take apart", field="id"
@@ -100,9 +98,7 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> No
         )
     if merged.merged_into != heir.entity.id:
         raise Conflict(f"{merged.entity.key} is no longer merged into {heir.entity.key}", field="id")
-    moved = Moved(
-        tuple(map(UUID, report["moved"])), tuple(map(UUID, report["shared"])), tuple(report["followers"])
-    )
+    moved = Moved(report.moved, report.shared, report.followers)
     aliases.give_back(connection, tenant_id, run.scope_id, merged.entity.id, heir.entity.id, moved)
     _take_back(connection, merged.entity, heir.entity, report)
 
@@ -122,33 +118,32 @@ def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity)
         first_seen=min(heir.first_seen, merged.first_seen),
         last_seen=max(heir.last_seen, merged.last_seen),
     )
-    report = {
-        "entity": merged.id,
-        "into": heir.id,
-        "moved": [str(id) for id in moved.moved],
-        "shared": [str(id) for id in moved.shared],
-        "followers": list(moved.followers),
-        "aliases_added": len(added),
-        "first_seen": heir.first_seen.isoformat(),
-        "last_seen": heir.last_seen.isoformat(),
-    }
+    report = EntityMergeReport(
+        entity=merged.id,
+        into=heir.id,
+        moved=moved.moved,
+        shared=moved.shared,
+        followers=moved.followers,
+        aliases_added=len(added),
+        first_seen=heir.first_seen,
+        last_seen=heir.last_seen,
+    )
     return runs.record(connection, tenant_id, RunName.MERGE_ENTITIES, scope_id=heir.scope_id, report=report)
 
 
-def _take_back(connection: Connection, merged: Entity, heir: Entity, report: Mapping[str, Any]) -> None:
+def _take_back(connection: Connection, merged: Entity, heir: Entity, report: EntityMergeReport) -> None:
     """What the heir was called and when it was seen, but for what it learned itself since."""
     names_of_merged = {merged.label, *merged.aliases}
     kept = list(heir.aliases)
-    for name in [name for name in reversed(kept) if name in names_of_merged][: report["aliases_added"]]:
+    for name in [name for name in reversed(kept) if name in names_of_merged][: report.aliases_added]:
         kept.remove(name)
-    first, last = (datetime.fromisoformat(report[name]) for name in ("first_seen", "last_seen"))
     aliases.amend(
         connection,
         heir,
         aliases=kept,
         count=-merged.mention_count,
-        first_seen=first if heir.first_seen == merged.first_seen else heir.first_seen,
-        last_seen=last if heir.last_seen == merged.last_seen else heir.last_seen,
+        first_seen=report.first_seen if heir.first_seen == merged.first_seen else heir.first_seen,
+        last_seen=report.last_seen if heir.last_seen == merged.last_seen else heir.last_seen,
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -31,6 +30,7 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.fading import Weighed
 from memory_app.recall.scoring import fades_at
 from memory_app.records.records import RECOVERABLE, Memory, Retirement
+from memory_app.records.reports import DecayReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -63,23 +63,19 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise NotFound("the person was forgotten while this was under way")
-        report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id)
-        report |= {
-            "turns_lapsed": lapsed,
-            "next_lapse_at": _next_lapse(connection, runtime, claimed.scope_id),
-        }
+        report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id, turns_lapsed=lapsed)
         _come_again(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)
-    if report["retired"]:
+    if report.retired:
         drop_context(runtime, claimed.scope_id)
-    log.info("scope_decayed", scope=claimed.scope_id, purged=report["purged"], current=report["current"])
+    log.info("scope_decayed", scope=claimed.scope_id, purged=report.purged, current=report.current)
 
 
-def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, report: dict[str, Any]) -> None:
+def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, report: DecayReport) -> None:
     """Also where nothing happens any more things fade and stages end: be due when the next does."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
-    names_of_times = ("next_purge_at", "next_fades_at", "next_lapse_at")
-    ahead = [datetime.fromisoformat(report[name]) for name in names_of_times if report[name]]
+    times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at)
+    ahead = [at for at in times if at is not None]
     if ahead:
         schedules.plan(
             connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, max(min(ahead), soonest)
@@ -99,14 +95,16 @@ def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
             return count
 
 
-def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> str | None:
+def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> datetime | None:
     oldest = turns.oldest_searched(connection, scope_id)
     if oldest is None:
         return None
-    return (oldest + timedelta(days=runtime.settings.index.daily_log_days)).isoformat()
+    return oldest + timedelta(days=runtime.settings.index.daily_log_days)
 
 
-def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> dict[str, Any]:
+def _decay(
+    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, turns_lapsed: int
+) -> DecayReport:
     ceiling = _ceiling(connection, runtime, scope_id)
     own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
     kept = _hubs(runtime, own, ceiling)
@@ -119,17 +117,19 @@ def _decay(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: i
     left = fading.held(connection, scope_id)
     fading.note_memories(connection, scope_id, len(left))
     fading.note_links(connection, scope_id, None)
-    return {
-        "expired": [str(id) for id in expired[:IDS_SHOWN]],
-        "evicted": [str(id) for id in evicted[:IDS_SHOWN]],
-        "unsupported": [str(id) for id in unsupported[:IDS_SHOWN]],
-        "retired": len(expired) + len(evicted) + len(unsupported),
-        "purged": len(purged),
-        "links_trimmed": trimmed,
-        "current": len(left),
-        "next_purge_at": None if next_purge is None else next_purge.isoformat(),
-        "next_fades_at": _next_fading(runtime, left, ceiling, now=clock.now(connection)),
-    }
+    return DecayReport(
+        expired=expired[:IDS_SHOWN],
+        evicted=evicted[:IDS_SHOWN],
+        unsupported=unsupported[:IDS_SHOWN],
+        retired=len(expired) + len(evicted) + len(unsupported),
+        purged=len(purged),
+        links_trimmed=trimmed,
+        turns_lapsed=turns_lapsed,
+        current=len(left),
+        next_purge_at=next_purge,
+        next_fades_at=_next_fading(runtime, left, ceiling, now=clock.now(connection)),
+        next_lapse_at=_next_lapse(connection, runtime, scope_id),
+    )
 
 
 def _purge(
@@ -165,7 +165,9 @@ def _hubs(runtime: Runtime, own: Sequence[Held], ceiling: Ceiling) -> frozenset[
     return hubs(own, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
 
 
-def _next_fading(runtime: Runtime, left: Sequence[Weighed], ceiling: Ceiling, *, now: datetime) -> str | None:
+def _next_fading(
+    runtime: Runtime, left: Sequence[Weighed], ceiling: Ceiling, *, now: datetime
+) -> datetime | None:
     """When the next memory will have faded if nothing happens; a hub, as long as it is one, never does."""
     threshold = runtime.settings.decay.faded_strength
     kept = _hubs(runtime, capacity.held(runtime, left, now), ceiling)
@@ -174,7 +176,7 @@ def _next_fading(runtime: Runtime, left: Sequence[Weighed], ceiling: Ceiling, *,
         for one in left
         if one.memory.id not in kept
     ]
-    return min((at.isoformat() for at in times if at is not None), default=None)
+    return min((at for at in times if at is not None), default=None)
 
 
 def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:

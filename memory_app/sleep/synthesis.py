@@ -29,6 +29,7 @@ from memory_app.memories.rows import links, memories
 from memory_app.recall.rows.always_shown import Want, strongest
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.records import LinkType, Retirement
+from memory_app.records.reports import DeepReport, SessionReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -157,15 +158,15 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
         _keep_ceiling(
             connection, runtime, claimed, row, written=[result.id for result in patterns], recount=True
         )
-        report = {
-            "success": True,
-            "agent": row.agent,
-            "user": row.user,
-            "consolidated": merged,
-            "patterns": len(patterns),
-            "links": len(made.links),
-            "made": made.made.as_dict(),
-        }
+        report = DeepReport(
+            success=True,
+            agent=row.agent,
+            user=row.user,
+            consolidated=merged,
+            patterns=len(patterns),
+            links=len(made.links),
+            made=made.made.as_dict(),
+        )
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)
 
@@ -188,14 +189,14 @@ def _apply_session(
         rolled = [_roll(connection, runtime, place, item, claimed.session_id) for item in summary]
         kept = [*(result.id for result in written), *rolled]
         _keep_ceiling(connection, runtime, claimed, row, written=kept)
-        report = {
-            "statements": len(written),
-            "changed": replaced,
-            "summary": bool(summary),
-            "to_seq": last_seq,
-            "memories": [str(result.id) for result in written],
-            "made": made.made.as_dict(),
-        }
+        report = SessionReport(
+            statements=len(written),
+            changed=replaced,
+            summary=bool(summary),
+            to_seq=last_seq,
+            memories=tuple(result.id for result in written),
+            made=made.made.as_dict(),
+        )
         sessions.note_synthesis(connection, place.scope_id, claimed.session_id, last_seq)
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)

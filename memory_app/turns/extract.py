@@ -41,6 +41,7 @@ from memory_app.memories.rows import entities
 from memory_app.memories.rows import queries as query_store
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
+from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime, hint_name
 from memory_app.tenancy.rows import names
 from memory_app.turns import extractor, routing
@@ -217,11 +218,11 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
-        report = {
-            "turns": len(batch.turns),
-            "memories": [str(result.id) for result in written],
-            "made": dict(answered.made),
-        }
+        report = ExtractionReport(
+            turns=len(batch.turns),
+            memories=tuple(result.id for result in written),
+            made=answered.made,
+        )
         runs.finish(connection, batch.run_id, report)
         # Last, because it holds the session's row: a turn that arrives meanwhile is accepted without waiting.
         if not note_progress(connection, batch, to_seq=batch.to_seq):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,10 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from memory_app.db.literals import literals
+from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName, RunState
+
+AnyReport = Report | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +205,9 @@ def keep_answer(
     connection.execute(_KEEP_ANSWER, values)
 
 
-def finish(connection: Connection, run_id: UUID, report: Any) -> None:
+def finish(connection: Connection, run_id: UUID, report: Report) -> None:
     """Done: the answer goes, the report (ids and counts) stays."""
-    connection.execute(_FINISH, {"id": run_id, "report": json.dumps(report)})
+    connection.execute(_FINISH, {"id": run_id, "report": report.as_json()})
 
 
 def fail(connection: Connection, run_id: UUID, reason: str) -> None:
@@ -286,9 +289,9 @@ def drop(
     return connection.execute(_DROP, values).rowcount
 
 
-def complete(connection: Connection, claimed: RunLease, report: Any) -> bool:
+def complete(connection: Connection, claimed: RunLease, report: AnyReport) -> bool:
     """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
-    values = {"id": claimed.run_id, "fence": claimed.fence, "report": json.dumps(report)}
+    values = {"id": claimed.run_id, "fence": claimed.fence, "report": _stored(report)}
     return connection.execute(_COMPLETE, values).rowcount == 1
 
 
@@ -316,7 +319,7 @@ def record(
     name: RunName,
     *,
     scope_id: int | None,
-    report: Any,
+    report: Report,
     options: dict[str, Any] | None = None,
 ) -> UUID:
     """Write down work that was done at once, in the transaction of its effects; the run's id."""
@@ -325,12 +328,12 @@ def record(
         "scope": scope_id,
         "name": name,
         "options": json.dumps(options or {}),
-        "report": json.dumps(report),
+        "report": report.as_json(),
     }
     return connection.execute(_RECORD, values).scalar_one()  # type: ignore[no-any-return]
 
 
-def amend(connection: Connection, run_id: UUID, report: Any) -> None:
+def amend(connection: Connection, run_id: UUID, report: Mapping[str, Any]) -> None:
     """Put a new report in place of that of a finished run, such as one that says it was undone."""
     connection.execute(_NOTE_UNDO, {"id": run_id, "report": json.dumps(report)})
 
@@ -344,6 +347,10 @@ def lock(connection: Connection, run_id: UUID) -> Run | None:
 def read(connection: Connection, run_id: UUID) -> Run | None:
     row = connection.execute(_READ, {"id": run_id}).one_or_none()
     return None if row is None else _run(row)
+
+
+def _stored(report: AnyReport) -> str:
+    return report.as_json() if isinstance(report, Report) else json.dumps(report)
 
 
 def _run(row: Row[Any]) -> Run:

@@ -1,0 +1,141 @@
+"""Reports of jobs: what a run did, in ids and figures, never a text. They are stored with the run and shown over HTTP.
+
+The name of a field is the key in the stored JSON, so a field may be added but never renamed: during an upgrade reports
+are read by the version before, and a run may be undone long after the version that did it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+LEFT_OUT_WHEN_EMPTY: Mapping[str, bool] = {"left_out_when_empty": True}
+"""Metadata of a field whose key is only stored where there is something to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What all reports have. ``version`` rises when a field comes to mean something else."""
+
+    version: int = 1
+
+    def as_json(self) -> str:
+        """The report as it is stored; ids and instants as texts."""
+        return json.dumps(self, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_dataclass(value):
+        return _keys(value)
+    raise TypeError(f"a report holds ids and figures, not {type(value).__name__}")
+
+
+def _keys(record: Any) -> dict[str, Any]:
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    optional = {each.name for each in fields(record) if each.metadata.get("left_out_when_empty")}
+    return {name: value for name, value in values.items() if value or name not in optional}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionReport(Report):
+    """Of an extraction: how many turns were read, what was stored or reinforced, and how it was made."""
+
+    turns: int
+    memories: tuple[UUID, ...]
+    made: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecayReport(Report):
+    """Of decay. Ids are the first thousand of each sort; ``retired`` counts them all. Of what is to come, when next."""
+
+    expired: tuple[UUID, ...]
+    evicted: tuple[UUID, ...]
+    unsupported: tuple[UUID, ...]
+    retired: int
+    purged: int
+    links_trimmed: int
+    turns_lapsed: int
+    current: int
+    next_purge_at: datetime | None
+    next_fades_at: datetime | None
+    next_lapse_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReport(Report):
+    """Of the synthesis of a session, which has read it up to turn ``to_seq``."""
+
+    statements: int
+    changed: int
+    summary: bool
+    to_seq: int
+    memories: tuple[UUID, ...]
+    made: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepReport(Report):
+    """Of the synthesis of a scope: how many memories were replaced, patterns stored and links proposed."""
+
+    success: bool
+    agent: str
+    user: str | None
+    consolidated: int
+    patterns: int
+    links: int
+    made: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMergeReport(Report):
+    """Of the merge of entity ``entity`` into ``into``: all that its undo needs.
+
+    ``moved`` are memories that mentioned the first alone, ``shared`` both; ``followers`` are entities that had been
+    merged into the first. The last ``aliases_added`` of the heir's names, and its dates before.
+    """
+
+    entity: int
+    into: int
+    moved: tuple[UUID, ...]
+    shared: tuple[UUID, ...]
+    followers: tuple[int, ...]
+    aliases_added: int
+    first_seen: datetime
+    last_seen: datetime
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> EntityMergeReport:
+        """The report of a merge that is to be undone."""
+        return cls(
+            entity=stored["entity"],
+            into=stored["into"],
+            moved=tuple(map(UUID, stored["moved"])),
+            shared=tuple(map(UUID, stored["shared"])),
+            followers=tuple(stored["followers"]),
+            aliases_added=stored["aliases_added"],
+            first_seen=datetime.fromisoformat(stored["first_seen"]),
+            last_seen=datetime.fromisoformat(stored["last_seen"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReport(Report):
+    """Of what was forgotten: rows by table. A dry run has no ``erasure``, which is the id of the receipt.
+
+    ``digests`` stand for what went with a memory, in hexadecimal, the memory itself first.
+    """
+
+    erasure: UUID | None
+    counts: Mapping[str, int]
+    digests: tuple[str, ...] = field(default=(), metadata=LEFT_OUT_WHEN_EMPTY)
