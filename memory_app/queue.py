@@ -38,7 +38,6 @@ SYNTHESIZE_DEEP: Final = "memory.synthesize_deep"
 DEDUPLICATE: Final = "memory.deduplicate"
 SLEEP: Final = "memory.sleep"
 DECAY: Final = "memory.decay"
-FORGET: Final = "memory.forget"
 REEMBED: Final = "memory.reembed"
 TIDY: Final = "memory.tidy"
 
@@ -56,7 +55,6 @@ ROUTES: Final[Mapping[str, str]] = {
     DEDUPLICATE: MODEL,
     SLEEP: MAINTENANCE,
     DECAY: MAINTENANCE,
-    FORGET: MAINTENANCE,
     REEMBED: MAINTENANCE,
     TIDY: MAINTENANCE,
 }

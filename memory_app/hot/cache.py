@@ -40,17 +40,12 @@ def asked_about(*parts: object) -> str:
     return digest(json.dumps([str(part) for part in parts]))
 
 
-def get(hot: Hot, scope_ids: Sequence[int]) -> Found:
+def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
     """The cached context of ``scope_ids[0]``, if no memory of any of ``scope_ids`` changed since it was made.
 
     The others are the wider scopes whose memories it shows, such as the agent's own. Ask before reading the
-    database: the token marks this moment. Raises `HotUnavailable`.
+    database: the token marks this moment.
     """
-    return hot.told(ask(hot, scope_ids))
-
-
-def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
-    """`get`, to be asked together with more."""
     nonce = uuid4().hex
 
     def put_to(pipeline: Pipeline) -> None:
@@ -68,7 +63,7 @@ def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
 
 
 def put(hot: Hot, scope_ids: Sequence[int], context: CachedContext, *, token: str) -> None:
-    """Keep ``context``, computed after `get` of the same scopes gave ``token``. Raises `HotUnavailable`."""
+    """Keep ``context``, computed after `ask` of the same scopes gave ``token``. Raises `HotUnavailable`."""
     ids = {section: [str(id) for id in some] for section, some in context.ids.items()}
     value = json.dumps({"token": token, "asked": context.asked, "ids": ids})
     with hot.calling() as redis:

@@ -73,13 +73,8 @@ def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -
         pipeline.execute()
 
 
-def read(hot: Hot, scope_id: int) -> Expression:
-    """What is known, or an `Expression` of Nones. Raises `HotUnavailable`."""
-    return hot.told(ask(hot, scope_id))
-
-
 def ask(hot: Hot, scope_id: int) -> Asked[Expression]:
-    """`read`, to be asked together with more."""
+    """What is known, or an `Expression` of Nones."""
 
     def put_to(pipeline: Pipeline) -> None:
         names = ["last_interaction_at", "tone", "session_id", "session_started_at"]

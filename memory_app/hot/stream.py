@@ -63,13 +63,8 @@ class Listed:
     token: str
 
 
-def newest(hot: Hot, scope_id: int, *, n: int = 20, session_id: int | None = None) -> Newest:
-    """The last ``n`` turns of the scope, or of one session of it. Raises `HotUnavailable`."""
-    return newest_of(hot, hot.told(ask(hot, scope_id)), n=n, session_id=session_id)
-
-
 def ask(hot: Hot, scope_id: int) -> Asked[Listed]:
-    """What `newest_of` takes, to be asked together with more."""
+    """The list of a scope, which `newest_of` reads."""
     nonce = uuid4().hex
 
     def put_to(pipeline: Pipeline) -> None:
@@ -85,7 +80,7 @@ def ask(hot: Hot, scope_id: int) -> Asked[Listed]:
 
 
 def newest_of(hot: Hot, listed: Listed, *, n: int, session_id: int | None) -> Newest:
-    """See `newest`."""
+    """The last ``n`` turns of the scope, or of one session of it."""
     lines = listed.lines
     read = [_entry(line) for line in reversed(lines)]
     kept = _in_order(entry for entry in read if entry is not None)

@@ -22,7 +22,7 @@ class Warm:
 
 
 def read(hot: Hot, scope_ids: Sequence[int]) -> Warm:
-    """Of ``scope_ids[0]``; the others are the wider scopes, as for `cache.get`. Raises `HotUnavailable`."""
+    """Of ``scope_ids[0]``; the others are the wider scopes, as for `cache.ask`. Raises `HotUnavailable`."""
     kept, felt, listed = (
         cache.ask(hot, scope_ids),
         expression.ask(hot, scope_ids[0]),

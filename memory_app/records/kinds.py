@@ -29,7 +29,6 @@ class Kind:
     section: Section | None
     half_life: timedelta | None
     importance: int
-    about_agent: bool
     subtypes: tuple[str, ...] = ()
     merges: bool = True
     """False: near duplicates are counted and similar ones linked, but no two become one."""
@@ -44,16 +43,16 @@ FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("core", Section.CORE, None, 10, about_agent=True),
-        Kind("capability", Section.CORE, None, 8, about_agent=True),
-        Kind("expression", Section.EXPRESSION, _days(90), 5, about_agent=False),
-        Kind("value", Section.EXPRESSION, _days(180), 6, about_agent=True),
-        Kind("anchor", Section.RELATIONSHIP, _days(180), 6, about_agent=False),
-        Kind("fact", Section.MEMORIES, _days(120), 5, about_agent=False, subtypes=FACT_SUBTYPES),
-        Kind("artifact", Section.INSIGHTS, _days(180), 5, about_agent=False),
-        Kind("identity", Section.IDENTITY, _days(180), 5, about_agent=True),
-        Kind("episode", Section.NARRATIVE, _days(30), 4, about_agent=False),
-        Kind("query", None, None, 3, about_agent=False, merges=False),
+        Kind("core", Section.CORE, None, 10),
+        Kind("capability", Section.CORE, None, 8),
+        Kind("expression", Section.EXPRESSION, _days(90), 5),
+        Kind("value", Section.EXPRESSION, _days(180), 6),
+        Kind("anchor", Section.RELATIONSHIP, _days(180), 6),
+        Kind("fact", Section.MEMORIES, _days(120), 5, subtypes=FACT_SUBTYPES),
+        Kind("artifact", Section.INSIGHTS, _days(180), 5),
+        Kind("identity", Section.IDENTITY, _days(180), 5),
+        Kind("episode", Section.NARRATIVE, _days(30), 4),
+        Kind("query", None, None, 3, merges=False),
     )
 }
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
 from memory_app import queue
@@ -37,8 +36,6 @@ from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.turns.rows import sessions, turns
-
-log = structlog.get_logger(__name__)
 
 
 def ask_for(

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from memory_app.errors import BadModelOutput, MemoryAppError
-from memory_app.providers.chat.chat import Answer, Kept, question_hash
+from memory_app.providers.chat.chat import Answer
 from memory_app.providers.chat.dialect import Dialect, Message, request_body
 from memory_app.providers.chat.json_text import Unreadable, read_answer
 from memory_app.providers.chat.reply import estimated_tokens
@@ -38,15 +38,10 @@ class ScriptedModel:
         shape: type[Model],
         *,
         on_usage: OnUsage | None = None,
-        kept: Kept | None = None,
         optional: bool = False,
     ) -> Answer[Model]:
         """See `Chat.complete`; nothing is repaired."""
         wanted = shape_of(shape)
-        key = question_hash(self.model, messages, wanted)
-        before = kept.get(key) if kept is not None else None
-        if before is not None:
-            return Answer(read_answer(before, wanted), before, self.model)
         body = request_body(Dialect(), self.model, messages, wanted, temperature=0, output_limit_tokens=4_000)
         text = self._said(messages, body)
         usage = Usage(self.model, estimated_tokens(json.dumps(body)), estimated_tokens(text), 0.0)
@@ -56,8 +51,6 @@ class ScriptedModel:
             value = read_answer(text, wanted)
         except Unreadable as error:
             raise BadModelOutput(error.reason) from None
-        if kept is not None:
-            kept.put(key, text)
         return Answer(value, text, self.model, usage.tokens_in, usage.tokens_out, 0.0, 1)
 
     def _said(self, messages: Sequence[Message], body: dict[str, object]) -> str:

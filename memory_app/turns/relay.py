@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import structlog
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from memory_app.errors import Forbidden, InvalidInput, StoreUnavailable, Unauthorized
@@ -24,8 +23,6 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import is_well_formed
 from memory_app.turns.record import record
-
-log = structlog.get_logger(__name__)
 
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5

@@ -134,20 +134,6 @@ def test_an_answer_has_the_shape_asked_for_and_says_what_it_cost(any_model: Lang
     assert answer.text
 
 
-class Memory(dict):  # type: ignore[type-arg]
-    """Answers kept in a dictionary."""
-
-    def put(self, key: str, text: str) -> None:
-        self[key] = text
-
-
-def test_a_kept_answer_is_given_without_a_call(any_model: LanguageModel) -> None:
-    kept, usages = Memory(), list[Usage]()
-    first = any_model.complete(ASKED, Cities, on_usage=usages.append, kept=kept)
-    second = any_model.complete(ASKED, Cities, on_usage=usages.append, kept=kept)
-    assert (second.value, second.calls, len(usages)) == (first.value, 0, 1)
-
-
 # --- what is sent ---
 
 

@@ -39,6 +39,7 @@ from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
+from tests.hot_reads import cached_context, newest_turns, noted_expression
 
 NOON = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ def entries(n: int, *, session: int = 1, start: int = 1) -> list[Entry]:
 
 def begin(hot: Hot, scope: int, some: list[Entry]) -> None:
     """A stream as after the first read of a scope whose table holds ``some``."""
-    assert stream.rebuild(hot, scope, some, token=stream.newest(hot, scope).token)
+    assert stream.rebuild(hot, scope, some, token=newest_turns(hot, scope).token)
 
 
 # --- stream ---
@@ -60,7 +61,7 @@ def test_the_stream_gives_the_newest_turns_oldest_first(hot: Hot) -> None:
     begin(hot, 7, some[:5])
     for entry in some[5:]:
         stream.append(hot, 7, [entry])
-    found = stream.newest(hot, 7)
+    found = newest_turns(hot, 7)
     assert found.entries == tuple(some[-20:])
     assert found.is_whole
 
@@ -69,49 +70,49 @@ def test_the_stream_keeps_fifty_turns(hot: Hot) -> None:
     some = entries(80)
     begin(hot, 7, some[:10])
     stream.append(hot, 7, some[10:])
-    assert stream.newest(hot, 7, n=100).entries == tuple(some[-50:])
-    assert stream.newest(hot, 7, n=50).is_whole
-    assert not stream.newest(hot, 7, n=51).is_whole
+    assert newest_turns(hot, 7, n=100).entries == tuple(some[-50:])
+    assert newest_turns(hot, 7, n=50).is_whole
+    assert not newest_turns(hot, 7, n=51).is_whole
 
 
 def test_a_batch_longer_than_the_stream_leaves_its_end(hot: Hot) -> None:
     begin(hot, 7, entries(1))
     some = entries(120, session=2)
     stream.append(hot, 7, some)
-    assert stream.newest(hot, 7, n=50).entries == tuple(some[-50:])
+    assert newest_turns(hot, 7, n=50).entries == tuple(some[-50:])
 
 
 def test_a_session_can_be_asked_for_alone(hot: Hot) -> None:
     mine, other = entries(3, session=1), entries(60, session=2)
     begin(hot, 7, [])
     begin(hot, 7, mine)
-    found = stream.newest(hot, 7, session_id=1)
+    found = newest_turns(hot, 7, session_id=1)
     assert (found.entries, found.is_whole) == (tuple(mine), True)
     stream.append(hot, 7, other)
-    assert stream.newest(hot, 7, session_id=2).entries == tuple(other[-20:])
-    assert not stream.newest(hot, 7, session_id=1).is_whole
+    assert newest_turns(hot, 7, session_id=2).entries == tuple(other[-20:])
+    assert not newest_turns(hot, 7, session_id=1).is_whole
 
 
 def test_scopes_have_streams_of_their_own(hot: Hot) -> None:
     begin(hot, 1, entries(3))
-    assert stream.newest(hot, 11).entries == ()
+    assert newest_turns(hot, 11).entries == ()
 
 
 def test_a_turn_never_begins_a_stream_that_would_pass_for_the_whole(hot: Hot) -> None:
     stream.append(hot, 7, entries(1, start=57))
-    found = stream.newest(hot, 7)
+    found = newest_turns(hot, 7)
     assert (found.entries, found.is_whole) == ((), False)
 
 
 def test_a_rebuild_read_before_a_turn_does_not_displace_it(hot: Hot) -> None:
-    token = stream.newest(hot, 7).token
+    token = newest_turns(hot, 7).token
     stream.append(hot, 7, entries(1))
     assert not stream.rebuild(hot, 7, [], token=token)
-    assert not stream.newest(hot, 7).is_whole
+    assert not newest_turns(hot, 7).is_whole
 
 
 def test_a_rebuild_read_before_a_flush_is_refused(hot: Hot, raw: Redis) -> None:
-    token = stream.newest(hot, 7).token
+    token = newest_turns(hot, 7).token
     raw.delete(hot.scope_key(STREAM_EPOCH, 7))
     assert not stream.rebuild(hot, 7, entries(3), token=token)
 
@@ -120,7 +121,7 @@ def test_a_lost_addition_shows_as_a_gap(hot: Hot) -> None:
     some = entries(5)
     begin(hot, 7, some[:3])
     stream.append(hot, 7, some[4:])
-    assert not stream.newest(hot, 7).is_whole
+    assert not newest_turns(hot, 7).is_whole
 
 
 def test_additions_in_the_wrong_order_and_twice_are_read_right(hot: Hot) -> None:
@@ -128,7 +129,7 @@ def test_additions_in_the_wrong_order_and_twice_are_read_right(hot: Hot) -> None
     begin(hot, 7, some[:1])
     for entry in (some[2], some[1], some[3], some[2]):
         stream.append(hot, 7, [entry])
-    found = stream.newest(hot, 7)
+    found = newest_turns(hot, 7)
     assert (found.entries, found.is_whole) == (tuple(some), True)
 
 
@@ -137,15 +138,15 @@ def test_what_others_wrote_into_the_stream_is_left_out(hot: Hot, raw: Redis) -> 
     begin(hot, 7, some)
     for line in (b"\xff\xfe", b"not an entry", b"1 2 3", f"{uuid4()} x 3".encode(), b"9" * 10_000):
         raw.lpush(hot.scope_key(STREAM, 7), line)
-    found = stream.newest(hot, 7)
+    found = newest_turns(hot, 7)
     assert (found.entries, found.is_whole) == (tuple(some), False)
 
 
 def test_clearing_drops_the_stream(hot: Hot) -> None:
     begin(hot, 7, entries(3))
-    token = stream.newest(hot, 7).token
+    token = newest_turns(hot, 7).token
     stream.clear(hot, 7)
-    assert stream.newest(hot, 7).entries == ()
+    assert newest_turns(hot, 7).entries == ()
     assert not stream.rebuild(hot, 7, entries(3), token=token)
 
 
@@ -162,7 +163,7 @@ def test_additions_from_many_threads_are_all_there(hot: Hot) -> None:
     random.Random(3).shuffle(rest)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda entry: stream.append(hot, 7, [entry]), rest))
-    found = stream.newest(hot, 7, n=50)
+    found = newest_turns(hot, 7, n=50)
     assert [entry.seq for entry in found.entries] == list(range(1, 42))
     assert found.is_whole
 
@@ -179,52 +180,52 @@ def some_context() -> CachedContext:
 
 def test_a_context_is_served_until_it_expires(hot: Hot, raw: Redis) -> None:
     made = some_context()
-    cache.put(hot, SCOPES, made, token=cache.get(hot, SCOPES).token)
-    assert cache.get(hot, SCOPES).context == made
+    cache.put(hot, SCOPES, made, token=cached_context(hot, SCOPES).token)
+    assert cached_context(hot, SCOPES).context == made
     assert 290 < raw.ttl(hot.scope_key(CONTEXT, USER_SCOPE)) <= 300
     raw.pexpire(hot.scope_key(CONTEXT, USER_SCOPE), 0)
-    assert cache.get(hot, SCOPES).context is None
+    assert cached_context(hot, SCOPES).context is None
 
 
 @pytest.mark.parametrize("changed", SCOPES, ids=["of the user", "of the agent"])
 def test_a_changed_memory_drops_the_context(hot: Hot, changed: int) -> None:
-    cache.put(hot, SCOPES, some_context(), token=cache.get(hot, SCOPES).token)
+    cache.put(hot, SCOPES, some_context(), token=cached_context(hot, SCOPES).token)
     cache.drop(hot, changed)
-    assert cache.get(hot, SCOPES).context is None
+    assert cached_context(hot, SCOPES).context is None
 
 
 @pytest.mark.parametrize("changed", SCOPES, ids=["of the user", "of the agent"])
 def test_a_context_computed_before_a_change_and_put_after_it_is_not_served(hot: Hot, changed: int) -> None:
-    token = cache.get(hot, SCOPES).token
+    token = cached_context(hot, SCOPES).token
     cache.drop(hot, changed)
     cache.put(hot, SCOPES, some_context(), token=token)
-    assert cache.get(hot, SCOPES).context is None
+    assert cached_context(hot, SCOPES).context is None
 
 
 def test_a_context_from_before_a_flush_is_not_served(hot: Hot, raw: Redis) -> None:
-    token = cache.get(hot, SCOPES).token
+    token = cached_context(hot, SCOPES).token
     raw.delete(*raw.keys(f"{hot.prefix}*"))
     cache.put(hot, SCOPES, some_context(), token=token)
-    assert cache.get(hot, SCOPES).context is None
+    assert cached_context(hot, SCOPES).context is None
 
 
 def test_other_scopes_keep_their_contexts(hot: Hot) -> None:
     made = some_context()
-    cache.put(hot, (8, AGENT_SCOPE), made, token=cache.get(hot, (8, AGENT_SCOPE)).token)
+    cache.put(hot, (8, AGENT_SCOPE), made, token=cached_context(hot, (8, AGENT_SCOPE)).token)
     cache.drop(hot, USER_SCOPE)
-    assert cache.get(hot, (8, AGENT_SCOPE)).context == made
+    assert cached_context(hot, (8, AGENT_SCOPE)).context == made
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff", b"{}", b"[1]", b"[" * 100_000, b'{"token": 1}', b"null"])
 def test_what_others_wrote_into_the_cache_is_a_miss(hot: Hot, raw: Redis, value: bytes) -> None:
     raw.set(hot.scope_key(CONTEXT, USER_SCOPE), value, px=60_000)
-    assert cache.get(hot, SCOPES).context is None
+    assert cached_context(hot, SCOPES).context is None
 
 
 def test_what_was_asked_is_kept_as_a_digest(hot: Hot, raw: Redis) -> None:
     assert cache.asked_about("a", "b") != cache.asked_about("ab") != cache.asked_about("b", "a")
     made = CachedContext(cache.asked_about("canary"), {})
-    cache.put(hot, SCOPES, made, token=cache.get(hot, SCOPES).token)
+    cache.put(hot, SCOPES, made, token=cached_context(hot, SCOPES).token)
     assert b"canary" not in raw.get(hot.scope_key(CONTEXT, USER_SCOPE))
 
 
@@ -287,37 +288,37 @@ def test_the_last_interaction_is_remembered(hot: Hot) -> None:
     expression.note(hot, 7, session_id=1, at=NOON, tone="warm", session_started_at=NOON)
     later = NOON + timedelta(minutes=3)
     expression.note(hot, 7, session_id=1, at=later)
-    assert expression.read(hot, 7) == expression.Expression(later, "warm", 1, NOON)
+    assert noted_expression(hot, 7) == expression.Expression(later, "warm", 1, NOON)
 
 
 def test_nothing_is_known_at_first(hot: Hot) -> None:
-    assert expression.read(hot, 7) == expression.Expression()
+    assert noted_expression(hot, 7) == expression.Expression()
 
 
 def test_an_older_interaction_does_not_displace_a_later_one(hot: Hot) -> None:
     expression.note(hot, 7, session_id=2, at=NOON, tone="calm")
     expression.note(hot, 7, session_id=1, at=NOON - timedelta(days=1), tone="sad")
-    assert expression.read(hot, 7) == expression.Expression(NOON, "calm", 2, None)
+    assert noted_expression(hot, 7) == expression.Expression(NOON, "calm", 2, None)
 
 
 def test_the_start_of_a_session_can_be_filled_in_later(hot: Hot) -> None:
     expression.note(hot, 7, session_id=2, at=NOON)
     start = NOON - timedelta(hours=1)
     expression.note(hot, 7, session_id=2, at=start, session_started_at=start)
-    assert expression.read(hot, 7) == expression.Expression(NOON, None, 2, start)
+    assert noted_expression(hot, 7) == expression.Expression(NOON, None, 2, start)
 
 
 def test_another_session_has_another_start(hot: Hot) -> None:
     expression.note(hot, 7, session_id=1, at=NOON, session_started_at=NOON)
     expression.note(hot, 7, session_id=2, at=NOON + timedelta(hours=1))
-    assert expression.read(hot, 7).session_started_at is None
+    assert noted_expression(hot, 7).session_started_at is None
 
 
 def test_a_session_can_be_restarted(hot: Hot) -> None:
     expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
     later = NOON + timedelta(hours=1)
     expression.restart_session(hot, 7, session_id=1, at=later)
-    assert expression.read(hot, 7) == expression.Expression(NOON, "calm", 1, later)
+    assert noted_expression(hot, 7) == expression.Expression(NOON, "calm", 1, later)
 
 
 @pytest.mark.parametrize(
@@ -333,14 +334,14 @@ def test_a_session_can_be_restarted(hot: Hot) -> None:
 )
 def test_only_a_word_is_kept_as_a_tone(hot: Hot, tone: str, kept: str | None) -> None:
     expression.note(hot, 7, session_id=1, at=NOON, tone=tone)
-    assert expression.read(hot, 7).tone == kept
+    assert noted_expression(hot, 7).tone == kept
 
 
 def test_broken_values_are_unknown(hot: Hot, raw: Redis) -> None:
     expression.note(hot, 7, session_id=1, at=NOON)
     (key,) = raw.keys(f"{hot.prefix}*")
     raw.hset(key, mapping={"last_interaction_at": "9" * 30, "session_id": "x", "tone": b"\xff"})
-    found = expression.read(hot, 7)
+    found = noted_expression(hot, 7)
     assert (found.last_interaction_at, found.session_id) == (None, None)
     expression.note(hot, 7, session_id=1, at=NOON)
 
@@ -534,16 +535,16 @@ def silent() -> Iterator[tuple[Hot, socket.socket]]:
 def test_every_call_fails_with_one_error(dead: Hot) -> None:
     calls = [
         lambda: stream.append(dead, 7, entries(1)),
-        lambda: stream.newest(dead, 7),
+        lambda: newest_turns(dead, 7),
         lambda: stream.rebuild(dead, 7, entries(1), token="x"),
         lambda: stream.clear(dead, 7),
-        lambda: cache.get(dead, SCOPES),
+        lambda: cached_context(dead, SCOPES),
         lambda: cache.put(dead, SCOPES, some_context(), token="x"),
         lambda: cache.drop(dead, 7),
         lambda: hints.claim(dead, "look", life_ms=1),
         lambda: hints.clear(dead, "look"),
         lambda: expression.note(dead, 7, session_id=1, at=NOON),
-        lambda: expression.read(dead, 7),
+        lambda: noted_expression(dead, 7),
         lambda: expression.restart_session(dead, 7, session_id=1, at=NOON),
         lambda: erase(dead, [7]),
         dead.ping,
@@ -572,7 +573,7 @@ def test_a_silent_server_costs_one_time_out_per_pause(silent: tuple[Hot, socket.
     pool.get_connection = count_and_connect
     for _ in range(200):
         with pytest.raises(HotUnavailable):
-            stream.newest(hot, 7)
+            newest_turns(hot, 7)
     pauses = [later - earlier for earlier, later in pairwise(attempts)]
     assert all(pause >= PAUSE_SECONDS for pause in pauses), "one time-out per pause, not one for each call"
 
@@ -612,7 +613,7 @@ def test_a_restarted_server_is_used_again_at_once(hot: Hot, raw: Redis) -> None:
 def test_a_refusal_is_not_an_outage(hot: Hot, raw: Redis) -> None:
     raw.set(hot.scope_key(STREAM, 7), "not a list", px=60_000)
     with pytest.raises(HotUnavailable):
-        stream.newest(hot, 7)
+        newest_turns(hot, 7)
     hot.ping()
     raw.delete(hot.scope_key(STREAM, 7))
 
@@ -690,7 +691,7 @@ def grow_old(hot: Hot, raw: Redis, instance: str, *, seconds: int) -> None:
 def use_everything(hot: Hot, scope: int) -> None:
     begin(hot, scope, entries(3))
     stream.append(hot, scope, entries(1, start=4))
-    cache.put(hot, (scope, 3), some_context(), token=cache.get(hot, (scope, 3)).token)
+    cache.put(hot, (scope, 3), some_context(), token=cached_context(hot, (scope, 3)).token)
     expression.note(hot, scope, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
     hints.claim(hot, "memory.index_turns", life_ms=5_000)
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
@@ -711,20 +712,20 @@ def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:
 def test_forgetting_a_scope_leaves_none_of_its_keys(hot: Hot, raw: Redis) -> None:
     use_everything(hot, 7)
     use_everything(hot, 77)
-    rebuild_token, context_token = stream.newest(hot, 7).token, cache.get(hot, (7, 3)).token
+    rebuild_token, context_token = newest_turns(hot, 7).token, cached_context(hot, (7, 3)).token
     assert erase(hot, [7]) == 5
     assert list(raw.scan_iter(f"{hot.prefix}scope:{{7}}*")) == []
-    assert stream.newest(hot, 77).is_whole
+    assert newest_turns(hot, 77).is_whole
     assert not stream.rebuild(hot, 7, entries(2), token=rebuild_token)
     cache.put(hot, (7, 3), some_context(), token=context_token)
-    assert cache.get(hot, (7, 3)).context is None
+    assert cached_context(hot, (7, 3)).context is None
     assert erase(hot, []) == 0
 
 
 def test_two_prefixes_on_one_server_do_not_meet(hot: Hot, redis_url: str, raw: Redis) -> None:
     other = connect(read(redis_url), prefix=f"{hot.prefix}other:", timeout_seconds=5)
     use_everything(hot, 7)
-    assert stream.newest(other, 7).entries == ()
+    assert newest_turns(other, 7).entries == ()
     assert hints.claim(other, "memory.index_turns", life_ms=5_000)
     other.close()
     raw.delete(*raw.keys(f"{other.prefix}*"))
@@ -734,24 +735,24 @@ def test_a_flush_loses_nothing_that_cannot_be_rebuilt(hot: Hot, raw: Redis) -> N
     table = entries(4)
     begin(hot, 7, table)
     expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
-    before = (stream.newest(hot, 7).entries, expression.read(hot, 7))
+    before = (newest_turns(hot, 7).entries, noted_expression(hot, 7))
     raw.delete(*raw.keys(f"{hot.prefix}*"))
     begin(hot, 7, table)
     expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
-    assert (stream.newest(hot, 7).entries, expression.read(hot, 7)) == before
+    assert (newest_turns(hot, 7).entries, noted_expression(hot, 7)) == before
 
 
 def test_ids_come_back_as_they_went_in(hot: Hot) -> None:
     ids = (UUID(int=0), UUID(int=2**128 - 1))
     made = CachedContext("x", {"core": ids})
-    cache.put(hot, (7,), made, token=cache.get(hot, (7,)).token)
-    assert cache.get(hot, (7,)).context == made
+    cache.put(hot, (7,), made, token=cached_context(hot, (7,)).token)
+    assert cached_context(hot, (7,)).context == made
 
 
 def test_nothing_that_a_person_said_reaches_redis(hot: Hot, raw: Redis) -> None:
     """Free text put into every place that takes a string leaves no trace in a key or a value."""
     said = "the canary sings at noon"
-    cache.put(hot, (7,), CachedContext(cache.asked_about(said), {}), token=cache.get(hot, (7,)).token)
+    cache.put(hot, (7,), CachedContext(cache.asked_about(said), {}), token=cached_context(hot, (7,)).token)
     expression.note(hot, 7, session_id=1, at=NOON, tone=said)
     hints.claim(hot, said, life_ms=5_000)
     limits.take(hot, said, rate_per_second=0.001, burst=100)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.dispatch import finder
-from memory_app.hot import cache, expression
+from memory_app.hot import expression
 from memory_app.hot.erase import erase
 from memory_app.memories.remember import remember
 from memory_app.recall.context import STANDING, ContextRequest, context
@@ -19,6 +19,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.turns.listing import clear_hot
 from memory_app.turns.record import record
+from tests.hot_reads import cached_context, noted_expression
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 
@@ -55,10 +56,10 @@ def test_the_ids_of_what_always_stands_there_are_cached_and_dropped_with_a_chang
 ) -> None:
     know(runtime, tenant, "core", "Never give medical advice.")
     assert "medical" in window(runtime, tenant).text
-    kept = cache.get(runtime.hot, [scope_id]).context
+    kept = cached_context(runtime.hot, [scope_id]).context
     assert kept is not None and kept.asked == STANDING and len(kept.ids["standing"]) == 1
     know(runtime, tenant, "core", "Always be brief.")
-    assert cache.get(runtime.hot, [scope_id]).context is None
+    assert cached_context(runtime.hot, [scope_id]).context is None
     assert "brief" in window(runtime, tenant).text
 
 
@@ -69,7 +70,7 @@ def test_a_cached_id_of_a_memory_that_no_longer_holds_shows_nothing(
     window(runtime, tenant)
     with owner.begin() as connection:
         connection.execute(text("UPDATE memories SET valid_until = now()"))
-    assert cache.get(runtime.hot, [scope_id]).context is not None
+    assert cached_context(runtime.hot, [scope_id]).context is not None
     assert "medical" not in window(runtime, tenant).text
 
 
@@ -94,13 +95,13 @@ def test_the_tone_of_the_last_interaction_is_shown_whoever_keeps_it(
     say(runtime, tenant, "I won!", emotional_tone="joy")
     assert "last tone joy" in lines(window(runtime, tenant, session="s1"), "expression")
     say(runtime, tenant, "Hm.", emotional_tone="wistful about the sea")
-    assert expression.read(runtime.hot, scope_id).tone == expression.UNLABELLED, (
+    assert noted_expression(runtime.hot, scope_id).tone == expression.UNLABELLED, (
         "free words stay out of Redis"
     )
     assert "last tone wistful about the sea" in lines(window(runtime, tenant, session="s1"), "expression")
     erase(runtime.hot, [scope_id])
     assert "last tone wistful" in lines(window(runtime, tenant, session="s1"), "expression")
-    rebuilt = expression.read(runtime.hot, scope_id)
+    rebuilt = noted_expression(runtime.hot, scope_id)
     assert rebuilt.last_interaction_at is not None and rebuilt.session_started_at is not None
 
 

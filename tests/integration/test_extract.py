@@ -32,6 +32,7 @@ from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
 from memory_app.turns.rows import turns
 from memory_app.turns.rows.turns import TicketRow
+from tests.hot_reads import cached_context
 
 SCOPE = Scope("ada", "bob", "s1")
 PARIS, LONDON, REX = "I live in Paris these days.", "I live in London these days.", "I have a dog named Rex."
@@ -223,10 +224,10 @@ def test_new_memories_drop_the_cached_context_of_their_scope(
     (scope_id,) = (row.scope_id for row in rows(owner, "SELECT scope_id FROM sessions"))
     index_turns(runtime)
     kept = CachedContext("asked", {})
-    cache.put(runtime.hot, [scope_id], kept, token=cache.get(runtime.hot, [scope_id]).token)
-    assert cache.get(runtime.hot, [scope_id]).context == kept
+    cache.put(runtime.hot, [scope_id], kept, token=cached_context(runtime.hot, [scope_id]).token)
+    assert cached_context(runtime.hot, [scope_id]).context == kept
     extract_session(runtime, only_session(owner))
-    assert cache.get(runtime.hot, [scope_id]).context is None
+    assert cached_context(runtime.hot, [scope_id]).context is None
 
 
 def test_a_repeated_fact_gains_evidence_instead_of_a_second_row(

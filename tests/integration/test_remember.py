@@ -27,6 +27,7 @@ from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin,
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.turns.record import record
+from tests.hot_reads import cached_context
 
 SCOPE = Scope("ada", "bob")
 SESSION = Scope("ada", "bob", "s1")
@@ -400,10 +401,10 @@ def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant
     remembered = remember(runtime, tenant, SCOPE, fact("Bob likes tea."))
     scope_id = row(owner, remembered.id).scope_id
     kept = CachedContext("asked", {"memories": (remembered.id,)})
-    cache.put(runtime.hot, [scope_id], kept, token=cache.get(runtime.hot, [scope_id]).token)
-    assert cache.get(runtime.hot, [scope_id]).context == kept
+    cache.put(runtime.hot, [scope_id], kept, token=cached_context(runtime.hot, [scope_id]).token)
+    assert cached_context(runtime.hot, [scope_id]).context == kept
     remember(runtime, tenant, SCOPE, fact("Bob owns a boat."))
-    assert cache.get(runtime.hot, [scope_id]).context is None
+    assert cached_context(runtime.hot, [scope_id]).context is None
 
 
 def test_without_deduplication_likenesses_stay_apart_and_the_same_text_is_still_one(

@@ -35,6 +35,7 @@ from memory_app.sleep import undo
 from memory_app.sleep.plan import ClusterPlan, CyclePlan, read_neighbours
 from memory_app.sleep.report import with_texts
 from memory_app.turns.record import record
+from tests.hot_reads import cached_context
 
 SCOPE = Scope("ada", "bob")
 
@@ -309,12 +310,12 @@ def test_a_dry_run_leaves_the_cached_context_as_it_is(runtime: Runtime, tenant: 
     for words in SAILING:
         keep(runtime, tenant, words)
     scopes = [rows(owner, "SELECT DISTINCT scope_id FROM memories")[0].scope_id]
-    token = cache.get(runtime.hot, scopes).token
+    token = cached_context(runtime.hot, scopes).token
     cache.put(runtime.hot, scopes, cache.CachedContext("anything", {}), token=token)
     slept(runtime, tenant, dry_run=True)
-    assert cache.get(runtime.hot, scopes).context is not None
+    assert cached_context(runtime.hot, scopes).context is not None
     slept(runtime, tenant)
-    assert cache.get(runtime.hot, scopes).context is None
+    assert cached_context(runtime.hot, scopes).context is None
 
 
 def test_undo_puts_back_every_row_bit_for_bit(runtime: Runtime, tenant: int, owner: Engine) -> None:

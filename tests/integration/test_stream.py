@@ -21,6 +21,7 @@ from memory_app.tenancy.rows import names
 from memory_app.turns import stream
 from memory_app.turns.record import record
 from memory_app.turns.rows import sessions
+from tests.hot_reads import newest_turns
 
 
 def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1") -> list[UUID]:
@@ -37,7 +38,7 @@ def latest(runtime: Runtime, tenant: int, *, session: str | None = "s1", limit: 
 
 
 def entries(runtime: Runtime, scope_id: int) -> tuple[hot_stream.Entry, ...]:
-    return hot_stream.newest(runtime.hot, scope_id, n=100).entries
+    return newest_turns(runtime.hot, scope_id, n=100).entries
 
 
 @pytest.fixture

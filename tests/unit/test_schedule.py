@@ -76,7 +76,6 @@ def test_a_crontab_has_its_five_parts_in_the_usual_order(tmp_path: Path) -> None
         (JOB + "crontab = 3", "five parts"),
         (JOB + 'crontab = "0 0 31 2 *"', "never occurs"),
         ('[nightly]\ntask = "memory.sleep"\nevery_seconds = 5', "memory.sleep does one thing"),
-        ('[nightly]\ntask = "memory.forget"\nevery_seconds = 5', "memory.forget does one thing"),
         (JOB + "every_seconds = 5\npriority = 3", "unknown field priority"),
     ],
 )

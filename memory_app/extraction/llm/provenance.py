@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from memory_app.extraction.llm.prompts import Prompt
-from memory_app.providers.chat import Answer, Kept, LanguageModel, Message, OnUsage
+from memory_app.providers.chat import Answer, LanguageModel, Message, OnUsage
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class Made:
     """``prompt`` with its version; ``dropped`` counts what each guard kept back. No content.
 
-    ``calls`` is 0 when nothing was asked, or a kept answer was used again.
+    ``calls`` is 0 when nothing was asked.
     """
 
     prompt: str = ""
@@ -43,11 +43,10 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who is asked, and who is told what it cost. ``kept``: answers of an earlier try of the same run."""
+    """Who is asked, and who is told what it cost."""
 
     model: LanguageModel
     on_usage: OnUsage | None = None
-    kept: Kept | None = None
 
 
 def ask(
@@ -55,9 +54,7 @@ def ask(
 ) -> Answer[Model]:
     """The model's answer to ``prompt`` about ``material``; the material stands apart, as what a user said."""
     messages = [Message("system", prompt.text), Message("user", "\n".join(part for part in material if part))]
-    return asking.model.complete(
-        messages, shape, on_usage=asking.on_usage, kept=asking.kept, optional=optional
-    )
+    return asking.model.complete(messages, shape, on_usage=asking.on_usage, optional=optional)
 
 
 def made_of(prompt: Prompt, answer: Answer[Any], dropped: Mapping[str, int] | None = None) -> Made:

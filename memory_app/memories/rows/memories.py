@@ -141,7 +141,6 @@ _LATELY = text(
 _COUNTS = text(
     f"SELECT m.kind, count(*) AS n FROM memories m WHERE m.scope_id = ANY(:scopes) AND {CURRENT} GROUP BY m.kind"
 )
-_DELETE = text("DELETE FROM memories WHERE scope_id = :scope AND id = :id RETURNING kind")
 _TERMS = text("SELECT terms FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
 _PIN = text(
     "UPDATE memories SET pinned = :pinned WHERE scope_id = :scope AND id = :id AND retired_at IS NULL"
@@ -321,11 +320,6 @@ def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) ->
     """The term ids each row is found by."""
     rows = connection.execute(_TERMS, {"scope": scope_id, "ids": list(ids)}).scalars()
     return [set(terms) for terms in rows if terms is not None]
-
-
-def delete(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
-    """Remove a row for good, with its links, mentions and evidence."""
-    return connection.execute(_DELETE, {"scope": scope_id, "id": memory_id}).one_or_none() is not None
 
 
 def pin(connection: Connection, scope_id: int, memory_id: UUID, *, pinned: bool) -> bool:

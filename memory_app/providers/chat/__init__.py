@@ -1,6 +1,6 @@
 """Language models behind any server that speaks the OpenAI API: questions in, answers of a given shape out."""
 
-from memory_app.providers.chat.chat import Answer, Chat, Kept, LanguageModel, question_hash
+from memory_app.providers.chat.chat import Answer, Chat, LanguageModel
 from memory_app.providers.chat.dialect import Dialect, Form, Message
 from memory_app.providers.chat.shape import Shape, shape_of
 from memory_app.providers.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
@@ -11,7 +11,6 @@ __all__ = [
     "Chat",
     "Dialect",
     "Form",
-    "Kept",
     "LanguageModel",
     "Message",
     "OnUsage",
@@ -20,7 +19,6 @@ __all__ = [
     "Usage",
     "dollars",
     "price_of",
-    "question_hash",
     "shape_of",
     "wait_for_cap",
 ]

@@ -6,11 +6,9 @@ After that it is `BadModelOutput` with the reason. Everything about time, retrie
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -35,10 +33,7 @@ LATENCIES = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """``value`` is of the shape asked for, ``text`` what it was read from. Tokens and calls are of all calls made.
-
-    ``calls`` is 0 for an answer that was kept from before.
-    """
+    """``value`` is of the shape asked for, ``text`` what it was read from. Tokens and calls are of all calls made."""
 
     value: T
     text: str
@@ -47,17 +42,6 @@ class Answer(Generic[T]):
     tokens_out: int = 0
     seconds: float = 0.0
     calls: int = 0
-
-
-class Kept(Protocol):
-    """Answers kept by the hash of their question, so that work begun anew does not pay twice.
-
-    They hold what people said: keep them where the turns are kept, under the same scope, never in Redis.
-    """
-
-    def get(self, key: str) -> str | None: ...
-
-    def put(self, key: str, text: str) -> None: ...
 
 
 class LanguageModel(Protocol):
@@ -72,7 +56,6 @@ class LanguageModel(Protocol):
         shape: type[Model],
         *,
         on_usage: OnUsage | None = None,
-        kept: Kept | None = None,
         optional: bool = False,
     ) -> Answer[Model]: ...
 
@@ -121,50 +104,20 @@ class Chat:
         shape: type[Model],
         *,
         on_usage: OnUsage | None = None,
-        kept: Kept | None = None,
         optional: bool = False,
     ) -> Answer[Model]:
-        """The model's answer to ``messages`` as a ``shape``; see `ask`."""
-        return self.ask(messages, shape_of(shape), on_usage=on_usage, kept=kept, optional=optional)
-
-    def ask(
-        self,
-        messages: Sequence[Message],
-        shape: Shape[T],
-        *,
-        on_usage: OnUsage | None = None,
-        kept: Kept | None = None,
-        optional: bool = False,
-    ) -> Answer[T]:
-        """As `complete`, for any `Shape`, such as one of a plain JSON schema.
+        """The model's answer to ``messages`` as a ``shape``.
 
         Raises `BadModelOutput` after one repair, `RateLimited`, `CircuitOpen` or `ProviderUnavailable`.
         """
-        key = question_hash(self.model, messages, shape)
-        before = self._kept_answer(key, shape, kept)
-        if before is not None:
-            return before
         if optional and self._slow_after and self._latency > self._slow_after:
             self._latency *= 1 - LATENCIES  # or nothing would ever be asked again
             raise TooSlow("the language model is slow; what is optional is left out", retry_after=60)
-        answer = _Question(self._call, self._clock, self._question_seconds).answered(
-            messages, shape, on_usage
-        )
-        if kept is not None:
-            kept.put(key, answer.text)
-        return answer
+        question = _Question(self._call, self._clock, self._question_seconds)
+        return question.answered(messages, shape_of(shape), on_usage)
 
     def close(self) -> None:
         self._connection.close()
-
-    def _kept_answer(self, key: str, shape: Shape[T], kept: Kept | None) -> Answer[T] | None:
-        text = kept.get(key) if kept is not None else None
-        if text is None:
-            return None
-        try:
-            return Answer(read_answer(text, shape), text, self.model)
-        except Unreadable:  # kept under another schema
-            return None
 
     def _call(self, messages: Sequence[Message], shape: Shape[Any]) -> tuple[Reply, float]:
         """One answer of the model, and how long it took in seconds."""
@@ -258,10 +211,3 @@ def repair_messages(reply: Reply, error: Unreadable, shape: Shape[Any]) -> list[
         )
     shown = reply.text[:SHOWN_AGAIN_CHARS] or "(nothing)"
     return [Message("assistant", shown), Message("user", f"That could not be used: {error.reason}. {wish}")]
-
-
-def question_hash(model: str, messages: Sequence[Message], shape: Shape[Any]) -> str:
-    """32 hexadecimal digits, equal for the same question to the same model."""
-    asked = [model, shape.name, shape.schema, [[message.role, message.text] for message in messages]]
-    written = json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass")
-    return blake2b(written, digest_size=16).hexdigest()
