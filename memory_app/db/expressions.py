@@ -15,10 +15,13 @@ def columns_of(table: Table, record: type[Any]) -> tuple[Column[Any], ...]:
     return tuple(table.c[name] for name in names if name in table.c)
 
 
-def column_list(columns: Iterable[Column[Any]], alias: str | None = None) -> str:
-    """The columns as text SQL names them: ``m.id, m.kind``, or without an alias ``id, kind``."""
+def column_list(columns: Iterable[Column[Any]], alias: str | None = None, **instead: str) -> str:
+    """The columns as text SQL names them: ``m.id, m.kind``, or without an alias ``id, kind``.
+
+    ``instead`` gives by column the expression that stands in its place.
+    """
     prefix = "" if alias is None else f"{alias}."
-    return ", ".join(f"{prefix}{column.name}" for column in columns)
+    return ", ".join(instead.get(column.name, f"{prefix}{column.name}") for column in columns)
 
 
 def among(column: Column[Any], name: str) -> ColumnElement[bool]:

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text
 
+from memory_app.db.tables.memories import memories
+from memory_app.db.tables.tenancy import agents
+from memory_app.db.tables.tenancy import tenants as tenants_table
+from memory_app.db.tables.turns import sessions, turns
 from memory_app.records.run import RunName, RunState
 
 
@@ -48,7 +52,7 @@ _SERVER = text(
     FROM pg_roles r WHERE r.rolname = current_user
     """
 )
-_TENANTS = text("SELECT id, name FROM tenants ORDER BY id")
+_TENANTS = select(tenants_table.c.id, tenants_table.c.name).order_by(tenants_table.c.id)
 _EMBEDDINGS = text(
     """SELECT embedding_model AS model, vector_dims(embedding) AS dimensions, count(*) AS n FROM (
         SELECT embedding_model, embedding FROM turns WHERE embedding IS NOT NULL
@@ -60,10 +64,14 @@ _STAGES = text(
                    WHEN extracted_at IS NULL THEN 'indexed' ELSE 'extracted' END AS stage, count(*) AS n
     FROM turns GROUP BY 1"""
 )
-_KINDS = text(
-    "SELECT kind, count(*) AS n FROM memories WHERE retired_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+_HOW_MANY = func.count().label("n")
+_KINDS = (
+    select(memories.c.kind, _HOW_MANY)
+    .where(memories.c.retired_at.is_(None))
+    .group_by(memories.c.kind)
+    .order_by(_HOW_MANY.desc(), memories.c.kind)
 )
-_SESSIONS = text("SELECT count(*) FROM sessions")
+_SESSIONS = select(func.count()).select_from(sessions)
 _MISSED = text(
     "SELECT job, sum(missed)::bigint AS n FROM schedules GROUP BY 1 HAVING sum(missed) > 0 ORDER BY 1"
 )
@@ -73,8 +81,8 @@ _ORDER = text(
         FROM runs WHERE name = '{RunName.EXTRACT}' AND state = '{RunState.DONE}') AS done
     WHERE from_seq <> before + 1"""
 )
-_WITH_MODEL = text("SELECT count(*) FROM agents WHERE policy ->> 'extraction' = 'llm'")
-_FAILED = text("SELECT count(*) FROM turns WHERE failed_at IS NOT NULL")
+_WITH_MODEL = select(func.count()).where(agents.c.policy["extraction"].astext == "llm")
+_FAILED = select(func.count()).where(turns.c.failed_at.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,9 @@ class Lag:
     most_seconds: float
 
 
+_INDEX_WAITS = text(
+    "SELECT extract(epoch FROM indexed_at - accepted_at)::double precision FROM turns WHERE indexed_at IS NOT NULL"
+)
 _LAG = """SELECT coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY late), 0)::float8 AS p50,
     coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY late), 0)::float8 AS p95,
     coalesce(max(late), 0)::float8 AS most
@@ -176,7 +187,4 @@ def order_violations(connection: Connection) -> int:
 
 def index_waits(connection: Connection) -> tuple[float, ...]:
     """Seconds from acceptance to index, of every indexed turn of this tenant."""
-    statement = text(
-        "SELECT extract(epoch FROM indexed_at - accepted_at)::double precision FROM turns WHERE indexed_at IS NOT NULL"
-    )
-    return tuple(connection.execute(statement).scalars())
+    return tuple(connection.execute(_INDEX_WAITS).scalars())

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, null, text, update
+from sqlalchemy.dialects.postgresql import insert
 
+from memory_app.db.tables.jobs import schedules
 from memory_app.records.run import RunState
 
 _WAKE = text(
@@ -33,20 +35,21 @@ _WAKE = text(
 _DUE = text(
     "SELECT tenant_id, scope_id, job, due_at FROM due_scopes(coalesce(CAST(:at AS timestamptz), now()), :most)"
 )
-_TAKE = text(
-    """
-    UPDATE schedules SET due_at = NULL, missed = missed + :missed
-    WHERE scope_id = :scope AND job = :job AND due_at = :due_at
-    """
+_TAKE = (
+    update(schedules)
+    .where(
+        schedules.c.scope_id == bindparam("scope"),
+        schedules.c.job == bindparam("name"),
+        schedules.c.due_at == bindparam("due"),
+    )
+    .values(due_at=null(), missed=schedules.c.missed + bindparam("periods"))
 )
-_PLAN = text(
-    """
-    INSERT INTO schedules (tenant_id, scope_id, job, due_at) VALUES (:tenant, :scope, :job, :at)
-    ON CONFLICT (scope_id, job) DO UPDATE SET due_at = excluded.due_at WHERE schedules.due_at IS NULL
-    """
-)
-
-
+_NEW = insert(schedules)
+_PLAN = _NEW.on_conflict_do_update(
+    index_elements=[schedules.c.scope_id, schedules.c.job],
+    set_={"due_at": _NEW.excluded.due_at},
+    where=schedules.c.due_at.is_(None),
+).inline()
 _HAS_NEWS = text(
     f"""
     SELECT EXISTS (
@@ -103,7 +106,7 @@ def due(connection: Connection, *, most: int, at: datetime | None = None) -> tup
 
 def take(connection: Connection, job: DueJob, *, missed: int) -> bool:
     """Take a due job; False when another was faster. ``missed`` periods are counted."""
-    values = {"scope": job.scope_id, "job": job.job, "due_at": job.due_at, "missed": missed}
+    values = {"scope": job.scope_id, "name": job.job, "due": job.due_at, "periods": missed}
     return connection.execute(_TAKE, values).rowcount == 1
 
 
@@ -114,4 +117,4 @@ def has_news(connection: Connection, scope_id: int, job: str) -> bool:
 
 def plan(connection: Connection, tenant_id: int, scope_id: int, job: str, at: datetime) -> None:
     """Let the job be due at ``at`` if nothing makes it due before."""
-    connection.execute(_PLAN, {"tenant": tenant_id, "scope": scope_id, "job": job, "at": at})
+    connection.execute(_PLAN, {"tenant_id": tenant_id, "scope_id": scope_id, "job": job, "due_at": at})

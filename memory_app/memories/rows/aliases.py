@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, and_, bindparam, delete, func, text, update
 
+from memory_app.db.expressions import among
+from memory_app.db.tables.memories import entities, mentions
 from memory_app.memories.rows.entities import Entity
 
 
@@ -32,27 +34,33 @@ _SHARED = text(
     WHERE n.scope_id = :scope AND n.entity_id = :id ORDER BY n.memory_id
     """
 )
-_DROP = text(
-    "DELETE FROM mentions WHERE scope_id = :scope AND entity_id = :id AND memory_id = ANY(:memories)"
+_MENTIONED = and_(mentions.c.scope_id == bindparam("scope"), mentions.c.entity_id == bindparam("id"))
+_DROP = delete(mentions).where(_MENTIONED, among(mentions.c.memory_id, "memories"))
+_MOVE = update(mentions).where(_MENTIONED).values(entity_id=bindparam("heir")).returning(mentions.c.memory_id)
+_FOLLOW = (
+    update(entities)
+    .where(entities.c.scope_id == bindparam("scope"), entities.c.merged_into == bindparam("entity"))
+    .values(merged_into=bindparam("heir"))
+    .returning(entities.c.id)
 )
-_MOVE = text(
-    "UPDATE mentions SET entity_id = :heir WHERE scope_id = :scope AND entity_id = :id RETURNING memory_id"
+_POINT = (
+    update(entities)
+    .where(entities.c.scope_id == bindparam("scope"), among(entities.c.id, "ids"))
+    .values(merged_into=bindparam("heir"))
 )
-_FOLLOW = text(
-    "UPDATE entities SET merged_into = :heir WHERE scope_id = :scope AND merged_into = :id RETURNING id"
+_TAKE = (
+    update(entities)
+    .where(entities.c.scope_id == bindparam("scope"), entities.c.id == bindparam("entity"))
+    .values(mention_count=func.greatest(entities.c.mention_count + bindparam("count"), 0))
 )
-_POINT = text("UPDATE entities SET merged_into = :heir WHERE scope_id = :scope AND id = ANY(:ids)")
-_TAKE = text(
-    """
-    UPDATE entities SET aliases = :aliases, mention_count = greatest(mention_count + :count, 0),
-        first_seen = :first_seen, last_seen = :last_seen
-    WHERE scope_id = :scope AND id = :id
-    """
-)
-_GIVE_BACK = text(
-    """
-    UPDATE mentions SET entity_id = :id WHERE scope_id = :scope AND entity_id = :heir AND memory_id = ANY(:memories)
-    """
+_GIVE_BACK = (
+    update(mentions)
+    .where(
+        mentions.c.scope_id == bindparam("scope"),
+        mentions.c.entity_id == bindparam("heir"),
+        among(mentions.c.memory_id, "memories"),
+    )
+    .values(entity_id=bindparam("id"))
 )
 _MENTION_AGAIN = text(
     """
@@ -69,7 +77,9 @@ def move(connection: Connection, scope_id: int, entity_id: int, heir_id: int) ->
     shared = tuple(connection.execute(_SHARED, ids).scalars())
     connection.execute(_DROP, {"scope": scope_id, "id": entity_id, "memories": list(shared)})
     moved = tuple(connection.execute(_MOVE, ids).scalars())
-    followers = tuple(connection.execute(_FOLLOW, ids).scalars())
+    followers = tuple(
+        connection.execute(_FOLLOW, {"scope": scope_id, "entity": entity_id, "heir": heir_id}).scalars()
+    )
     connection.execute(_POINT, {"scope": scope_id, "heir": heir_id, "ids": [entity_id]})
     return Moved(moved, shared, followers)
 
@@ -100,7 +110,7 @@ def amend(
     """Write what the heir is called besides its label, ``count`` more mentions, and when it was seen."""
     values = {
         "scope": heir.scope_id,
-        "id": heir.id,
+        "entity": heir.id,
         "aliases": list(aliases),
         "count": count,
         "first_seen": first_seen,

@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
+
+from memory_app.db.expressions import among, columns_of
+from memory_app.db.tables.memories import entities
 
 NEWEST_MENTIONS = 200
 """Memories per entity that are looked through for the strongest facts and for what is linked."""
 
-_NAMED = text(
-    """
-    SELECT key, label, type, summary, last_seen FROM entities
-    WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND merged_into IS NULL
-    ORDER BY mention_count DESC, last_seen DESC, id
-    """
-)
 _CARDS = text(
     """
     SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.facts, l.linked
@@ -61,10 +57,21 @@ class EntityCard:
     linked: tuple[str, ...] = ()
 
 
+_NAMED = (
+    select(*columns_of(entities, EntityCard))
+    .where(
+        among(entities.c.scope_id, "scopes"),
+        among(entities.c.id, "ids"),
+        entities.c.merged_into.is_(None),
+    )
+    .order_by(entities.c.mention_count.desc(), entities.c.last_seen.desc(), entities.c.id)
+)
+
+
 def named(connection: Connection, scope_ids: Sequence[int], ids: Sequence[int]) -> tuple[EntityCard, ...]:
     """Entities by id, most mentioned first, without facts and links."""
     rows = connection.execute(_NAMED, {"scopes": list(scope_ids), "ids": list(ids)})
-    return tuple(EntityCard(*row) for row in rows)
+    return tuple(EntityCard(**row._mapping) for row in rows)
 
 
 def whole(

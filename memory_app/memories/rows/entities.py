@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, and_, bindparam, select, text
 
+from memory_app.db.expressions import among, columns_of
+from memory_app.db.tables.memories import entities
 from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
 from memory_app.memories.rows.memory_rows import stored
 from memory_app.records.records import ENTITY_TYPES, Memory
@@ -64,30 +66,6 @@ _MENTION = text(
     ON CONFLICT DO NOTHING
     """
 )
-_COLUMNS = """e.id, e.scope_id, e.key, e.type, e.label, e.aliases, e.summary, e.first_seen, e.last_seen,
-    e.mention_count"""
-_LIST = text(
-    f"""
-    SELECT {_COLUMNS} FROM entities e WHERE e.scope_id = ANY(:scopes) AND e.merged_into IS NULL
-    ORDER BY e.mention_count DESC, e.last_seen DESC, e.id LIMIT :limit
-    """
-)
-_RESOLVE = text(
-    f"""
-    SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
-    FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
-    WHERE e.scope_id = ANY(:scopes) AND e.key = :key
-    ORDER BY e.scope_id = :first DESC, e.id LIMIT 1
-    """
-)
-_BY_ID = text(
-    f"""
-    SELECT {_COLUMNS}, e.merged_into, h.key AS heir_key
-    FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
-    WHERE e.scope_id = :scope AND e.id = :id
-    """
-)
-_ALIAS_KEYS = text("SELECT key FROM entities WHERE scope_id = :scope AND merged_into = :id ORDER BY key")
 _LINKED_KEYS = text(
     """
     SELECT o.key, o.label, count(DISTINCT m.id) AS memories FROM mentions mine
@@ -142,6 +120,32 @@ class LinkedEntity:
     key: str
     label: str
     memories: int
+
+
+_COLUMNS = columns_of(entities, Entity)
+_LIST = (
+    select(*_COLUMNS)
+    .where(among(entities.c.scope_id, "scopes"), entities.c.merged_into.is_(None))
+    .order_by(entities.c.mention_count.desc(), entities.c.last_seen.desc(), entities.c.id)
+    .limit(bindparam("limit"))
+)
+_HEIR = entities.alias("heir")
+_WITH_HEIR = select(*_COLUMNS, entities.c.merged_into, _HEIR.c.key.label("heir_key")).outerjoin_from(
+    entities,
+    _HEIR,
+    and_(_HEIR.c.scope_id == entities.c.scope_id, _HEIR.c.id == entities.c.merged_into),
+)
+_RESOLVE = (
+    _WITH_HEIR.where(among(entities.c.scope_id, "scopes"), entities.c.key == bindparam("key"))
+    .order_by((entities.c.scope_id == bindparam("first")).desc(), entities.c.id)
+    .limit(1)
+)
+_BY_ID = _WITH_HEIR.where(entities.c.scope_id == bindparam("scope"), entities.c.id == bindparam("id"))
+_ALIAS_KEYS = (
+    select(entities.c.key)
+    .where(entities.c.scope_id == bindparam("scope"), entities.c.merged_into == bindparam("id"))
+    .order_by(entities.c.key)
+)
 
 
 def upsert(
@@ -223,16 +227,6 @@ def linked_entities(connection: Connection, entity: Entity, *, limit: int) -> tu
     return tuple(LinkedEntity(*row) for row in connection.execute(_LINKED_KEYS, values))
 
 
-def _entity(row: Row[Any]) -> Entity:
-    return Entity(
-        row.id,
-        row.scope_id,
-        row.key,
-        row.type,
-        row.label,
-        tuple(row.aliases),
-        row.summary,
-        row.first_seen,
-        row.last_seen,
-        row.mention_count,
-    )
+def _entity(row: Row[*tuple[Any, ...]]) -> Entity:
+    fields = {column.name: row._mapping[column] for column in _COLUMNS}
+    return Entity(**{**fields, "aliases": tuple(row.aliases)})

@@ -7,9 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Interval, Row, bindparam, delete, func, null, select, text, update
 
 from memory_app.db.literals import literals
+from memory_app.db.tables.jobs import runs
+from memory_app.db.tables.memories import links, memories
+from memory_app.db.tables.sleep import images
+from memory_app.db.tables.tenancy import scopes
 from memory_app.records.records import RECOVERABLE, LinkType, Memory, Retirement
 
 PURGED = (*RECOVERABLE, Retirement.MERGED)
@@ -34,7 +38,7 @@ _COUNT = text(
     """SELECT count(*) FROM (SELECT FROM memories
        WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
 )
-_LINK_COUNT = text("SELECT count(*) FROM links WHERE scope_id = :scope")
+_LINK_COUNT = select(func.count()).where(links.c.scope_id == bindparam("scope"))
 SINCE = """CAST(lpad(to_hex(CAST(floor(extract(epoch FROM now()) * 1000) AS bigint)), 12, '0') || repeat('0', 20)
     AS uuid)"""
 """The least id that a row may have which this transaction wrote."""
@@ -51,7 +55,7 @@ _NOTE_WRITTEN = text(
     WHERE c.id = :scope RETURNING c.most_memories AS memories, c.most_links AS links
     """
 )
-_NOTE_COUNTED = """UPDATE scopes SET {column} = :count WHERE id = :scope"""
+_NOTE_COUNTED = update(scopes).where(scopes.c.id == bindparam("scope"))
 _OVERDUE = text(
     f"""
     SELECT id FROM (
@@ -72,11 +76,14 @@ _NEXT_OVERDUE = text(
     FROM memories WHERE scope_id = :scope AND retired_reason IN ({literals(PURGED)})
     """
 )
-_REVIVE = text(
-    f"""
-    UPDATE memories SET retired_at = NULL, retired_reason = NULL, last_seen = now()
-    WHERE scope_id = :scope AND id = :id AND retired_reason IN ({literals(RECOVERABLE)})
-    """
+_REVIVE = (
+    update(memories)
+    .where(
+        memories.c.scope_id == bindparam("scope"),
+        memories.c.id == bindparam("memory"),
+        memories.c.retired_reason.in_(RECOVERABLE),
+    )
+    .values(retired_at=null(), retired_reason=null(), last_seen=func.now())
 )
 _TRIM_LINKS = text(
     f"""
@@ -87,12 +94,11 @@ _TRIM_LINKS = text(
     WHERE l.scope_id = :scope AND l.source_id = weak.source_id AND l.target_id = weak.target_id AND l.type = weak.type
     """
 )
-_DROP_IMAGES = text(
-    """
-    DELETE FROM images WHERE scope_id = :scope AND run_id IN (
-        SELECT id FROM runs WHERE scope_id = :scope AND finished_at <= now() - CAST(:age AS interval))
-    """
+_OLD_RUNS = select(runs.c.id).where(
+    runs.c.scope_id == bindparam("scope"),
+    runs.c.finished_at <= func.now() - bindparam("age", type_=Interval),
 )
+_DROP_IMAGES = delete(images).where(images.c.scope_id == bindparam("scope"), images.c.run_id.in_(_OLD_RUNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +145,12 @@ def note_written(connection: Connection, scope_id: int) -> Most:
 
 def note_memories(connection: Connection, scope_id: int, count: int | None) -> None:
     """There are no more current memories than ``count``; None: nobody knows."""
-    values = {"scope": scope_id, "count": count}
-    connection.execute(text(_NOTE_COUNTED.format(column="most_memories")), values)
+    connection.execute(_NOTE_COUNTED, {"scope": scope_id, "most_memories": count})
 
 
 def note_links(connection: Connection, scope_id: int, count: int | None) -> None:
     """There are no more links than ``count``; None: nobody knows."""
-    values = {"scope": scope_id, "count": count}
-    connection.execute(text(_NOTE_COUNTED.format(column="most_links")), values)
+    connection.execute(_NOTE_COUNTED, {"scope": scope_id, "most_links": count})
 
 
 def forget_bounds(connection: Connection, scope_id: int) -> None:
@@ -173,7 +177,7 @@ def next_overdue(
 
 def revive(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
     """Make an expired or evicted row current again, as if just seen; False when it is neither."""
-    return connection.execute(_REVIVE, {"scope": scope_id, "id": memory_id}).rowcount == 1
+    return connection.execute(_REVIVE, {"scope": scope_id, "memory": memory_id}).rowcount == 1
 
 
 def trim_links(connection: Connection, scope_id: int, *, most: int) -> int:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, and_, bindparam, text
 
+from memory_app.db.tables.memories import evidence as evidence_table
+from memory_app.db.tables.turns import turns
 from memory_app.memories.rows.memory_rows import COLUMNS, stored
-from memory_app.records.records import LinkType, Memory, Retirement, Role, Turn
+from memory_app.memories.rows.turn_rows import TURNS, read_turn
+from memory_app.records.records import LinkType, Memory, Retirement, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +38,18 @@ class RunRow:
     finished_at: datetime | None
 
 
-_EVIDENCE = text(
-    """
-    SELECT t.id, s.name, t.seq, t.role, t.speaker, t.text, t.at
-    FROM evidence e
-    JOIN turns t ON t.scope_id = e.turn_scope_id AND t.id = e.turn_id
-    JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
-    WHERE e.tenant_id = :tenant AND e.scope_id = :scope AND e.memory_id = :id
-    ORDER BY t.id LIMIT :limit
-    """
+_EVIDENCE = (
+    TURNS.join(
+        evidence_table,
+        and_(evidence_table.c.turn_scope_id == turns.c.scope_id, evidence_table.c.turn_id == turns.c.id),
+    )
+    .where(
+        evidence_table.c.tenant_id == bindparam("tenant"),
+        evidence_table.c.scope_id == bindparam("scope"),
+        evidence_table.c.memory_id == bindparam("memory"),
+    )
+    .order_by(turns.c.id)
+    .limit(bindparam("limit"))
 )
 _PARENTS = text(
     f"""
@@ -102,11 +108,8 @@ def evidence(
     connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
 ) -> tuple[Turn, ...]:
     """The turns a memory rests on, oldest first."""
-    values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
-    return tuple(
-        Turn(row.id, row.name, row.seq, Role(row.role), row.speaker, row.text, row.at)
-        for row in connection.execute(_EVIDENCE, values)
-    )
+    values = {"tenant": tenant_id, "scope": scope_id, "memory": memory_id, "limit": limit}
+    return tuple(read_turn(row) for row in connection.execute(_EVIDENCE, values))
 
 
 def parents(

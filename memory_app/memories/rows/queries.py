@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, select, text
 
+from memory_app.db.tables.memories import memories
 from memory_app.db.vectors import vector_text
 
 _ANSWERED = text(
@@ -40,12 +41,15 @@ _SIMILAR = text(
     LIMIT :limit
     """
 )
-_RECENT = text(
-    """
-    SELECT m.text FROM memories m
-    WHERE m.scope_id = :scope AND m.kind = 'query' AND m.retired_at IS NULL
-    ORDER BY m.last_seen DESC, m.id DESC LIMIT :limit
-    """
+_RECENT = (
+    select(memories.c.text)
+    .where(
+        memories.c.scope_id == bindparam("scope"),
+        memories.c.kind == "query",
+        memories.c.retired_at.is_(None),
+    )
+    .order_by(memories.c.last_seen.desc(), memories.c.id.desc())
+    .limit(bindparam("limit"))
 )
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, func, select, text
 
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.memories import memories
+from memory_app.db.tables.turns import turns
 from memory_app.db.vectors import vector_text
 
 FIRST = UUID(int=0)
@@ -34,15 +37,19 @@ class StaleRow:
 
 
 _STALE = text("SELECT tenant_id, scope_id, model FROM stale_scopes(:model, :most)")
+_TABLES = {"turns": turns, "memories": memories}
+
+
+def _is_stale(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.scope_id == bindparam("scope"), table.c.embedding_model == bindparam("model"))
+
+
 _READ = {
-    "turns": text(
-        """SELECT id, text, speaker, at FROM turns
-        WHERE scope_id = :scope AND id > :after AND embedding_model = :model ORDER BY id LIMIT :most"""
-    ),
-    "memories": text(
-        """SELECT id, text FROM memories
-        WHERE scope_id = :scope AND id > :after AND embedding_model = :model ORDER BY id LIMIT :most"""
-    ),
+    name: select(*columns_of(table, StaleRow))
+    .where(_is_stale(table), table.c.id > bindparam("after"))
+    .order_by(table.c.id)
+    .limit(bindparam("most"))
+    for name, table in _TABLES.items()
 }
 _WRITE = {
     table: text(
@@ -54,12 +61,11 @@ _WRITE = {
     )
     for table in _READ
 }
-_COUNT = text(
-    """SELECT (SELECT count(*) FROM turns WHERE scope_id = :scope AND embedding_model = :model)
-            + (SELECT count(*) FROM memories WHERE scope_id = :scope AND embedding_model = :model)"""
+_STALE_TURNS, _STALE_MEMORIES = (
+    select(func.count()).where(_is_stale(table)).scalar_subquery() for table in _TABLES.values()
 )
-
-TABLES = tuple(_READ)
+_COUNT = select(_STALE_TURNS + _STALE_MEMORIES)
+TABLES = tuple(_TABLES)
 
 
 def stale_scopes(connection: Connection, *, model: str, most: int) -> tuple[StaleScope, ...]:
@@ -78,7 +84,7 @@ def read(
 ) -> tuple[StaleRow, ...]:
     """The next rows of a table that still have the model, in the order of their ids."""
     values = {"scope": stale.scope_id, "model": stale.model, "after": after, "most": most}
-    return tuple(StaleRow(*row) for row in connection.execute(_READ[table], values))
+    return tuple(StaleRow(**row._mapping) for row in connection.execute(_READ[table], values))
 
 
 def write(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text
 
 from memory_app.db.db import before_commit
+from memory_app.db.expressions import among
+from memory_app.db.tables.search import terms
 
 ROWS = 0
 """The term id that counts the rows themselves; real terms count from 1."""
@@ -36,8 +38,10 @@ _ADD = text(
     ON CONFLICT (scope_id) DO UPDATE SET row_count = excluded.row_count
     """
 )
-_READ = text(
-    "SELECT term, sum(row_count) AS n FROM terms WHERE scope_id = ANY(:scopes) AND term = ANY(:terms) GROUP BY term"
+_READ = (
+    select(terms.c.term, func.sum(terms.c.row_count).label("n"))
+    .where(among(terms.c.scope_id, "scopes"), among(terms.c.term, "terms"))
+    .group_by(terms.c.term)
 )
 
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Table, TextClause, bindparam, delete, text
 
+from memory_app.db.tables.memories import evidence, links, memories, mentions
+from memory_app.db.tables.sleep import images
 from memory_app.memories.rows import merges
 from memory_app.records.run import Change
 
@@ -36,25 +38,57 @@ _MEMORIES = text(
     WHERE net.source = 'memories' ORDER BY 1
     """
 )
+_RESTORED = (
+    memories.c.session_id,
+    memories.c.successor,
+    memories.c.retired_at,
+    memories.c.retired_reason,
+    memories.c.valid_from,
+    memories.c.valid_until,
+    memories.c.pinned,
+    memories.c.importance,
+    memories.c.confidence,
+    memories.c.sources,
+    memories.c.repeat_count,
+    memories.c.recall_count,
+    memories.c.feedback_score,
+    memories.c.last_seen,
+    memories.c.confirmed_at,
+    memories.c.last_recalled,
+)
+"""What a job may change of a memory, as the function `memory_state` keeps it."""
 _RESTORE_MEMORIES = text(
     f"""
     WITH net AS ({_NET})
-    UPDATE memories m SET
-        session_id = b.session_id, successor = b.successor, retired_at = b.retired_at,
-        retired_reason = b.retired_reason, valid_from = b.valid_from, valid_until = b.valid_until, pinned = b.pinned,
-        importance = b.importance, confidence = b.confidence, sources = b.sources, repeat_count = b.repeat_count,
-        recall_count = b.recall_count, feedback_score = b.feedback_score, last_seen = b.last_seen,
-        confirmed_at = b.confirmed_at, last_recalled = b.last_recalled
+    UPDATE memories m SET {", ".join(f"{column.name} = b.{column.name}" for column in _RESTORED)}
     FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS memories), net.before) b
     WHERE net.source = 'memories' AND net.change = '{Change.UPDATE}'
       AND m.scope_id = :scope AND m.id = CAST(net.row_key ->> 'id' AS uuid)
     """
 )
-_KEYS = {
-    "links": ("source_id", "target_id", "type"),
-    "mentions": ("memory_id", "entity_id"),
-    "evidence": ("memory_id", "turn_scope_id", "turn_id"),
-}
+_DELETE = delete(images).where(images.c.scope_id == bindparam("scope"), images.c.run_id == bindparam("run"))
+_EDGES = (links, mentions, evidence)
+"""Tables whose rows a job adds and takes out, and of which no text has to be kept out of an image."""
+
+
+def _edge_statements(table: Table) -> tuple[TextClause, TextClause]:
+    """Delete what was inserted or changed; insert what was there before."""
+    key = [column.name for column in table.primary_key if column.name != "scope_id"]
+    same = " AND ".join(f"t.{name} = r.{name}" for name in key)
+    deletion = f"""
+        WITH net AS ({_NET})
+        DELETE FROM {table.name} t
+        USING net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {table.name}), net.row_key) r
+        WHERE net.source = '{table.name}' AND t.scope_id = :scope AND {same}"""
+    insertion = f"""
+        WITH net AS ({_NET})
+        INSERT INTO {table.name} SELECT r.*
+        FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {table.name}), net.before) r
+        WHERE net.source = '{table.name}' AND net.change <> '{Change.INSERT}'"""
+    return text(deletion), text(insertion)
+
+
+_EDGE_STATEMENTS = tuple(_edge_statements(table) for table in _EDGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +132,7 @@ def restore(
     # Merged rows go first: their parts could not be current beside one that has the same text.
     merges.remove(connection, tenant_id, scope_id, list(inserted))
     connection.execute(_RESTORE_MEMORIES, values)
-    for source, columns in _KEYS.items():
-        for statement in _edge_statements(source, columns):
-            connection.execute(text(statement), values)
-    connection.execute(text("DELETE FROM images WHERE scope_id = :scope AND run_id = :run"), values)
-
-
-def _edge_statements(source: str, columns: Sequence[str]) -> tuple[str, str]:
-    """Delete what was inserted or changed; insert what was there before."""
-    same = " AND ".join(f"t.{column} = r.{column}" for column in columns)
-    deletion = f"""
-        WITH net AS ({_NET})
-        DELETE FROM {source} t
-        USING net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.row_key) r
-        WHERE net.source = '{source}' AND t.scope_id = :scope AND {same}"""
-    insertion = f"""
-        WITH net AS ({_NET})
-        INSERT INTO {source} SELECT r.*
-        FROM net CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS {source}), net.before) r
-        WHERE net.source = '{source}' AND net.change <> '{Change.INSERT}'"""
-    return deletion, insertion
+    for deletion, insertion in _EDGE_STATEMENTS:
+        connection.execute(deletion, values)
+        connection.execute(insertion, values)
+    connection.execute(_DELETE, values)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, Connection, bindparam, or_, select, text
 
+from memory_app.db.expressions import among
 from memory_app.db.literals import literals
+from memory_app.db.tables.memories import links, memories
+from memory_app.db.tables.search import speakers as speakers_table
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, Retirement
 from memory_app.records.run import OPEN, RunName, RunState
@@ -55,8 +58,8 @@ _TOPICS = text(
     ORDER BY e.id, m.valid_from, m.id
     """
 )
-_KNOWN_KEYS = text(
-    "SELECT canonical_key FROM memories WHERE scope_id = :scope AND canonical_key = ANY(:keys)"
+_KNOWN_KEYS = select(memories.c.canonical_key).where(
+    memories.c.scope_id == bindparam("scope"), among(memories.c.canonical_key, "keys")
 )
 _TAKEN = text(
     """
@@ -68,18 +71,17 @@ _TAKEN = text(
           AND NOT m.id = ANY(:besides))
     """
 )
-_LINKED = text(
-    f"SELECT source_id, target_id FROM links WHERE scope_id = :scope AND type = '{LinkType.SIMILAR_TO}'"
+_LINKED = select(links.c.source_id, links.c.target_id).where(
+    links.c.scope_id == bindparam("scope"), links.c.type == LinkType.SIMILAR_TO.value
 )
-_CURRENT = text("SELECT id FROM memories WHERE scope_id = :scope AND retired_at IS NULL")
-_SPEAKERS = text("SELECT name FROM speakers WHERE scope_id = :scope")
-_SESSION_MEMORIES = text(
-    """
-    SELECT m.id FROM memories m
-    WHERE m.scope_id = :scope AND m.retired_at IS NULL AND m.session_id IS NOT NULL
-      AND (CAST(:session AS bigint) IS NULL OR m.session_id = :session) ORDER BY m.id
-    """
+_CURRENT = select(memories.c.id).where(
+    memories.c.scope_id == bindparam("scope"), memories.c.retired_at.is_(None)
 )
+_SPEAKERS = select(speakers_table.c.name).where(speakers_table.c.scope_id == bindparam("scope"))
+_SESSION = bindparam("session", type_=BigInteger)
+_SESSION_MEMORIES = _CURRENT.where(
+    memories.c.session_id.is_not(None), or_(_SESSION.is_(None), memories.c.session_id == _SESSION)
+).order_by(memories.c.id)
 _LAST_CYCLE = text(
     f"""
     SELECT now() - max(finished_at) FROM runs

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, TextClause, text
+from sqlalchemy import Connection, Row, TextClause, bindparam, select, text
 
+from memory_app.db.tables.tenancy import tenants
 from memory_app.transfer.export_lines import TYPED_TYPES
 from memory_app.transfer.rows.snapshots import LIST_QUERIES
 
@@ -98,7 +99,7 @@ _AGENTS = text(
 _USAGE = text(
     "SELECT (to_jsonb(u) - 'tenant_id')::text FROM usage u WHERE u.tenant_id = :tenant ORDER BY day, model"
 )
-_TENANT = text("SELECT name FROM tenants WHERE id = :tenant")
+_TENANT = select(tenants.c.name).where(tenants.c.id == bindparam("tenant"))
 
 
 @dataclass(frozen=True, slots=True)

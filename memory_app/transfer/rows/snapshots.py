@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.exc import DBAPIError
 
+from memory_app.db.expressions import among, column_list
+from memory_app.db.tables.memories import entities, memories
+from memory_app.db.tables.turns import sessions, turns
 from memory_app.errors import InvalidInput
 from memory_app.memories.rows import merges, scope_models
 from memory_app.memories.rows import terms as term_store
@@ -60,14 +63,23 @@ _SESSION = "(SELECT s.id FROM sessions s WHERE s.scope_id = :scope AND s.name = 
 """What a row names is looked up for each, not joined: to a planner that does not know the new rows yet the scope looks
 empty, and it would go through all of them for each row."""
 
+_NEW_AGAIN = ("pending_since", "failures", "refusals", "failing_since")
+"""Fields of a session that are about its next extraction, which begins anew."""
+_OF_SESSION = tuple(c for c in sessions.c if c.name in FIELDS["sessions"] and c.name not in _NEW_AGAIN)
+_OF_SESSION_GIVEN = column_list(
+    _OF_SESSION,
+    "p",
+    replay_seqs="coalesce(p.replay_seqs, '{}')",
+    due_at="CASE WHEN p.due_at IS NOT NULL THEN now() END",
+)
+# The heir of an entity is set when all of them are there.
+_OF_ENTITY = tuple(c for c in entities.c if c.name in FIELDS["entities"] and c.name != "merged_into")
+
 # A turn that was being indexed when it was exported has no lease here; with its start counted, nobody would claim it.
 _IMPORTS = {
     "sessions": f"""
-        INSERT INTO sessions (tenant_id, scope_id, name, next_seq, extracted_seq, parked_reason, replay_seqs,
-            created_at, last_activity_at, ended_at, summary, summary_id, synthesized_seq, due_at)
-        SELECT :tenant, :scope, p.name, p.next_seq, p.extracted_seq, p.parked_reason,
-            coalesce(p.replay_seqs, '{{}}'), p.created_at, p.last_activity_at, p.ended_at, p.summary,
-            p.summary_id, p.synthesized_seq, CASE WHEN p.due_at IS NOT NULL THEN now() END
+        INSERT INTO sessions (tenant_id, scope_id, {column_list(_OF_SESSION)})
+        SELECT :tenant, :scope, {_OF_SESSION_GIVEN}
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS sessions), v.given) p""",
     "turns": f"""
         INSERT INTO turns SELECT p.* FROM {_ROWS}
@@ -82,10 +94,8 @@ _IMPORTS = {
         INSERT INTO links SELECT p.* FROM {_ROWS}
         CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS links), v.given || {_WHOSE}) p""",
     "entities": f"""
-        INSERT INTO entities (tenant_id, scope_id, key, type, label, aliases, summary, first_seen, last_seen,
-            mention_count)
-        SELECT :tenant, :scope, p.key, p.type, p.label, coalesce(p.aliases, '{{}}'), p.summary, p.first_seen,
-            p.last_seen, p.mention_count
+        INSERT INTO entities (tenant_id, scope_id, {column_list(_OF_ENTITY)})
+        SELECT :tenant, :scope, {column_list(_OF_ENTITY, "p", aliases="coalesce(p.aliases, '{}')")}
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS entities), v.given - 'merged_into') p""",
     "heirs": """
         UPDATE entities e SET merged_into = (
@@ -105,10 +115,11 @@ _IMPORTS = {
         SELECT DISTINCT CAST(:tenant AS bigint), CAST(:scope AS bigint), v.given ->> 'speaker' FROM {_ROWS}
         WHERE v.given ->> 'indexed_at' IS NOT NULL ON CONFLICT DO NOTHING""",
 }
-_TAKEN = text(
-    """
-    SELECT id FROM memories WHERE id = ANY(:ids) UNION ALL SELECT id FROM turns WHERE id = ANY(:turns) LIMIT 1
-    """
+_TAKEN = (
+    select(memories.c.id)
+    .where(among(memories.c.id, "ids"))
+    .union_all(select(turns.c.id).where(among(turns.c.id, "turns")))
+    .limit(1)
 )
 _IS_EMPTY = text(
     """
@@ -135,7 +146,7 @@ _REFUSALS = ("22", "23", "54")
 BATCH_CHARS = 4_000_000
 """About a thousand memories with their vectors."""
 
-_TURN_TERMS = text("SELECT terms FROM turns WHERE scope_id = :scope AND terms IS NOT NULL")
+_TURN_TERMS = select(turns.c.terms).where(turns.c.scope_id == bindparam("scope"), turns.c.terms.is_not(None))
 
 
 def export(

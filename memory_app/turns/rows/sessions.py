@@ -7,8 +7,25 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    Integer,
+    Interval,
+    and_,
+    bindparam,
+    cast,
+    func,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
 
+from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.tables.turns import sessions
 from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.names import AGENT_ID, USER_ID
 
@@ -73,8 +90,11 @@ class SessionRow:
     """The database's clock when the row was read."""
 
 
-_COLUMNS = """s.id, s.scope_id, s.name, s.next_seq, s.extracted_seq, s.fence, s.failures, s.refusals, s.failing_since,
-    s.created_at, s.last_activity_at, s.ended_at, s.summary, s.parked_reason, s.replay_seqs, now() AS now"""
+_COLUMNS = columns_of(sessions, SessionRow)
+_OF_SCOPE = sessions.c.scope_id == bindparam("scope")
+_IS_SESSION = and_(_OF_SCOPE, sessions.c.id == bindparam("session"))
+_IS_CLAIMED = and_(_IS_SESSION, sessions.c.fence == bindparam("claimed_fence"))
+_SELECT = select(*_COLUMNS, func.now().label("now"))
 
 _LOCK = text(
     f"""
@@ -85,15 +105,13 @@ _LOCK = text(
     FOR NO KEY UPDATE OF s
     """
 )
-_ENSURE = text(
-    "INSERT INTO sessions (tenant_id, scope_id, name) VALUES (:tenant, :scope, :name) ON CONFLICT DO NOTHING"
-)
+_ENSURE = insert(sessions).on_conflict_do_nothing().inline()
 _CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease, :shared)")
-_READ = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.id = :session")
-_FIND = text(f"SELECT {_COLUMNS} FROM sessions s WHERE s.scope_id = :scope AND s.name = :name")
+_READ = _SELECT.where(_IS_SESSION)
+_FIND = _SELECT.where(_OF_SCOPE, sessions.c.name == bindparam("name"))
 _ONGOING = text(
     f"""
-    SELECT {_COLUMNS},
+    SELECT {column_list(_COLUMNS, "s")}, now() AS now,
         (SELECT max(e.last_activity_at) FROM sessions e
          WHERE e.scope_id = :scope AND e.id <> s.id AND e.created_at <= s.created_at) AS active_before,
         (SELECT n.emotional_tone FROM (
@@ -102,21 +120,19 @@ _ONGOING = text(
     FROM (SELECT) one LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = CAST(:name AS text)
     """
 )
-_LIST = text(
-    f"""SELECT {_COLUMNS} FROM sessions s
-    WHERE s.scope_id = :scope AND (CAST(:active AS boolean) IS NULL OR (s.ended_at IS NULL) = :active)
-    ORDER BY s.last_activity_at DESC LIMIT :limit"""
+# Said to be a boolean, since the server cannot tell the type of a parameter that is only asked whether it is null.
+_ACTIVE = cast(bindparam("active"), Boolean)
+_LIST = (
+    _SELECT.where(_OF_SCOPE, or_(_ACTIVE.is_(None), sessions.c.ended_at.is_(None) == _ACTIVE))
+    .order_by(sessions.c.last_activity_at.desc())
+    .limit(bindparam("limit"))
 )
-_END = text(
-    "UPDATE sessions SET ended_at = coalesce(ended_at, now()) WHERE scope_id = :scope AND id = :session"
-)
-_SILENT = text(
-    f"""SELECT {_COLUMNS} FROM sessions s
-    WHERE s.scope_id = :scope AND s.ended_at IS NULL AND s.last_activity_at <= now() - CAST(:silence AS interval)
-    ORDER BY s.last_activity_at, s.id"""
-)
-_NEXT_SILENT = text("SELECT min(last_activity_at) FROM sessions WHERE scope_id = :scope AND ended_at IS NULL")
-
+_END = update(sessions).where(_IS_SESSION).values(ended_at=func.coalesce(sessions.c.ended_at, func.now()))
+_IS_OPEN = and_(_OF_SCOPE, sessions.c.ended_at.is_(None))
+_SILENT = _SELECT.where(
+    _IS_OPEN, sessions.c.last_activity_at <= func.now() - bindparam("silence", type_=Interval)
+).order_by(sessions.c.last_activity_at, sessions.c.id)
+_NEXT_SILENT = select(func.min(sessions.c.last_activity_at)).where(_IS_OPEN)
 _ADVANCE = text(
     """
     UPDATE sessions
@@ -124,7 +140,7 @@ _ADVANCE = text(
         starts = 0, failures = 0, refusals = 0, failing_since = NULL, lease_until = NULL,
         due_at = CASE WHEN next_seq - 1 > :to_seq OR replay_seqs <> '{}' THEN now() END,
         pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
-    WHERE scope_id = :scope AND id = :session AND fence = :fence AND extracted_seq = :from_seq - 1
+    WHERE scope_id = :scope AND id = :session AND fence = :claimed_fence AND extracted_seq = :from_seq - 1
     """
 )
 _RELEASE = text(
@@ -132,16 +148,21 @@ _RELEASE = text(
     UPDATE sessions
     SET lease_until = NULL, starts = 0,
         due_at = CASE WHEN :extracting AND (next_seq - 1 > extracted_seq OR replay_seqs <> '{}') THEN now() END
-    WHERE scope_id = :scope AND id = :session AND fence = :fence
+    WHERE scope_id = :scope AND id = :session AND fence = :claimed_fence
     """
 )
-_POSTPONE = text(
-    """
-    UPDATE sessions
-    SET lease_until = NULL, starts = 0, failures = failures + 1, refusals = refusals + CAST(:refused AS integer),
-        failing_since = coalesce(failing_since, now()), due_at = now() + :wait
-    WHERE scope_id = :scope AND id = :session AND fence = :fence
-    """
+_IN_A_WHILE = func.now() + bindparam("wait", type_=Interval)
+_FREE: dict[str, Any] = {"lease_until": null(), "starts": 0}
+_POSTPONE = (
+    update(sessions)
+    .where(_IS_CLAIMED)
+    .values(
+        **_FREE,
+        failures=sessions.c.failures + 1,
+        refusals=sessions.c.refusals + cast(bindparam("refused", type_=Boolean), Integer),
+        failing_since=func.coalesce(sessions.c.failing_since, func.now()),
+        due_at=_IN_A_WHILE,
+    )
 )
 _REPLAYED = text(
     """
@@ -150,7 +171,7 @@ _REPLAYED = text(
         lease_until = NULL,
         due_at = CASE WHEN next_seq - 1 > extracted_seq OR cardinality(array_remove(replay_seqs, :seq)) > 0
                       THEN now() END
-    WHERE scope_id = :scope AND id = :session AND fence = :fence AND :seq = ANY(replay_seqs)
+    WHERE scope_id = :scope AND id = :session AND fence = :claimed_fence AND :seq = ANY(replay_seqs)
     """
 )
 _RESUME = text(
@@ -163,35 +184,23 @@ _RESUME = text(
     """
 )
 _IDLE = text("SELECT tenant_id, scope_id, session_id, last_seq FROM idle_sessions(:idle, :most)")
-_SYNTHESIZED = text(
-    """UPDATE sessions SET synthesized_seq = greatest(synthesized_seq, :seq)
-    WHERE scope_id = :scope AND id = :session"""
+_SYNTHESIZED = (
+    update(sessions)
+    .where(_IS_SESSION)
+    .values(synthesized_seq=func.greatest(sessions.c.synthesized_seq, bindparam("seq")))
 )
-_ASKED = text(
-    """UPDATE sessions SET asked_seq = greatest(asked_seq, :seq) WHERE scope_id = :scope AND id = :session"""
+_ASKED = (
+    update(sessions)
+    .where(_IS_SESSION)
+    .values(asked_seq=func.greatest(sessions.c.asked_seq, bindparam("seq")))
 )
-_SUMMARY = text(
-    """UPDATE sessions SET summary = :summary, summary_id = :memory
-    WHERE scope_id = :scope AND id = :session"""
+_SUMMARY = update(sessions).where(_IS_SESSION)
+_SUMMARY_ID = select(sessions.c.summary_id).where(_IS_SESSION)
+_DEFER = update(sessions).where(_IS_CLAIMED).values(**_FREE, due_at=_IN_A_WHILE)
+_EXTEND = (
+    update(sessions).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
 )
-_DEFER = text(
-    """
-    UPDATE sessions SET lease_until = NULL, starts = 0, due_at = now() + :wait
-    WHERE scope_id = :scope AND id = :session AND fence = :fence
-    """
-)
-_EXTEND = text(
-    """
-    UPDATE sessions SET lease_until = now() + :lease
-    WHERE scope_id = :scope AND id = :session AND fence = :fence
-    """
-)
-_STOP = text(
-    """
-    UPDATE sessions SET lease_until = NULL, starts = 0, due_at = NULL, parked_reason = :reason
-    WHERE scope_id = :scope AND id = :session AND fence = :fence
-    """
-)
+_STOP = update(sessions).where(_IS_CLAIMED).values(**_FREE, due_at=null())
 
 
 def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> LockedSession | None:
@@ -207,7 +216,7 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
 
 def ensure_session(connection: Connection, tenant_id: int, scope_id: int, name: str) -> None:
     """Make the session when it is new."""
-    connection.execute(_ENSURE, {"tenant": tenant_id, "scope": scope_id, "name": name})
+    connection.execute(_ENSURE, {"tenant_id": tenant_id, "scope_id": scope_id, "name": name})
 
 
 def claim(connection: Connection, session_id: int, lease: timedelta, *, shared: bool = False) -> Claim | None:
@@ -260,16 +269,15 @@ def note_asked(connection: Connection, scope_id: int, session_id: int, to_seq: i
 
 def summary_memory(connection: Connection, scope_id: int, session_id: int) -> UUID | None:
     """The memory that holds the rolling summary of the session."""
-    statement = text("SELECT summary_id FROM sessions WHERE scope_id = :scope AND id = :session")
     values = {"scope": scope_id, "session": session_id}
-    return connection.execute(statement, values).scalar_one_or_none()
+    return connection.execute(_SUMMARY_ID, values).scalar_one_or_none()
 
 
 def note_summary(
     connection: Connection, scope_id: int, session_id: int, memory_id: UUID, summary: str
 ) -> None:
     """Keep the newest summary of the session and the memory that holds it."""
-    values = {"scope": scope_id, "session": session_id, "memory": memory_id, "summary": summary}
+    values = {"scope": scope_id, "session": session_id, "summary_id": memory_id, "summary": summary}
     connection.execute(_SUMMARY, values)
 
 
@@ -368,11 +376,11 @@ def stop(connection: Connection, claimed: Claim, reason: str) -> bool:
 
     False as in `advance`.
     """
-    return connection.execute(_STOP, {**_keys(claimed), "reason": reason}).rowcount == 1
+    return connection.execute(_STOP, {**_keys(claimed), "parked_reason": reason}).rowcount == 1
 
 
 def _keys(claimed: Claim) -> dict[str, int]:
-    return {"scope": claimed.scope_id, "session": claimed.session_id, "fence": claimed.fence}
+    return {"scope": claimed.scope_id, "session": claimed.session_id, "claimed_fence": claimed.fence}
 
 
 def _session(fields: dict[str, Any]) -> SessionRow:

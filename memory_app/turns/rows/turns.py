@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Interval, Text, bindparam, func, null, or_, select, text, update
 
+from memory_app.db.expressions import among, column_list
+from memory_app.db.tables.turns import sessions, turns
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
-from memory_app.records.records import NewTurn, Role, Stage, Ticket, Turn
+from memory_app.memories.rows.turn_rows import TURNS, read_turn
+from memory_app.records.records import NewTurn, Stage, Ticket, Turn
 from memory_app.turns.rows.sessions import Debounce, LockedSession
 
 
@@ -76,8 +78,25 @@ _KNOWN_KEYS = text(
     FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)"""
 )
 
+_GIVEN = tuple(
+    turns.c[name]
+    for name in (
+        "seq",
+        "role",
+        "speaker",
+        "text",
+        "at",
+        "emotional_tone",
+        "tools_used",
+        "metadata",
+        "idempotency_key",
+        "request_hash",
+    )
+)
+"""What comes with a turn; the rest of its row follows from where it is stored."""
+
 _ACCEPT = text(
-    """
+    f"""
     WITH moved AS (
         UPDATE sessions s
         SET next_seq = s.next_seq + :n,
@@ -91,33 +110,38 @@ _ACCEPT = text(
                 ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
         WHERE s.scope_id = :scope AND s.id = :session
     )
-    INSERT INTO turns (tenant_id, scope_id, session_id, seq, role, speaker, text, at, emotional_tone, tools_used,
-                       metadata, idempotency_key, request_hash)
-    SELECT :tenant, :scope, :session, :first_seq + t.place, t.role, t.speaker, t.text, coalesce(t.at, now()),
-           t.tone, ARRAY(SELECT jsonb_array_elements_text(t.tools)), t.metadata, t.key, decode(t.hash, 'hex')
-    FROM jsonb_to_recordset(CAST(:turns AS jsonb)) AS t(
-        place integer, role text, speaker text, text text, at timestamptz, tone text, tools jsonb, metadata jsonb,
-        key text, hash text)
-    ORDER BY t.place
+    INSERT INTO turns (tenant_id, scope_id, session_id, {column_list(_GIVEN)})
+    SELECT :tenant, :scope, :session, {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
+    FROM jsonb_populate_recordset(CAST(NULL AS turns), CAST(:turns AS jsonb)) AS t
+    ORDER BY t.seq
     RETURNING id, seq
     """
 )
 
 _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
 
-_READ = """SELECT t.id, s.name, t.seq, t.role, t.speaker, t.text, t.at
-    FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id """
-_BY_ID = text(_READ + "WHERE t.scope_id = ANY(:scopes) AND t.id = ANY(:ids) ORDER BY t.id")
-_LATEST = text(
-    _READ
-    + """WHERE t.scope_id = :scope AND (CAST(:session AS text) IS NULL OR s.name = :session)
-    ORDER BY t.id DESC LIMIT :limit"""
+_BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids")).order_by(turns.c.id)
+_SESSION_NAME = bindparam("session", type_=Text)
+_LATEST = (
+    TURNS.where(
+        turns.c.scope_id == bindparam("scope"),
+        or_(_SESSION_NAME.is_(None), sessions.c.name == _SESSION_NAME),
+    )
+    .order_by(turns.c.id.desc())
+    .limit(bindparam("limit"))
 )
-_RANGE = text(
-    _READ
-    + """WHERE t.scope_id = :scope AND t.session_id = :session AND t.seq BETWEEN :low AND :high
-      AND t.failed_at IS NULL ORDER BY t.seq"""
+_LATEST_ENTRIES = (
+    select(turns.c.id, turns.c.session_id, turns.c.seq)
+    .where(turns.c.scope_id == bindparam("scope"))
+    .order_by(turns.c.id.desc())
+    .limit(bindparam("limit"))
 )
+_RANGE = TURNS.where(
+    turns.c.scope_id == bindparam("scope"),
+    turns.c.session_id == bindparam("session"),
+    turns.c.seq.between(bindparam("low"), bindparam("high")),
+    turns.c.failed_at.is_(None),
+).order_by(turns.c.seq)
 
 _INDEX = text(
     """
@@ -132,13 +156,20 @@ _INDEX = text(
     RETURNING t.scope_id, t.id
     """
 )
-_POSTPONE = text(
-    """UPDATE turns SET starts = 0, failures = failures + 1, lease_until = now() + :wait
-    WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND indexed_at IS NULL"""
+_POSTPONE = (
+    update(turns)
+    .where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids"), turns.c.indexed_at.is_(None))
+    .values(
+        starts=0,
+        failures=turns.c.failures + 1,
+        lease_until=func.now() + bindparam("wait", type_=Interval),
+    )
 )
-_FAIL = text(
-    """UPDATE turns SET failed_at = now(), failed_reason = :reason, lease_until = NULL
-    WHERE scope_id = :scope AND id = ANY(:ids) AND failed_at IS NULL RETURNING id"""
+_FAIL = (
+    update(turns)
+    .where(turns.c.scope_id == bindparam("scope"), among(turns.c.id, "ids"), turns.c.failed_at.is_(None))
+    .values(failed_at=func.now(), lease_until=null())
+    .returning(turns.c.id)
 )
 _EXTRACTED = text(
     """UPDATE turns t SET extracted_at = now(), reason = v.reason
@@ -158,13 +189,11 @@ _TICKET = text(
     WHERE t.id = :id
     """
 )
-_UNINDEXED = text(
-    _READ
-    + """WHERE t.scope_id = ANY(:scopes) AND t.indexed_at IS NULL AND t.failed_at IS NULL
-    ORDER BY t.id DESC LIMIT :limit"""
+_UNINDEXED = (
+    TURNS.where(among(turns.c.scope_id, "scopes"), turns.c.indexed_at.is_(None), turns.c.failed_at.is_(None))
+    .order_by(turns.c.id.desc())
+    .limit(bindparam("limit"))
 )
-
-
 _FAILED = text(
     """
     SELECT t.id, a.name AS agent, u.name AS user, s.name AS session, t.seq, t.accepted_at, t.failed_at,
@@ -177,14 +206,14 @@ _FAILED = text(
     ORDER BY t.id DESC LIMIT :limit
     """
 )
-_REPLAY = text(
-    """UPDATE turns SET failed_at = NULL, failed_reason = NULL, starts = 0, failures = 0, lease_until = now()
-    WHERE id = :id AND failed_at IS NOT NULL AND extracted_at IS NULL RETURNING scope_id, session_id, seq"""
+_SETTLE = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"), turns.c.failed_at.is_not(None), turns.c.extracted_at.is_(None))
+    .returning(turns.c.scope_id, turns.c.session_id, turns.c.seq)
 )
-_DISCARD = text(
-    """UPDATE turns SET extracted_at = now()
-    WHERE id = :id AND failed_at IS NOT NULL AND extracted_at IS NULL RETURNING scope_id, session_id, seq"""
-)
+"""What becomes of a turn that was set aside, as long as nobody has settled it."""
+_REPLAY = _SETTLE.values(failed_at=null(), failed_reason=null(), starts=0, failures=0, lease_until=func.now())
+_DISCARD = _SETTLE.values(extracted_at=func.now())
 _BACKLOG = text(
     """SELECT count(*) FROM (
         SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :most) AS waiting"""
@@ -202,9 +231,11 @@ _LAPSE = text(
     FROM old WHERE t.scope_id = :scope AND t.id = old.id RETURNING old.terms
     """
 )
-_OLDEST_SEARCHED = text(
-    """SELECT accepted_at FROM turns WHERE scope_id = :scope AND keywords IS NOT NULL
-    ORDER BY accepted_at LIMIT 1"""
+_OLDEST_SEARCHED = (
+    select(turns.c.accepted_at)
+    .where(turns.c.scope_id == bindparam("scope"), turns.c.keywords.is_not(None))
+    .order_by(turns.c.accepted_at)
+    .limit(1)
 )
 
 
@@ -223,7 +254,7 @@ def accept(
     connection: Connection,
     tenant_id: int,
     session: LockedSession,
-    turns: Sequence[tuple[NewTurn, str, bytes | None]],
+    new_turns: Sequence[tuple[NewTurn, str, bytes | None]],
     debounce: Debounce | None,
 ) -> tuple[tuple[UUID, int], ...]:
     """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
@@ -233,24 +264,23 @@ def accept(
     """
     rows = [
         {
-            "place": place,
+            "seq": seq,
             "role": turn.role.value,
             "speaker": speaker,
             "text": turn.text,
             "at": turn.at.isoformat() if turn.at else None,
-            "tone": turn.emotional_tone,
-            "tools": list(turn.tools_used),
+            "emotional_tone": turn.emotional_tone,
+            "tools_used": list(turn.tools_used),
             "metadata": turn.metadata,
-            "key": turn.idempotency_key,
-            "hash": request_hash.hex() if request_hash else None,
+            "idempotency_key": turn.idempotency_key,
+            "request_hash": rf"\x{request_hash.hex()}" if request_hash else None,
         }
-        for place, (turn, speaker, request_hash) in enumerate(turns)
+        for seq, (turn, speaker, request_hash) in enumerate(new_turns, start=session.next_seq)
     ]
     values = {
         "tenant": tenant_id,
         "scope": session.scope_id,
         "session": session.id,
-        "first_seq": session.next_seq,
         "n": len(rows),
         "turns": json.dumps(rows, ensure_ascii=False),
         "extracting": debounce is not None,
@@ -270,28 +300,25 @@ def claim(connection: Connection, *, batch: int, lease: timedelta) -> tuple[Clai
 def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Iterable[UUID]) -> tuple[Turn, ...]:
     """Turns by id, oldest first; ids outside the scopes are simply absent."""
     rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
-    return tuple(_turn(row) for row in rows)
+    return tuple(read_turn(row) for row in rows)
 
 
 def latest(connection: Connection, scope_id: int, *, session: str | None, limit: int) -> tuple[Turn, ...]:
     """The newest turns by acceptance, oldest first."""
     rows = connection.execute(_LATEST, {"scope": scope_id, "session": session, "limit": limit})
-    return tuple(reversed([_turn(row) for row in rows]))
+    return tuple(reversed([read_turn(row) for row in rows]))
 
 
 def latest_entries(connection: Connection, scope_id: int, *, limit: int) -> tuple[tuple[UUID, int, int], ...]:
     """Id, session key and seq of the newest turns of a scope, oldest first: what the hot stream is rebuilt from."""
-    statement = text(
-        "SELECT id, session_id, seq FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :limit"
-    )
-    rows = connection.execute(statement, {"scope": scope_id, "limit": limit}).all()
+    rows = connection.execute(_LATEST_ENTRIES, {"scope": scope_id, "limit": limit}).all()
     return tuple((row.id, row.session_id, row.seq) for row in reversed(rows))
 
 
 def unindexed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Turn, ...]:
     """Accepted turns that search cannot find yet, newest first."""
     rows = connection.execute(_UNINDEXED, {"scopes": list(scope_ids), "limit": limit})
-    return tuple(_turn(row) for row in rows)
+    return tuple(read_turn(row) for row in rows)
 
 
 def between(
@@ -299,7 +326,7 @@ def between(
 ) -> tuple[Turn, ...]:
     """Turns of a session with ``low`` ≤ seq ≤ ``high`` in order, without those that failed."""
     values = {"scope": scope_id, "session": session_id, "low": low, "high": high}
-    return tuple(_turn(row) for row in connection.execute(_RANGE, values))
+    return tuple(read_turn(row) for row in connection.execute(_RANGE, values))
 
 
 def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str) -> set[UUID]:
@@ -324,7 +351,7 @@ def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timed
 
 def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str) -> tuple[UUID, ...]:
     """Set turns aside with a reason; the ids that were not failed before."""
-    rows = connection.execute(_FAIL, {"scope": scope_id, "ids": list(ids), "reason": reason})
+    rows = connection.execute(_FAIL, {"scope": scope_id, "ids": list(ids), "failed_reason": reason})
     return tuple(row.id for row in rows)
 
 
@@ -362,13 +389,13 @@ def replay(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None
 
     It is due from now on, not since it was accepted: nobody was late.
     """
-    row = connection.execute(_REPLAY, {"id": turn_id}).one_or_none()
+    row = connection.execute(_REPLAY, {"turn": turn_id}).one_or_none()
     return None if row is None else (row.scope_id, row.session_id, row.seq)
 
 
 def discard(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None:
     """Close a failed turn without effects; its (scope, session, seq), or None when it had not failed."""
-    row = connection.execute(_DISCARD, {"id": turn_id}).one_or_none()
+    row = connection.execute(_DISCARD, {"turn": turn_id}).one_or_none()
     return None if row is None else (row.scope_id, row.session_id, row.seq)
 
 
@@ -405,7 +432,3 @@ def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:
         row.failures,
         tuple(row.memory_ids),
     )
-
-
-def _turn(row: Row[Any]) -> Turn:
-    return Turn(row.id, row.name, row.seq, Role(row.role), row.speaker, row.text, row.at)

@@ -1,0 +1,21 @@
+"""How turns are read: here, below what records them, because memories show the turns they rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, and_, select
+
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.turns import sessions, turns
+from memory_app.records.records import Role, Turn
+
+TURNS = select(*columns_of(turns, Turn), sessions.c.name.label("session")).join_from(
+    turns, sessions, and_(sessions.c.scope_id == turns.c.scope_id, sessions.c.id == turns.c.session_id)
+)
+"""What `read_turn` makes a record of; to be narrowed down."""
+
+
+def read_turn(row: Row[*tuple[Any, ...]]) -> Turn:
+    """The record of a row of `TURNS`."""
+    return Turn(**{**row._mapping, "role": Role(row.role)})
