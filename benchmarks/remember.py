@@ -21,13 +21,13 @@ from rich.table import Table
 from memory_app import MemoryApp, Scope, Statement
 from memory_app.bench import stage
 from memory_app.bench.figures import Times, time_figures
+from memory_app.bench.plain_rows import unjudged_row
 from memory_app.bench.prose import statements
 from memory_app.bench.rows import bulk
 from memory_app.db import db
-from memory_app.memories.remember import Prepared, prepare, remember
+from memory_app.memories.remember import prepare, remember
 from memory_app.memories.rows import memories, neighbours, scope_models
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.providers.embedders import Embedder
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall import scope_index
@@ -108,25 +108,10 @@ def fill(app: MemoryApp, count: int) -> int:
         with db.transaction(app.runtime.engine, app.tenant_id) as connection:
             scope_models.add(connection, [scope_id], app.runtime.embedder.model)
             for item in prepared:
-                memories.insert(connection, app.tenant_id, scope_id, row_of(app, item))
+                row = unjudged_row(item, model=app.runtime.embedder.model, now=datetime.now(UTC))
+                memories.insert(connection, app.tenant_id, scope_id, row)
             term_store.add(connection, app.tenant_id, [(scope_id, item.keywords) for item in prepared])
     return scope_id
-
-
-def row_of(app: MemoryApp, prepared: Prepared) -> NewMemory:
-    """The row of a statement that is stored as it is."""
-    return NewMemory(
-        kind="fact",
-        text=prepared.statement.text,
-        canonical_key=prepared.key,
-        valid_from=datetime.now(UTC),
-        importance=prepared.importance,
-        confidence=0.8,
-        origin=prepared.statement.origin,
-        embedding=prepared.vector,
-        embedding_model=app.runtime.embedder.model,
-        keywords=prepared.keywords,
-    )
 
 
 def fill_others(app: MemoryApp, scope_id: int, users: int) -> None:
@@ -182,7 +167,8 @@ def _inserting(app: MemoryApp, scope_id: int, texts: Sequence[str]) -> Iterator[
     for item in prepare(app.runtime, [Statement("fact", f"{said} (sql)") for said in texts], policy=Policy()):
         with suppress(_RolledBack), db.transaction(app.runtime.engine, app.tenant_id) as connection:
             began = time.perf_counter()
-            memories.insert(connection, app.tenant_id, scope_id, row_of(app, item))
+            row = unjudged_row(item, model=app.runtime.embedder.model, now=datetime.now(UTC))
+            memories.insert(connection, app.tenant_id, scope_id, row)
             term_store.add(connection, app.tenant_id, [(scope_id, item.keywords)])
             yield time.perf_counter() - began
             raise _RolledBack

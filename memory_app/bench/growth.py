@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement
 from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.bench.plain_rows import unjudged_row
 from memory_app.bench.prose import statements
 from memory_app.bench.rows.crowd import AGENT, Crowd, undisturbed
 from memory_app.bench.stage import TENANT, Say
@@ -35,7 +36,6 @@ from memory_app.local.stack.tenant import ensure_key
 from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, reembedding
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.ops import health
 from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
@@ -362,18 +362,8 @@ def _store(memory: MemoryApp, scope_id: int, said: Sequence[str]) -> None:
         with transaction(runtime.engine, tenant_id) as connection:
             now = clock.now(connection)
             for one in prepared:
-                row = NewMemory(
-                    kind="fact",
-                    text=one.statement.text,
-                    canonical_key=one.key,
-                    valid_from=now,
-                    last_seen=now - timedelta(days=30),
-                    importance=one.importance,
-                    confidence=0.8,
-                    origin=one.statement.origin,
-                    embedding=one.vector,
-                    embedding_model=runtime.embedder.model,
-                    keywords=one.keywords,
+                row = unjudged_row(
+                    one, model=runtime.embedder.model, now=now, last_seen=now - timedelta(days=30)
                 )
                 memories.insert(connection, tenant_id, scope_id, row)
             term_store.add(connection, tenant_id, [(scope_id, one.keywords) for one in prepared])

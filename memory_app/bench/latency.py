@@ -15,17 +15,16 @@ from typing import Any
 
 from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, blas_threads
 from memory_app.bench.figures import time_figures
+from memory_app.bench.plain_rows import unjudged_row
 from memory_app.bench.prose import messages, statements
 from memory_app.bench.rows import bulk
 from memory_app.bench.stage import Say
 from memory_app.db import db
-from memory_app.memories.remember import Prepared, prepare
+from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.recall.scope_index import index_big_scopes
 from memory_app.recall.scoring import PRESETS
-from memory_app.records.records import Origin
 from memory_app.tenancy.access import owner_connection, owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
@@ -76,24 +75,10 @@ def _fill(memory: MemoryApp, count: int) -> int:
         prepared = prepare(memory.runtime, [Statement("fact", text) for text in batch], policy=Policy())
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
             for item in prepared:
-                memories.insert(connection, memory.tenant_id, scope_id, _row(memory, item))
+                row = unjudged_row(item, model=memory.runtime.embedder.model, now=datetime.now(UTC))
+                memories.insert(connection, memory.tenant_id, scope_id, row)
             term_store.add(connection, memory.tenant_id, [(scope_id, item.keywords) for item in prepared])
     return scope_id
-
-
-def _row(memory: MemoryApp, prepared: Prepared) -> NewMemory:
-    return NewMemory(
-        kind="fact",
-        text=prepared.statement.text,
-        canonical_key=prepared.key,
-        valid_from=datetime.now(UTC),
-        importance=prepared.importance,
-        confidence=0.8,
-        origin=Origin.DECLARED,
-        embedding=prepared.vector,
-        embedding_model=memory.runtime.embedder.model,
-        keywords=prepared.keywords,
-    )
 
 
 def _converse(memory: MemoryApp, count: int) -> None:

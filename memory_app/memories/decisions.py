@@ -12,7 +12,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from memory_app.memories.intervals import Cut, Interval
-from memory_app.records.records import EmotionalState, Memory, Origin, Outcome, RelationalContext, Statement
+from memory_app.records.records import MemoryRow, Outcome, Statement
 
 Pairs = Mapping[frozenset[UUID], float]
 """Cosine of two neighbours by the set of their ids; a pair that is absent counts as not similar.
@@ -69,24 +69,15 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A stored memory of the scope as seen from the candidate.
+class Neighbour(MemoryRow):
+    """A stored memory of the scope as seen from the candidate; its slugs are those of the entities' heirs.
 
-    ``similarity`` is the cosine to its text (0 when unknown). ``cohesion`` is the lowest cosine to any
-    statement merged into it, None when nothing was: without it, merge after merge would drift from topic to
-    topic. ``confirmed_at`` is the latest ``valid_from`` of the statements that were stored or reinforced here,
-    None when only its own is known; never the time of writing, or imported history would seem confirmed today.
+    ``similarity`` is the cosine to the candidate's text (0 when unknown). ``cohesion`` is the lowest cosine to any
+    statement merged into it, None when nothing was: without it, merge after merge would drift from topic to topic.
     """
 
-    memory: Memory
-    canonical_key: str
     similarity: float = 0.0
     cohesion: float | None = None
-    subject_key: str | None = None
-    object_key: str | None = None
-    single_valued: bool = False
-    sources: tuple[str, ...] = ()
-    confirmed_at: datetime | None = None
     trust: Trust = Trust.USER
 
 
@@ -131,48 +122,11 @@ class InsertClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedFields:
-    """Everything of the row that takes the place of its parents."""
-
-    kind: str
-    text: str
-    subtype: str | None
-    subject: str | None
-    relation: str | None
-    object: str | None
-    subject_key: str | None
-    object_key: str | None
-    single_valued: bool
-    importance: int
-    confidence: float
-    tags: tuple[str, ...]
-    pinned: bool
-    origin: Origin
-    sources: tuple[str, ...]
-    emotional_state: EmotionalState | None
-    relational_context: RelationalContext | None
-    synthesis_type: str | None
-    session: str | None
-    valid_from: datetime
-    valid_until: datetime | None
-    created_at: datetime
-    last_seen: datetime
-    last_recalled: datetime | None
-    confirmed_at: datetime
-    repeat_count: int
-    recall_count: int
-    feedback_score: float
-    parents: tuple[UUID, ...]
-    needs_model: bool
-    """The longest text loses much of the others: a model should word it, later if none is at hand."""
-
-
-@dataclass(frozen=True, slots=True)
 class Merge:
     """A new row with ``merged`` in place of ``targets``, which are retired as merged once it is stored."""
 
     targets: tuple[UUID, ...]
-    merged: MergedFields
+    merged: MemoryRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from memory_app.memories.decisions import (
     InsertClosed,
     InsertLinked,
     Merge,
-    MergedFields,
     Neighbour,
     Pairs,
     Reinforce,
@@ -30,7 +29,15 @@ from memory_app.memories.decisions import (
 )
 from memory_app.memories.guards import SUBSTITUTION, conflicting
 from memory_app.memories.intervals import overlaps
-from memory_app.memories.merge_rules import corroborated, merge, needs_model, trust_of
+from memory_app.memories.merge_rules import (
+    corroborated,
+    merge,
+    needs_model,
+    neighbour_of,
+    reworded,
+    row_of,
+    trust_of,
+)
 from memory_app.memories.succession import (
     claimed_by,
     interval_of,
@@ -48,7 +55,6 @@ __all__ = [
     "InsertClosed",
     "InsertLinked",
     "Merge",
-    "MergedFields",
     "Neighbour",
     "Pairs",
     "Reinforce",
@@ -60,7 +66,10 @@ __all__ = [
     "decide",
     "merge",
     "needs_model",
+    "neighbour_of",
     "outcome_of",
+    "reworded",
+    "row_of",
     "trust_of",
 ]
 

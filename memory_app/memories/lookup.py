@@ -15,7 +15,7 @@ from memory_app.memories import capacity
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import lineage, memories
 from memory_app.memories.rows.lineage import Parent, RunRow
-from memory_app.memories.rows.memory_rows import Stored
+from memory_app.memories.rows.memory_rows import ScopedMemory
 from memory_app.recall.scoring import fades_at, strength
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
@@ -144,7 +144,7 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     return changed.memory
 
 
-def _need(connection: Connection, memory_id: UUID) -> Stored:
+def _need(connection: Connection, memory_id: UUID) -> ScopedMemory:
     found = memories.read(connection, memory_id)
     if found is None:
         raise NotFound(f"no memory {memory_id}", field="id")

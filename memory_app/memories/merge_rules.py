@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import TypeVar
-from uuid import UUID
 
-from memory_app.language.text import normalise, terms
-from memory_app.memories.decisions import Candidate, MergedFields, Neighbour, Trust
-from memory_app.records.records import EmotionalState, Memory, Origin, RelationalContext
+from memory_app.language.text import canonical_key, normalise, terms
+from memory_app.memories.decisions import Candidate, Neighbour, Trust
+from memory_app.records.records import (
+    UNSTORED,
+    EmotionalState,
+    Memory,
+    MemoryRow,
+    Origin,
+    RelationalContext,
+    content_of,
+)
 
 T = TypeVar("T")
 
@@ -24,8 +32,6 @@ IMPORTANCE_MOST = 10
 
 LOSS_ALLOWED = 0.2
 """Share of another text's words that may be missing from the longest before a model should word the union."""
-
-_NOT_STORED = UUID(int=0)
 
 _TRUSTED = {
     "user": Trust.USER,
@@ -70,96 +76,111 @@ def needs_model(texts: Sequence[str]) -> bool:
     return any(len(words - kept) > LOSS_ALLOWED * len(words) for words in map(set, map(terms, texts)))
 
 
-def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> MergedFields:
-    """The fields of the row that unites ``memories`` (at least one) and, if given, a new statement.
+def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> MemoryRow:
+    """The row that unites ``memories`` (at least one) and, if given, a new statement. It is not stored yet.
 
     The order of ``memories`` does not matter. Times are the oldest, counts are added, the most intense feeling
-    wins, the longest text stands, and what repeats one source raises no confidence.
+    wins, the longest text stands, and what repeats one source raises no confidence. A field that is not named below
+    is that of the oldest.
     """
-    stored = sorted(memories, key=lambda n: (n.memory.created_at, n.memory.id))
-    parts = [*stored, *([_as_neighbour(candidate)] if candidate else [])]
-    all_of = [part.memory for part in parts]
-    texts = [memory.text for memory in all_of]
-    fact = next((part for part in reversed(parts) if part.subject_key and part.memory.relation), None)
-    dating = _dating(parts)
-    ends = [part.memory.valid_until for part in dating]
-    return MergedFields(
-        kind=all_of[0].kind,
-        text=_longest(texts),
-        subtype=_first(memory.subtype for memory in all_of),
+    rows: list[MemoryRow] = sorted(memories, key=lambda n: (n.memory.created_at, n.memory.id))
+    if candidate is not None:
+        rows.append(row_of(candidate))
+    united = [row.memory for row in rows]
+    text = _longest([memory.text for memory in united])
+    # Subject, relation and object come together from the newest row that has them, or from none.
+    fact = next((row for row in reversed(rows) if row.subject_key and row.memory.relation), None)
+    dating = _dating(rows)
+    ends = [row.memory.valid_until for row in dating]
+    memory = replace(
+        united[0],
+        id=UNSTORED,
+        text=text,
+        subtype=_first(memory.subtype for memory in united),
         subject=fact.memory.subject if fact else None,
         relation=fact.memory.relation if fact else None,
         object=fact.memory.object if fact else None,
+        importance=_importance(united),
+        confidence=_confidence(rows),
+        tags=_united(memory.tags for memory in united),
+        pinned=any(memory.pinned for memory in united),
+        origin=min((memory.origin for memory in united), key=_ORIGINS.index),
+        emotional_state=_most_intense(united),
+        relational_context=_united_context([m.relational_context for m in united if m.relational_context]),
+        synthesis_type=_first(memory.synthesis_type for memory in united),
+        valid_from=min(row.memory.valid_from for row in dating),
+        valid_until=None if None in ends else max(end for end in ends if end),
+        created_at=min(memory.created_at for memory in united),
+        last_seen=max(memory.last_seen or memory.created_at for memory in united),
+        last_recalled=max((m.last_recalled for m in united if m.last_recalled), default=None),
+        repeat_count=sum(memory.repeat_count for memory in united),
+        recall_count=sum(memory.recall_count for memory in united),
+        feedback_score=fmean(memory.feedback_score for memory in united),
+        embedding_model=None,
+    )
+    return MemoryRow(
+        memory,
+        canonical_key(text),
         subject_key=fact.subject_key if fact else None,
         object_key=fact.object_key if fact else None,
-        single_valued=any(part.single_valued for part in parts),
-        importance=_importance(all_of),
-        confidence=_confidence(parts),
-        tags=_united(memory.tags for memory in all_of),
-        pinned=any(memory.pinned for memory in all_of),
-        origin=min((memory.origin for memory in all_of), key=_ORIGINS.index),
-        sources=_united(part.sources for part in parts),
-        emotional_state=_most_intense(all_of),
-        relational_context=_united_context([m.relational_context for m in all_of if m.relational_context]),
-        synthesis_type=_first(memory.synthesis_type for memory in all_of),
-        session=all_of[0].session,
-        valid_from=min(part.memory.valid_from for part in dating),
-        valid_until=None if None in ends else max(end for end in ends if end),
-        created_at=min(memory.created_at for memory in all_of),
-        last_seen=max(memory.last_seen or memory.created_at for memory in all_of),
-        last_recalled=max((m.last_recalled for m in all_of if m.last_recalled), default=None),
-        confirmed_at=max(part.confirmed_at or part.memory.valid_from for part in parts),
-        repeat_count=sum(memory.repeat_count for memory in all_of),
-        recall_count=sum(memory.recall_count for memory in all_of),
-        feedback_score=fmean(memory.feedback_score for memory in all_of),
-        parents=tuple(part.memory.id for part in stored),
-        needs_model=needs_model(texts),
+        single_valued=any(row.single_valued for row in rows),
+        sources=_united(row.sources for row in rows),
+        confirmed_at=max(row.confirmed_at or row.memory.valid_from for row in rows),
+    )
+
+
+def reworded(row: MemoryRow, text: str) -> MemoryRow:
+    """The row with another text, and the key of that text."""
+    return replace(row, memory=replace(row.memory, text=text), canonical_key=canonical_key(text))
+
+
+def row_of(candidate: Candidate) -> MemoryRow:
+    """The row that is inserted for a statement which nothing is merged with."""
+    statement = candidate.statement
+    content = content_of(statement) | {"relation": candidate.relation, "valid_until": candidate.valid_until}
+    memory = Memory(
+        **content,
+        created_at=candidate.now,
+        valid_from=candidate.valid_from,
+        importance=candidate.importance,
+        session=candidate.session,
+    )
+    return MemoryRow(
+        memory,
+        candidate.canonical_key,
+        subject_key=candidate.subject_key,
+        object_key=candidate.object_key,
+        single_valued=candidate.single_valued,
+        sources=(statement.source,) if statement.source else (),
+    )
+
+
+def neighbour_of(
+    row: MemoryRow, heirs: Mapping[str, str], *, similarity: float = 0.0, cohesion: float | None = None
+) -> Neighbour:
+    """A stored row as the ladder sees it; ``heirs`` leads from the slug of a merged alias to that of its heir."""
+    return Neighbour(
+        row.memory,
+        row.canonical_key,
+        subject_key=heirs.get(row.subject_key or "", row.subject_key),
+        object_key=heirs.get(row.object_key or "", row.object_key),
+        single_valued=row.single_valued,
+        sources=row.sources,
+        confirmed_at=row.confirmed_at,
+        similarity=similarity,
+        cohesion=cohesion,
+        trust=trust_of(row.memory.origin, row.sources),
     )
 
 
 _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZED)
 
 
-def _as_neighbour(candidate: Candidate) -> Neighbour:
-    said = candidate.statement
-    memory = Memory(
-        id=_NOT_STORED,
-        kind=said.kind,
-        text=said.text,
-        created_at=candidate.now,
-        valid_from=candidate.valid_from,
-        subtype=said.subtype,
-        subject=said.subject,
-        relation=candidate.relation,
-        object=said.object,
-        importance=candidate.importance,
-        confidence=said.confidence,
-        tags=said.tags,
-        pinned=said.pinned,
-        origin=said.origin,
-        emotional_state=said.emotional_state,
-        relational_context=said.relational_context,
-        valid_until=candidate.valid_until,
-        synthesis_type=said.synthesis_type,
-        session=candidate.session,
-    )
-    return Neighbour(
-        memory=memory,
-        canonical_key=candidate.canonical_key,
-        similarity=1.0,
-        subject_key=candidate.subject_key,
-        object_key=candidate.object_key,
-        single_valued=candidate.single_valued,
-        sources=(said.source,) if said.source else (),
-        trust=candidate.trust,
-    )
-
-
-def _dating(parts: Sequence[Neighbour]) -> Sequence[Neighbour]:
-    """The parts that say when it holds: a fact in time must not reach over what is true before and after it."""
-    in_time = [part for part in parts if part.single_valued]
-    facts = [part for part in parts if part.memory.relation is not None]
-    return in_time or facts or parts
+def _dating(rows: Sequence[MemoryRow]) -> Sequence[MemoryRow]:
+    """The rows that say when it holds: a fact in time must not reach over what is true before and after it."""
+    in_time = [row for row in rows if row.single_valued]
+    facts = [row for row in rows if row.memory.relation is not None]
+    return in_time or facts or rows
 
 
 def _longest(texts: Sequence[str]) -> str:
@@ -188,10 +209,10 @@ def _frequency_bonus(count: int) -> int:
     return min(count // 2, FREQUENCY_BONUS_MOST)
 
 
-def _confidence(parts: Sequence[Neighbour]) -> float:
-    """The mean, raised for each source that the best supported part did not have yet."""
-    mean = fmean(part.memory.confidence for part in parts)
-    known = [{normalise(source) for source in part.sources} for part in parts if part.sources]
+def _confidence(rows: Sequence[MemoryRow]) -> float:
+    """The mean, raised for each source that the best supported row did not have yet."""
+    mean = fmean(row.memory.confidence for row in rows)
+    known = [{normalise(source) for source in row.sources} for row in rows if row.sources]
     if not known:
         return mean
     independent = len(set[str]().union(*known)) - max(map(len, known))

@@ -13,8 +13,6 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.errors import Conflict
-from memory_app.language.text import canonical_key
-from memory_app.memories.ladder import MergedFields
 from memory_app.memories.rows import evidence, links, memories, merges, sources
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
@@ -127,50 +125,3 @@ def unite_all(
     edges = [(id, part, 1.0) for id, parts in parts_of.items() for part in parts]
     links.add(connection, tenant_id, scope_id, edges, type=LinkType.DERIVED_FROM)
     return merged_ids
-
-
-def merged_row(
-    fields: MergedFields,
-    *,
-    vector: Sequence[float],
-    model: str,
-    keywords: dict[int, float],
-    session_id: int | None,
-    run_id: UUID | None,
-) -> NewMemory:
-    """The row that ``fields`` describe; ``vector`` and ``keywords`` belong to its text."""
-    return NewMemory(
-        kind=fields.kind,
-        text=fields.text,
-        canonical_key=canonical_key(fields.text),
-        subtype=fields.subtype,
-        subject=fields.subject,
-        relation=fields.relation,
-        object=fields.object,
-        subject_key=fields.subject_key,
-        object_key=fields.object_key,
-        single_valued=fields.single_valued,
-        importance=fields.importance,
-        confidence=fields.confidence,
-        tags=fields.tags,
-        pinned=fields.pinned,
-        origin=fields.origin,
-        sources=fields.sources,
-        emotional_state=fields.emotional_state,
-        relational_context=fields.relational_context,
-        synthesis_type=fields.synthesis_type,
-        valid_from=fields.valid_from,
-        valid_until=fields.valid_until,
-        created_at=fields.created_at,
-        last_seen=fields.last_seen,
-        last_recalled=fields.last_recalled,
-        confirmed_at=fields.confirmed_at,
-        repeat_count=fields.repeat_count,
-        recall_count=fields.recall_count,
-        feedback_score=fields.feedback_score,
-        session_id=session_id,
-        run_id=run_id,
-        embedding=vector,
-        embedding_model=model,
-        keywords=keywords,
-    )

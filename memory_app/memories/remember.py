@@ -21,11 +21,10 @@ from memory_app.jobs import schedule
 from memory_app.language.framing import unframed
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
-from memory_app.memories.ladder import Candidate, Neighbour
+from memory_app.memories.ladder import Candidate
 from memory_app.memories.relations import relation_of
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
-from memory_app.memories.rows.memory_rows import Stored
 from memory_app.memories.rows.neighbours import Asked, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
 from memory_app.recall.scoring import keyword_weights
@@ -47,7 +46,6 @@ __all__ = [
     "Remembered",
     "drop_context",
     "needs_seed",
-    "neighbour_of",
     "prepare",
     "remember",
     "seed",
@@ -192,8 +190,7 @@ def _write(
     deduplicate: bool,
 ) -> Remembered:
     candidate = _candidate(prepared, place, footing.now)
-    rows = store_neighbours.neighbours(connection, place.scope_id, asked, near)
-    neighbours = tuple(neighbour_of(row, footing.heirs) for row in rows)
+    neighbours = store_neighbours.neighbours(connection, place.scope_id, asked, near, heirs=footing.heirs)
     thresholds = thresholds_of(runtime, prepared.statement.kind)
     alike = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
     pairs = memories.pair_similarities(connection, place.scope_id, alike) if len(alike) > 1 else {}
@@ -323,23 +320,6 @@ def _asked(runtime: Runtime, place: Place, prepared: Prepared, same: Mapping[str
 def _known_as(slug: str | None, same: Mapping[str, str]) -> list[str]:
     """The slug and those of the aliases that were merged into it."""
     return [] if slug is None else [slug, *(alias for alias, heir in same.items() if heir == slug)]
-
-
-def neighbour_of(stored: Stored, same: Mapping[str, str]) -> Neighbour:
-    """A stored row as the ladder sees it; ``same`` leads from the slug of a merged alias to that of its heir."""
-    subject, obj = stored.subject_key, stored.object_key
-    return Neighbour(
-        memory=stored.memory,
-        canonical_key=stored.canonical_key,
-        similarity=stored.similarity,
-        cohesion=stored.cohesion,
-        subject_key=same.get(subject or "", subject),
-        object_key=same.get(obj or "", obj),
-        single_valued=stored.single_valued,
-        sources=stored.sources,
-        confirmed_at=stored.confirmed_at,
-        trust=ladder.trust_of(stored.memory.origin, stored.sources),
-    )
 
 
 def thresholds_of(runtime: Runtime, kind: str) -> ladder.Thresholds:

@@ -23,7 +23,7 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.recall.scoring import keyword_weights
 from memory_app.records.entity import entity_key
-from memory_app.records.records import LinkType, Mention, Retirement, Statement
+from memory_app.records.records import LinkType, MemoryRow, Mention, Retirement, Statement
 from memory_app.runtime import Runtime
 
 Vector = Sequence[float]
@@ -123,16 +123,11 @@ class Writer:
         place = self.place
         memories.retire(self.connection, place.scope_id, decision.targets, reason=Retirement.MERGED)
         part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
-        vector, keywords = self._vectors_of(decision.merged.text, decision.targets)
-        row = merging.merged_row(
-            decision.merged,
-            vector=vector,
-            model=self.runtime.embedder.model,
-            keywords=keywords,
-            session_id=place.session[0] if place.session else None,
-            run_id=place.run_id,
+        vector, keywords = self._vectors_of(decision.merged.memory.text, decision.targets)
+        united = self._new(decision.merged, vector=vector, keywords=keywords)
+        return merging.unite(
+            self.connection, place.tenant_id, place.scope_id, united, [*decision.targets, part]
         )
-        return merging.unite(self.connection, place.tenant_id, place.scope_id, row, [*decision.targets, part])
 
     def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
@@ -151,8 +146,20 @@ class Writer:
         term_store.add(self.connection, self.place.tenant_id, [(self.place.scope_id, one) for one in present])
 
     def _insert(self, interval: Interval, *, single_valued: bool = True) -> UUID:
-        new = self._new(interval)
-        return self._store(replace(new, single_valued=new.single_valued and single_valued))
+        row = ladder.row_of(self.candidate)
+        memory = replace(row.memory, valid_from=interval.start, valid_until=interval.until)
+        row = replace(row, memory=memory, single_valued=row.single_valued and single_valued)
+        return self._store(self._new(row, vector=self.prepared.vector, keywords=self.prepared.keywords))
+
+    def _new(self, row: MemoryRow, *, vector: Vector, keywords: dict[int, float]) -> NewMemory:
+        return NewMemory(
+            row,
+            embedding=vector,
+            embedding_model=self.runtime.embedder.model,
+            keywords=keywords,
+            session_id=self.place.session[0] if self.place.session else None,
+            run_id=self.place.run_id,
+        )
 
     def _store(self, new: NewMemory) -> UUID:
         place = self.place
@@ -182,37 +189,6 @@ class Writer:
 
     def _interval(self) -> Interval:
         return Interval(self.candidate.valid_from, self.candidate.valid_until)
-
-    def _new(self, interval: Interval) -> NewMemory:
-        prepared, statement = self.prepared, self.prepared.statement
-        return NewMemory(
-            kind=statement.kind,
-            subtype=statement.subtype,
-            text=statement.text,
-            canonical_key=prepared.key,
-            subject=statement.subject,
-            relation=prepared.relation,
-            object=statement.object,
-            subject_key=prepared.subject_key,
-            object_key=prepared.object_key,
-            single_valued=prepared.single_valued,
-            valid_from=interval.start,
-            valid_until=interval.until,
-            importance=prepared.importance,
-            confidence=statement.confidence,
-            pinned=statement.pinned,
-            origin=statement.origin,
-            sources=(statement.source,) if statement.source else (),
-            emotional_state=statement.emotional_state,
-            relational_context=statement.relational_context,
-            tags=statement.tags,
-            synthesis_type=statement.synthesis_type,
-            session_id=self.place.session[0] if self.place.session else None,
-            run_id=self.place.run_id,
-            embedding=prepared.vector,
-            embedding_model=self.runtime.embedder.model,
-            keywords=prepared.keywords,
-        )
 
 
 def _seen(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:

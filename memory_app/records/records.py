@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 
@@ -174,13 +175,8 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A candidate memory, from any door, before the write path has judged it.
-
-    ``importance`` None takes the kind's default. ``valid_from`` None means the time it was said or declared.
-    ``evidence`` are turn ids of the same scope, ``parents`` memory ids. ``single_valued`` overrides the table of
-    relations that hold one object at a time.
-    """
+class Content:
+    """What a statement says and a memory keeps unchanged. A field that stands here is in both."""
 
     kind: str
     text: str
@@ -188,21 +184,37 @@ class Statement:
     subject: str | None = None
     relation: str | None = None
     object: str | None = None
-    importance: int | None = None
     confidence: float = 0.8
     tags: tuple[str, ...] = ()
     pinned: bool = False
     origin: Origin = Origin.DECLARED
     emotional_state: EmotionalState | None = None
     relational_context: RelationalContext | None = None
-    valid_from: datetime | None = None
     valid_until: datetime | None = None
+    synthesis_type: str | None = None
+
+
+def content_of(item: Content) -> dict[str, Any]:
+    """The fields of `Content` by name, to make a memory of a statement or the reverse."""
+    return {field.name: getattr(item, field.name) for field in fields(Content)}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Content):
+    """A candidate memory, from any door, before the write path has judged it.
+
+    ``importance`` None takes the kind's default. ``valid_from`` None means the time it was said or declared.
+    ``evidence`` are turn ids of the same scope, ``parents`` memory ids. ``single_valued`` overrides the table of
+    relations that hold one object at a time.
+    """
+
+    importance: int | None = None
+    valid_from: datetime | None = None
     mentions: tuple[Mention, ...] = ()
     evidence: tuple[UUID, ...] = ()
     parents: tuple[UUID, ...] = ()
     source: str | None = None
     """Who stands behind it (a speaker's name, a tool, an import); repetition by one source adds no confidence."""
-    synthesis_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,35 +230,43 @@ class Extraction:
     reasons: dict[UUID, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A stored memory. Open ``valid_until`` means still true; ``retired_at`` set means no longer current."""
+UNSTORED = UUID(int=0)
+"""The id of a memory that is not stored yet. The database gives out ids, since their order in time counts."""
 
-    id: UUID
-    kind: str
-    text: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(Content):
+    """A memory. Open ``valid_until`` means still true; ``retired_at`` set means no longer current."""
+
+    id: UUID = UNSTORED
     created_at: datetime
     valid_from: datetime
-    subtype: str | None = None
-    subject: str | None = None
-    relation: str | None = None
-    object: str | None = None
     importance: int = 5
-    confidence: float = 0.8
-    tags: tuple[str, ...] = ()
-    pinned: bool = False
-    origin: Origin = Origin.DECLARED
-    emotional_state: EmotionalState | None = None
-    relational_context: RelationalContext | None = None
-    valid_until: datetime | None = None
     last_seen: datetime | None = None
     last_recalled: datetime | None = None
     repeat_count: int = 1
     recall_count: int = 0
     feedback_score: float = 0.0
-    synthesis_type: str | None = None
     successor: UUID | None = None
     retired_at: datetime | None = None
     retired_reason: Retirement | None = None
     session: str | None = None
     embedding_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A memory with what only the write path reads of its row: the keys by which repeats and facts are recognised.
+
+    ``subject_key`` and ``object_key`` are slugs. ``sources`` are those who said it. ``confirmed_at`` is the latest
+    ``valid_from`` of the statements that were stored or reinforced here, None when only its own is known; never the
+    time of writing, or imported history would seem confirmed today.
+    """
+
+    memory: Memory
+    canonical_key: str
+    subject_key: str | None = None
+    object_key: str | None = None
+    single_valued: bool = False
+    sources: tuple[str, ...] = ()
+    confirmed_at: datetime | None = None

@@ -88,11 +88,11 @@ def clusters(memories: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pa
 
 
 def _cluster(group: Sequence[Neighbour], alike: Pairs) -> Cluster:
-    fields = ladder.merge(group)
+    text = ladder.merge(group).memory.text
     members = tuple(sorted(n.memory.id for n in group))
     return Cluster(
         members,
-        text_of=min(n.memory.id for n in group if n.memory.text == fields.text),
+        text_of=min(n.memory.id for n in group if n.memory.text == text),
         similarity=round(min(alike[frozenset(pair)] for pair in combinations(members, 2)), 4),
-        needs_model=fields.needs_model,
+        needs_model=ladder.needs_model([n.memory.text for n in group]),
     )

@@ -231,9 +231,9 @@ def _apply(cycle: _Cycle) -> dict[str, Any]:
     patterns = _name_patterns(cycle, heirs)
     # A memory that was merged above rises with the row that holds it now, in another cycle.
     current = sleeping.current(connection, cycle.scope_id)
-    promotable = [item for item in plan.promotable if item.stored.memory.id in current]
+    promotable = [item for item in plan.promotable if item.row.memory.id in current]
     promotion.promote(connection, cycle.runtime, cycle.place, promotable)
-    promoted = [str(item.stored.memory.id) for item in promotable]
+    promoted = [str(item.row.memory.id) for item in promotable]
     evicted = _evict(cycle)
     floor = cycle.runtime.settings.sleep.recall_floor
     return empty_report(plan.options, plan.at, floor=floor) | {
@@ -303,7 +303,7 @@ def _first_part(cluster: ClusterPlan, limit: int | None) -> ClusterPlan:
     if limit is None or len(cluster.members) <= limit:
         return cluster
     members = cluster.members[:limit]
-    return replace(cluster, members=members, text=ladder.merge(members).text)
+    return replace(cluster, members=members, text=ladder.merge(members).memory.text)
 
 
 def _unite_once(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
@@ -311,8 +311,8 @@ def _unite_once(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UU
     rows = _merged_rows(cycle, clusters)
     # The first of two clusters that would say the same is stored.
     first: dict[tuple[int | None, str, str], UUID] = {}
-    for anchor, row in rows.items():
-        first.setdefault((row.session_id, row.kind, row.canonical_key), anchor)
+    for anchor, new in rows.items():
+        first.setdefault((new.session_id, new.row.memory.kind, new.row.canonical_key), anchor)
     distinct = set(first.values())
     ready = [cluster for cluster in clusters if cluster.anchor in distinct]
     while ready:
@@ -343,12 +343,13 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
     synthesis_type = "consolidation" if cycle.plan.rules.summarise else None
     rows = {}
     for cluster in clusters:
-        fields = replace(ladder.merge(cluster.members), text=cluster.text)
+        merged = ladder.reworded(ladder.merge(cluster.members), cluster.text)
+        content = replace(merged.memory, synthesis_type=merged.memory.synthesis_type or synthesis_type)
         memory = same_text[cluster.anchor]
-        rows[cluster.anchor] = merging.merged_row(
-            replace(fields, synthesis_type=fields.synthesis_type or synthesis_type),
-            vector=vectors[memory.id] if memory else cycle.plan.vectors[cluster.text],
-            model=(memory.embedding_model if memory else None) or cycle.runtime.embedder.model,
+        rows[cluster.anchor] = NewMemory(
+            replace(merged, memory=content),
+            embedding=vectors[memory.id] if memory else cycle.plan.vectors[cluster.text],
+            embedding_model=(memory.embedding_model if memory else None) or cycle.runtime.embedder.model,
             keywords=keyword_weights(terms(cluster.text)),
             session_id=session_ids[cluster.anchor],
             run_id=cycle.claimed.run_id,
@@ -358,19 +359,8 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
 
 def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> dict[str, Any]:
     """What a report says about a merged cluster: ids and strengths."""
-    fields = ladder.merge(cluster.members)
     anchor = next(n.memory for n in cluster.members if n.memory.id == cluster.anchor)
-    merged = replace(
-        anchor,
-        importance=fields.importance,
-        confidence=fields.confidence,
-        created_at=fields.created_at,
-        last_seen=fields.last_seen,
-        last_recalled=fields.last_recalled,
-        repeat_count=fields.repeat_count,
-        recall_count=fields.recall_count,
-        feedback_score=fields.feedback_score,
-    )
+    merged = replace(ladder.merge(cluster.members).memory, pinned=anchor.pinned)
     return {
         "anchor": str(cluster.anchor),
         "merged": sorted(str(id) for id in cluster.ids if id != cluster.anchor),

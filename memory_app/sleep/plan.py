@@ -21,7 +21,7 @@ from memory_app.memories import capacity, ladder, remember
 from memory_app.memories.capacity import strength_of
 from memory_app.memories.guards import exchanged
 from memory_app.memories.ladder import Neighbour, Pairs
-from memory_app.memories.remember import Prepared, neighbour_of, thresholds_of
+from memory_app.memories.remember import Prepared, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.fading import Weighed
 from memory_app.records.kinds import KINDS
@@ -464,4 +464,4 @@ def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
 def read_neighbours(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
     """Memories as the ladder sees them, retired ones too."""
     heirs = entities.heirs_by_alias(connection, [scope_id])
-    return tuple(neighbour_of(row, heirs) for row in merges.rows(connection, scope_id, ids))
+    return tuple(ladder.neighbour_of(row, heirs) for row in merges.rows(connection, scope_id, ids))

@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 from memory_app.memories import remember
 from memory_app.memories.remember import Place, Prepared
 from memory_app.memories.rows import evidence, memories
-from memory_app.memories.rows.memory_rows import Stored
-from memory_app.records.records import Retirement, Statement
+from memory_app.records.records import MemoryRow, Retirement, Statement, content_of
 from memory_app.runtime import Runtime
 from memory_app.sleep.rows import sleeping
 from memory_app.tenancy.policy import Policy
@@ -22,11 +21,11 @@ from memory_app.tenancy.policy import Policy
 class Promotable:
     """A memory of a session and the statement it becomes, embedded."""
 
-    stored: Stored
+    row: MemoryRow
     prepared: Prepared
 
 
-def prepare(runtime: Runtime, chosen: Sequence[Stored], *, policy: Policy) -> tuple[Promotable, ...]:
+def prepare(runtime: Runtime, chosen: Sequence[MemoryRow], *, policy: Policy) -> tuple[Promotable, ...]:
     """Make memories ready; one call to the embedder. Opens no transaction."""
     made = remember.prepare(runtime, [_statement(one) for one in chosen], policy=policy)
     return tuple(
@@ -49,7 +48,7 @@ def promote(
     """
     written = []
     for one in chosen:
-        origin = one.stored.memory.id
+        origin = one.row.memory.id
         kept = remember.write(connection, runtime, place, one.prepared)
         evidence.inherit(connection, place.scope_id, {kept.id: [origin]})
         if carry:
@@ -59,24 +58,10 @@ def promote(
     return tuple(written)
 
 
-def _statement(stored: Stored) -> Statement:
-    memory = stored.memory
+def _statement(row: MemoryRow) -> Statement:
     return Statement(
-        kind=memory.kind,
-        text=memory.text,
-        subtype=memory.subtype,
-        subject=memory.subject,
-        relation=memory.relation,
-        object=memory.object,
-        importance=memory.importance,
-        confidence=memory.confidence,
-        tags=memory.tags,
-        pinned=memory.pinned,
-        origin=memory.origin,
-        emotional_state=memory.emotional_state,
-        relational_context=memory.relational_context,
-        valid_from=memory.valid_from,
-        valid_until=memory.valid_until,
-        source=stored.sources[0] if stored.sources else None,
-        synthesis_type=memory.synthesis_type,
+        **content_of(row.memory),
+        importance=row.memory.importance,
+        valid_from=row.memory.valid_from,
+        source=row.sources[0] if row.sources else None,
     )

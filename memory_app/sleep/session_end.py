@@ -282,13 +282,13 @@ def _settle(
     images.begin(connection, claimed.run_id)
     place = Place(claimed.tenant_id, row.id, run_id=claimed.run_id, turn_scopes=row.visible)
     there = set(sleeping.session_memories(connection, row.id, session_id=session.id))
-    risen = [one for one in promotable if one.stored.memory.id in there]
+    risen = [one for one in promotable if one.row.memory.id in there]
     written = promotion.promote(connection, runtime, place, risen, carry=options.carry)
     rest = sleeping.session_memories(connection, row.id, session_id=session.id)
     dropped = memories.retire(connection, row.id, rest, reason=Retirement.EVICTED)
     evicted = _keep_ceiling(connection, runtime, claimed.tenant_id, row, written)
     images.end(connection)
-    promoted = [str(one.stored.memory.id) for one in risen]
+    promoted = [str(one.row.memory.id) for one in risen]
     return {
         "slept": slept["applied"],
         "applied": True,

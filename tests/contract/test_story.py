@@ -83,7 +83,7 @@ def test_turns_give_the_same_memories_in_any_batches(asking: Asking, size: int) 
 
 def test_a_session_strengthens_and_then_changes_its_anchor(asking: Asking) -> None:
     begun = story.FIRST.begins
-    anchor = Memory(uuid4(), "anchor", story.FIRST_TRUST, begun, begun, importance=8)
+    anchor = Memory("anchor", story.FIRST_TRUST, id=uuid4(), created_at=begun, valid_from=begun, importance=8)
     first = synthesize_session(asking, talk(turns_of(story.FIRST)), [anchor])
     assert [s.text for s in first.statements if s.kind == "anchor"] == [story.FIRST_TRUST]
     assert first.summary is not None

@@ -12,14 +12,14 @@ from itertools import islice
 import pytest
 from sqlalchemy import Engine, text
 
+from memory_app.bench.plain_rows import unjudged_row
 from memory_app.db.db import plan_anew, transaction
-from memory_app.memories.remember import Prepared, prepare
+from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, scope_models
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.recall import scope_index
 from memory_app.recall.recall import Hit, RecallQuery, recall
-from memory_app.records.records import NewTurn, Origin, Role, Statement, Tier
+from memory_app.records.records import NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy
@@ -54,25 +54,10 @@ def store(runtime: Runtime, tenant: int, scope: Scope, said: list[str], *, tags:
     with transaction(runtime.engine, tenant) as connection:
         scope_models.add(connection, [scope_id], runtime.embedder.model)
         for item in prepared:
-            memories.insert(connection, tenant, scope_id, row_of(runtime, item))
+            row = unjudged_row(item, model=runtime.embedder.model, now=datetime.now(UTC))
+            memories.insert(connection, tenant, scope_id, row)
         term_store.add(connection, tenant, [(scope_id, item.keywords) for item in prepared])
     return scope_id
-
-
-def row_of(runtime: Runtime, prepared: Prepared) -> NewMemory:
-    return NewMemory(
-        kind="fact",
-        text=prepared.statement.text,
-        canonical_key=prepared.key,
-        valid_from=datetime.now(UTC),
-        importance=prepared.importance,
-        confidence=0.8,
-        origin=Origin.DECLARED,
-        tags=prepared.statement.tags,
-        embedding=prepared.vector,
-        embedding_model=runtime.embedder.model,
-        keywords=prepared.keywords,
-    )
 
 
 def asked(runtime: Runtime, tenant: int, words: str | None, **fields: object) -> tuple[Hit, ...]:

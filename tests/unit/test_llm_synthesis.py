@@ -25,7 +25,7 @@ def turn(number: int, text: str, role: Role = Role.USER) -> Turn:
 
 
 def memory(text: str, kind: str = "fact", **more: object) -> Memory:
-    return Memory(uuid4(), kind, text, AT, AT, **more)  # type: ignore[arg-type]
+    return Memory(kind, text, id=uuid4(), created_at=AT, valid_from=AT, **more)  # type: ignore[arg-type]
 
 
 TURNS = (

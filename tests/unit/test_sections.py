@@ -26,7 +26,7 @@ TITLES = [place.title for place in LAYOUT]
 
 
 def memory(number: int, kind: str, text: str, **fields: object) -> Memory:
-    return Memory(UUID(int=number), kind, text, created_at=NOW, valid_from=NOW, **fields)
+    return Memory(kind, text, id=UUID(int=number), created_at=NOW, valid_from=NOW, **fields)
 
 
 def turn(number: int, role: Role, speaker: str, text: str, *, minutes_ago: int = 0) -> Turn:

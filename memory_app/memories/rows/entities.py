@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, select, text
 from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.memories import entities
 from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
-from memory_app.memories.rows.memory_rows import stored
+from memory_app.memories.rows.memory_rows import memory_of
 from memory_app.records.records import ENTITY_TYPES, Memory
 
 _UPSERT = text(
@@ -218,7 +218,7 @@ def alias_keys(connection: Connection, entity: Entity) -> tuple[str, ...]:
 def memories_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[Memory, ...]:
     """The strongest current memories that mention the entity."""
     values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
-    return tuple(stored(row).memory for row in connection.execute(_ABOUT, values))
+    return tuple(memory_of(row) for row in connection.execute(_ABOUT, values))
 
 
 def linked_entities(connection: Connection, entity: Entity, *, limit: int) -> tuple[LinkedEntity, ...]:

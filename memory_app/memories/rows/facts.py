@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, text
 
 from memory_app.db.literals import literals
 from memory_app.db.vectors import sparse_text, vector_text
-from memory_app.memories.rows.memory_rows import COLUMNS, stored
+from memory_app.memories.rows.memory_rows import COLUMNS, memory_of
 from memory_app.records.records import HISTORICAL, Memory
 
 KIND = "fact"
@@ -146,7 +146,7 @@ def _values(probe: FactProbe) -> dict[str, Any]:
 def _hits(rows: Sequence[Row[Any]] | Any) -> tuple[FactHit, ...]:
     return tuple(
         FactHit(
-            replace(stored(row).memory, valid_until=row.known_until),
+            replace(memory_of(row), valid_until=row.known_until),
             None if row.score is None else float(row.score),
         )
         for row in rows

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, text
 
 from memory_app.db.tables.memories import evidence as evidence_table
 from memory_app.db.tables.turns import turns
-from memory_app.memories.rows.memory_rows import COLUMNS, stored
+from memory_app.memories.rows.memory_rows import COLUMNS, memory_of
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
 from memory_app.records.records import LinkType, Memory, Retirement, Turn
 
@@ -117,7 +117,7 @@ def parents(
 ) -> tuple[Parent, ...]:
     """The rows a memory was made of or took the place of, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
-    return tuple(Parent(stored(row).memory, row.how) for row in connection.execute(_PARENTS, values))
+    return tuple(Parent(memory_of(row), row.how) for row in connection.execute(_PARENTS, values))
 
 
 def runs(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> tuple[RunRow, ...]:
@@ -132,7 +132,7 @@ def chain(
     """Every row that led to the memory or followed it, by successors: the first to be retired first, the last one
     standing at the end."""
     values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
-    return tuple(stored(row).memory for row in connection.execute(_CHAIN, values))
+    return tuple(memory_of(row) for row in connection.execute(_CHAIN, values))
 
 
 def with_merged(connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID) -> tuple[UUID, ...]:

@@ -10,38 +10,34 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.memories.rows import evidence
-from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, NewMemory, Stored, stored, values_of
+from memory_app.memories.rows.memory_rows import (
+    COLUMNS,
+    CURRENT,
+    INSERTED_COLUMNS,
+    NewMemory,
+    ScopedMemory,
+    memory_of,
+    values_of,
+)
 from memory_app.records.records import Memory, Origin, Retirement
 
 _INSERT = text(
-    """
+    f"""
     WITH given AS MATERIALIZED (
-        SELECT uuidv7() AS id, v.* FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS v(
-            place integer, session_id bigint, run_id uuid, kind text, subtype text, text text, canonical_key text,
-            subject text, relation text, object text, subject_key text, object_key text, single_valued boolean,
-            importance smallint, confidence real, pinned boolean, origin text, sources text[], emotional_state jsonb,
-            relational_context jsonb, tags text[], synthesis_type text, valid_from timestamptz,
-            valid_until timestamptz, created_at timestamptz, last_seen timestamptz, last_recalled timestamptz,
-            confirmed_at timestamptz, repeat_count integer, recall_count integer, feedback_score real, embedding text,
-            embedding_model text, keywords text, terms integer[], traits smallint)
-        ORDER BY v.place
+        SELECT uuidv7() AS new_id, v.* FROM jsonb_populate_recordset(
+            CAST(NULL AS memories), CAST(:rows AS jsonb)) WITH ORDINALITY AS v
+        ORDER BY v.ordinality
     ), stored AS (
-        INSERT INTO memories (
-            id, tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
-            subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
-            relational_context, tags, synthesis_type, valid_from, valid_until, created_at, last_seen, last_recalled,
-            confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords, terms,
-            traits)
-        SELECT v.id, :tenant, :scope, v.session_id, v.run_id, v.kind, v.subtype, v.text, v.canonical_key, v.subject,
-            v.relation, v.object, v.subject_key, v.object_key, v.single_valued, v.importance, v.confidence, v.pinned,
-            v.origin, v.sources, v.emotional_state, v.relational_context, v.tags, v.synthesis_type, v.valid_from,
-            v.valid_until, coalesce(v.created_at, now()), coalesce(v.last_seen, now()), v.last_recalled,
-            coalesce(v.confirmed_at, v.valid_from), v.repeat_count, v.recall_count, v.feedback_score,
-            CAST(v.embedding AS halfvec), v.embedding_model, CAST(v.keywords AS sparsevec), v.terms, v.traits
-        FROM given v ORDER BY v.place
+        INSERT INTO memories (id, tenant_id, scope_id, {", ".join(INSERTED_COLUMNS)})
+        SELECT v.new_id, :tenant, :scope, {", ".join(f"v.{name}" for name in INSERTED_COLUMNS)}
+        FROM given v ORDER BY v.ordinality
     )
-    SELECT id FROM given ORDER BY place
+    SELECT new_id FROM given ORDER BY ordinality
     """
+)
+# The copy keeps everything but its interval; it is a row of its own from now on.
+_RESUMED_COLUMNS = ", ".join(
+    name for name in INSERTED_COLUMNS if name not in {"valid_from", "valid_until", "created_at"}
 )
 
 _PAIRS = text(
@@ -83,18 +79,9 @@ _CUT = text(
     """
 )
 _RESUME = text(
-    """
-    INSERT INTO memories (
-        tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
-        subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
-        relational_context, tags, synthesis_type, valid_from, valid_until, last_seen, last_recalled, confirmed_at,
-        repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms, traits)
-    SELECT tenant_id, scope_id, session_id, run_id, kind, subtype, text, canonical_key, subject, relation, object,
-        subject_key, object_key, single_valued, importance, confidence, pinned, origin, sources, emotional_state,
-        relational_context, tags, synthesis_type, :valid_from, CAST(:valid_until AS timestamptz), last_seen,
-        last_recalled, confirmed_at, repeat_count, recall_count, feedback_score, embedding, embedding_model, keywords,
-        terms, traits
+    f"""
+    INSERT INTO memories (tenant_id, scope_id, valid_from, valid_until, {_RESUMED_COLUMNS})
+    SELECT tenant_id, scope_id, :valid_from, CAST(:valid_until AS timestamptz), {_RESUMED_COLUMNS}
     FROM memories WHERE scope_id = :scope AND id = :id
     RETURNING id
     """
@@ -167,8 +154,8 @@ def insert_all(
     connection: Connection, tenant_id: int, scope_id: int, new: Sequence[NewMemory]
 ) -> tuple[UUID, ...]:
     """As many rows in one statement; their ids, in the same order."""
-    rows = [{**values_of(one), "place": place} for place, one in enumerate(new)]
-    values = {"tenant": tenant_id, "scope": scope_id, "rows": json.dumps(rows, default=str)}
+    rows = json.dumps([values_of(memory) for memory in new], default=str)
+    values = {"tenant": tenant_id, "scope": scope_id, "rows": rows}
     return tuple(connection.execute(_INSERT, values).scalars())
 
 
@@ -256,10 +243,10 @@ def succeed(connection: Connection, scope_id: int, successors: Mapping[UUID, UUI
         connection.execute(_SUCCEED, values)
 
 
-def read(connection: Connection, memory_id: UUID) -> Stored | None:
+def read(connection: Connection, memory_id: UUID) -> ScopedMemory | None:
     """One memory of this tenant, retired ones included."""
     row = connection.execute(_READ, {"id": memory_id}).one_or_none()
-    return None if row is None else stored(row)
+    return None if row is None else ScopedMemory(row.scope_id, memory_of(row))
 
 
 def listed(
@@ -281,7 +268,7 @@ def listed(
         "before": before,
         "history": history,
     }
-    return tuple(stored(row).memory for row in connection.execute(_LIST, values))
+    return tuple(memory_of(row) for row in connection.execute(_LIST, values))
 
 
 def lately_seen(
@@ -289,7 +276,7 @@ def lately_seen(
 ) -> tuple[Memory, ...]:
     """Current memories of the scope seen within a time, the latest first; without questions and sessions' own."""
     values = {"scope": scope_id, "within": within, "limit": limit}
-    return tuple(stored(row).memory for row in connection.execute(_LATELY, values))
+    return tuple(memory_of(row) for row in connection.execute(_LATELY, values))
 
 
 def current_ids(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> set[UUID]:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, text
 
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memories import keyword_terms
-from memory_app.memories.rows.memory_rows import COLUMNS, Stored, stored
-from memory_app.records.records import Retirement
+from memory_app.memories.rows.memory_rows import COLUMNS, row_of
+from memory_app.records.records import MemoryRow, Retirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ _BESIDE = text(
 _REMOVE = text("DELETE FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
 
 
-def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Stored, ...]:
+def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
     """Memories by id, retired ones too."""
-    return tuple(stored(row) for row in connection.execute(_ROWS, {"scope": scope_id, "ids": list(ids)}))
+    return tuple(row_of(row) for row in connection.execute(_ROWS, {"scope": scope_id, "ids": list(ids)}))
 
 
-def parts(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Stored, ...]:
+def parts(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
     """The rows that were merged into any of ``ids``, one step back."""
-    return tuple(stored(row) for row in connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)}))
+    return tuple(row_of(row) for row in connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)}))
 
 
 def twins(

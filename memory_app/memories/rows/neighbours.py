@@ -17,8 +17,9 @@ from sqlalchemy import Connection, TextClause, text
 
 from memory_app.db.literals import literals
 from memory_app.db.vectors import vector_text
+from memory_app.memories.ladder import Neighbour, neighbour_of
 from memory_app.memories.rows.fading import SINCE
-from memory_app.memories.rows.memory_rows import COLUMNS, Stored, stored
+from memory_app.memories.rows.memory_rows import COLUMNS, row_of
 from memory_app.records.records import HISTORICAL, Retirement
 
 
@@ -203,12 +204,13 @@ def _collect(
 
 
 def neighbours(
-    connection: Connection, scope_id: int, asked: Asked, near: Sequence[UUID]
-) -> tuple[Stored, ...]:
+    connection: Connection, scope_id: int, asked: Asked, near: Sequence[UUID], *, heirs: Mapping[str, str]
+) -> tuple[Neighbour, ...]:
     """The nearest current rows of the kind, the row that says the same, and the rows that it may have to do with as a
     fact, history included; most similar first.
 
-    ``near`` is what `nearest` found for it. Rows that this transaction stored since are looked through besides.
+    ``near`` is what `nearest` found for it, ``heirs`` as in the footing. Rows that this transaction stored since are
+    looked through besides.
     """
     values = {
         "scope": scope_id,
@@ -225,8 +227,11 @@ def neighbours(
         "near": list(near),
     }
     statement = _OF_ANY_OBJECT if asked.single_valued else _OF_ONE_OBJECT
-    rows = connection.execute(statement, values)
-    return tuple(sorted((stored(row) for row in rows), key=lambda s: (-s.similarity, s.memory.id)))
+    rows = [
+        neighbour_of(row_of(row), heirs, similarity=float(row.similarity), cohesion=row.cohesion)
+        for row in connection.execute(statement, values)
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.similarity, row.memory.id)))
 
 
 @lru_cache(maxsize=SCANNED_FOR_AT_ONCE)

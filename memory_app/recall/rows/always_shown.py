@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, stored
+from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, memory_of
 from memory_app.records.records import Memory
 
 
@@ -47,7 +47,7 @@ def strongest(connection: Connection, scope_ids: Sequence[int], wants: Sequence[
         "limits": [want.limit for want in wants],
         "leasts": [want.least for want in wants],
     }
-    return tuple(stored(row).memory for row in connection.execute(_STRONGEST, values))
+    return tuple(memory_of(row) for row in connection.execute(_STRONGEST, values))
 
 
 def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> tuple[Memory, ...]:
@@ -56,4 +56,4 @@ def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]
         return ()
     rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
     places = {id: place for place, id in enumerate(ids)}
-    return tuple(sorted((stored(row).memory for row in rows), key=lambda memory: places[memory.id]))
+    return tuple(sorted((memory_of(row) for row in rows), key=lambda memory: places[memory.id]))

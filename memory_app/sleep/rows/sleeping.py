@@ -155,9 +155,9 @@ def taken(
     """Places in ``rows`` of those beside which another current row makes the same statement."""
     values = {
         "scope": scope_id,
-        "sessions": [row.session_id for row in rows],
-        "kinds": [row.kind for row in rows],
-        "keys": [row.canonical_key for row in rows],
+        "sessions": [new.session_id for new in rows],
+        "kinds": [new.row.memory.kind for new in rows],
+        "keys": [new.row.canonical_key for new in rows],
         "besides": list(besides),
     }
     return frozenset(place - 1 for place in connection.execute(_TAKEN, values).scalars())
