@@ -32,7 +32,7 @@ from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import always_shown
 from memory_app.recall.rows.always_shown import Want
 from memory_app.recall.sections import ContextWindow, render, shared_vocabulary
-from memory_app.records.kinds import Section, kinds_of_section
+from memory_app.records.kinds import KINDS, Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier
 from memory_app.records.scope import Scope
@@ -66,24 +66,30 @@ class ContextRequest:
     preset: str | None = None
 
 
-_WANTS = tuple(
-    Want(kind, limit, least)
-    for section, limit, least in (
-        (Section.CORE, CORE_LIMIT, 1),
-        (Section.EXPRESSION, 10, 1),
-        (Section.RELATIONSHIP, ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
-        (Section.INSIGHTS, ARTIFACT_LIMIT, 1),
-        (Section.IDENTITY, 5, 1),
-        (Section.NARRATIVE, 1, 1),
-    )
-    for kind in kinds_of_section(section)
-)
-"""What stands in every window of a scope: it depends on who, not on the query."""
+_READS = {
+    Section.CORE: (CORE_LIMIT, 1),
+    Section.EXPRESSION: (10, 1),
+    Section.RELATIONSHIP: (ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
+    Section.INSIGHTS: (ARTIFACT_LIMIT, 1),
+    Section.IDENTITY: (5, 1),
+    Section.NARRATIVE: (1, 1),
+}
+"""Sections that stand in every window of a scope: most memories of each kind, and their least importance."""
 
 _LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
 
-STANDING = asked_about("standing", 1)
-"""Under which the ids of the standing memories are cached; the number changes with `_WANTS`."""
+
+def _wants() -> tuple[Want, ...]:
+    """What is read for every window: it depends on who, not on the query.
+
+    The usual importance of a kind is enough to be shown, whatever its section asks for.
+    """
+    return tuple(
+        Want(kind.name, limit, min(least, kind.importance))
+        for section, (limit, least) in _READS.items()
+        for kind in KINDS.values()
+        if kind.section is section
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +216,7 @@ def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, warm: War
         core=by_section[Section.CORE],
         expression=ExpressionPart(
             persona=_persona(row.persona),
-            tuning=tuple(m for m in speaking if m.kind == "expression"),
-            values=tuple(m for m in speaking if m.kind == "value"),
+            memories=speaking,
             mood=next((m.emotional_state for m in (*speaking, *anchors) if m.emotional_state), None),
         ),
         anchors=anchors,
@@ -228,14 +233,17 @@ def _standing_memories(
     runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None
 ) -> tuple[Memory, ...]:
     """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
+    wants = _wants()
     if warm is None:
-        return always_shown.strongest(connection, row.visible, _WANTS)
+        return always_shown.strongest(connection, row.visible, wants)
     kept = warm.kept.context
-    if kept is not None and kept.asked == STANDING:
+    # Part of the key, so that a kind that is new in this version shows at once.
+    asked = asked_about("standing", *wants)
+    if kept is not None and kept.asked == asked:
         return always_shown.by_ids(connection, row.visible, kept.ids.get("standing", ()))
-    memories = always_shown.strongest(connection, row.visible, _WANTS)
+    memories = always_shown.strongest(connection, row.visible, wants)
     try:
-        fresh = CachedContext(STANDING, {"standing": tuple(memory.id for memory in memories)})
+        fresh = CachedContext(asked, {"standing": tuple(memory.id for memory in memories)})
         cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
@@ -363,7 +371,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
 def _with_topic(parts: ContextParts, found: _Topic, shown_turns: set[str], most_rows: int) -> ContextParts:
     """Sections 5, 7 and 8, without what other sections show anyway."""
     artifacts = found.artifacts or parts.artifacts
-    speaking = (*parts.expression.tuning, *parts.expression.values)
+    speaking = parts.expression.memories
     elsewhere = {m.id for m in (*parts.core, *speaking, *parts.anchors, *parts.identity, *artifacts)}
     elsewhere |= set(parts.narrative_ids)
     rows = [row for row in found.rows if str(row.id) not in shown_turns and row.id not in elsewhere]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
+from memory_app.records.kinds import KINDS
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Tier, Turn
 
@@ -72,9 +73,9 @@ def span(length: timedelta) -> str:
     )
 
 
-def _memory_lines(memories: Iterable[Memory], title: str = "") -> tuple[Line, ...]:
+def _memory_lines(memories: Iterable[Memory]) -> tuple[Line, ...]:
     return tuple(
-        Line(f"- {title}", memory.text, tail=_relation_tail(memory), ids=(str(memory.id),))
+        Line(f"- {KINDS[memory.kind].lead}", memory.text, tail=_relation_tail(memory), ids=(str(memory.id),))
         for memory in memories
     )
 
@@ -92,12 +93,9 @@ def _relation_tail(memory: Memory) -> str:
 
 def _expression_lines(part: ExpressionPart) -> tuple[Line, ...]:
     persona = tuple(Line("", line) for line in part.persona.splitlines() if quoted(line))
-    return (
-        persona
-        + _mood_lines(part)
-        + _memory_lines(part.tuning)
-        + _memory_lines(part.values, "Value being explored: ")
-    )
+    order = list(KINDS)
+    by_kind = sorted(part.memories, key=lambda memory: order.index(memory.kind))
+    return persona + _mood_lines(part) + _memory_lines(by_kind)
 
 
 def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:

@@ -12,11 +12,10 @@ from memory_app.records.records import EmotionalState, Memory, Tier, Turn
 
 @dataclass(frozen=True, slots=True)
 class ExpressionPart:
-    """How to speak now: the persona's text, memories that tune it, values explored, and the mood."""
+    """How to speak now: the persona's text, memories that tune it, and the mood."""
 
     persona: str = ""
-    tuning: tuple[Memory, ...] = ()
-    values: tuple[Memory, ...] = ()
+    memories: tuple[Memory, ...] = ()
     mood: EmotionalState | None = None
     last_tone: str | None = None
     """Emotional tone of the last interaction, as the producer named it."""

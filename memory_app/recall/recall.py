@@ -34,7 +34,7 @@ from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import search
 from memory_app.recall.rows.search import Filters, MemoryHit, Probe, Raw
 from memory_app.recall.scoring import Signals, recency, relevance
-from memory_app.records.kinds import KINDS
+from memory_app.records.kinds import recalled_kinds
 from memory_app.records.records import Role, Tier, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -57,7 +57,6 @@ MOST = 1_000
 LINKS_FOLLOWED = 50
 """Memories that graph expansion adds at most in one step, by the strongest links."""
 
-RECALLED_KINDS = tuple(kind.name for kind in KINDS.values() if kind.section is not None)
 """What recall looks through when the caller names no kinds: all that may stand in a context window."""
 
 
@@ -166,7 +165,7 @@ def _probe(runtime: Runtime, question: Question) -> Probe:
         most=settings.candidates if asked.explain else asked.limit + max(asked.limit // 2, HANDED_OVER_MORE),
         least=asked.limit,
         filters=Filters(
-            kinds=asked.kinds or RECALLED_KINDS,
+            kinds=asked.kinds or recalled_kinds(),
             subtypes=asked.subtypes,
             tags=asked.tags,
             session=question.known.sessions.get(asked.session) if asked.session else None,

@@ -10,13 +10,11 @@ from uuid import UUID
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given
 from memory_app.recall.scoring import PRESETS
-from memory_app.records.kinds import KINDS, kind_of
+from memory_app.records.kinds import kind_of, subtypes
 from memory_app.records.records import Tier
 
 DEPTH_LIMIT = 3
 """Most steps along links; further away, everything is linked with everything."""
-
-SUBTYPES = tuple(dict.fromkeys(subtype for kind in KINDS.values() for subtype in kind.subtypes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,8 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
     for kind in query.kinds or ():
         kind_of(kind, field="kinds")
     for subtype in query.subtypes or ():
-        if subtype not in SUBTYPES:
-            raise InvalidInput(f"subtypes: unknown; of {', '.join(SUBTYPES)}", field="subtypes")
+        if subtype not in subtypes():
+            raise InvalidInput(f"subtypes: unknown; of {', '.join(subtypes())}", field="subtypes")
     if query.preset is not None and query.preset not in PRESETS:
         raise InvalidInput(f"preset: one of {', '.join(PRESETS)}", field="preset")
     if query.min_importance is not None and not 1 <= query.min_importance <= 10:

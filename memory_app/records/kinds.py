@@ -1,4 +1,7 @@
-"""The kinds of memory, as one table. A kind is a row of data, never a branch in code."""
+"""The kinds of memory, as one table. A kind is a row of data, never a branch in code.
+
+Code that makes memories names the kind it makes. Code that reads them asks the row what holds for it.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,28 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the table. ``half_life`` None means it never fades (or is set elsewhere, for ``query``)."""
+    """One row of the table: everything in which a kind differs from another."""
 
     name: str
     section: Section | None
+    """None: it is not recalled and never shown."""
     half_life: timedelta | None
+    """Time in which it loses half its strength; None: it never fades. See `half_life_of` for questions."""
     importance: int
+    """1 to 10, where a statement gives none."""
     subtypes: tuple[str, ...] = ()
+    lead: str = ""
+    """What its lines in the context window begin with."""
     merges: bool = True
     """False: near duplicates are counted and similar ones linked, but no two become one."""
+    is_question: bool = False
+    """What somebody asked. It fades as the settings of questions say, and is nothing that was remembered of a turn."""
+    is_material: bool = True
+    """Deep synthesis reads it, and is due when there is something new of it."""
+    is_curated: bool = False
+    """Of one session only the most important are taken from a model."""
+    may_command: bool = False
+    """How to speak with somebody is a command by nature, and nothing suspicious."""
 
 
 def _days(n: int) -> timedelta:
@@ -40,21 +56,24 @@ def _days(n: int) -> timedelta:
 
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind("core", Section.CORE, None, 10),
-        Kind("capability", Section.CORE, None, 8),
-        Kind("expression", Section.EXPRESSION, _days(90), 5),
-        Kind("value", Section.EXPRESSION, _days(180), 6),
-        Kind("anchor", Section.RELATIONSHIP, _days(180), 6),
-        Kind("fact", Section.MEMORIES, _days(120), 5, subtypes=FACT_SUBTYPES),
-        Kind("artifact", Section.INSIGHTS, _days(180), 5),
-        Kind("identity", Section.IDENTITY, _days(180), 5),
-        Kind("episode", Section.NARRATIVE, _days(30), 4),
-        Kind("query", None, None, 3, merges=False),
-    )
-}
+_ROWS = (
+    Kind("core", Section.CORE, None, 10, is_material=False),
+    Kind("capability", Section.CORE, None, 8, is_material=False),
+    Kind("expression", Section.EXPRESSION, _days(90), 5, may_command=True),
+    Kind("value", Section.EXPRESSION, _days(180), 6, lead="Value being explored: "),
+    Kind("anchor", Section.RELATIONSHIP, _days(180), 6),
+    Kind("fact", Section.MEMORIES, _days(120), 5, subtypes=FACT_SUBTYPES, is_curated=True),
+    Kind("artifact", Section.INSIGHTS, _days(180), 5),
+    Kind("identity", Section.IDENTITY, _days(180), 5),
+    Kind("episode", Section.NARRATIVE, _days(30), 4),
+    Kind("query", None, None, 3, merges=False, is_question=True, is_material=False),
+)
+"""One line adds a kind to a section.
+
+In the section EXPRESSION kinds stand in the order of the table, in the others the strongest memories come first.
+"""
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}
 
 
 def kind_of(name: str, *, field: str = "kind") -> Kind:
@@ -70,6 +89,27 @@ def kinds_of_section(*sections: Section) -> tuple[str, ...]:
     return tuple(k.name for k in KINDS.values() if k.section in sections)
 
 
+def subtypes() -> tuple[str, ...]:
+    """All subtypes of all kinds, each once."""
+    return tuple(dict.fromkeys(subtype for kind in KINDS.values() for subtype in kind.subtypes))
+
+
+def recalled_kinds() -> tuple[str, ...]:
+    """Names of the kinds that are recalled where a query names none."""
+    return tuple(k.name for k in KINDS.values() if k.section is not None)
+
+
+def material_kinds() -> tuple[str, ...]:
+    """Names of the kinds that deep synthesis reads."""
+    return tuple(k.name for k in KINDS.values() if k.is_material)
+
+
+def question_kinds() -> tuple[str, ...]:
+    """Names of the kinds that say what somebody asked."""
+    return tuple(k.name for k in KINDS.values() if k.is_question)
+
+
 def half_life_of(name: str, *, of_queries: timedelta) -> timedelta | None:
     """How long a kind takes to lose half its strength; None: it never fades. Questions take a setting's time."""
-    return of_queries if name == "query" else KINDS[name].half_life
+    kind = KINDS[name]
+    return of_queries if kind.is_question else kind.half_life

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from memory_app.records.records import EmotionalState, NewTurn, RelationalContext, Role, Statement
-from memory_app.web.fields import Body, CleanWords, Instant, KindName, Metadata, Name, Number, Words
+from memory_app.web.fields import (
+    Body,
+    CleanWords,
+    Instant,
+    KindName,
+    Metadata,
+    Name,
+    Number,
+    SubtypeName,
+    Words,
+)
 
 
 class TurnBody(Body):
@@ -91,7 +101,7 @@ class RecallBody(Body):
     tags: list[CleanWords] | None = Field(
         None, min_length=1, description="Only memories with one of these tags."
     )
-    subtypes: list[Literal["fact", "preference", "relationship", "friction", "habit"]] | None = Field(
+    subtypes: list[SubtypeName] | None = Field(
         None, min_length=1, description="Only memories of these subtypes."
     )
     session: Name | None = Field(

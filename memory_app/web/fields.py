@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean
-from memory_app.records.kinds import KINDS
+from memory_app.records.kinds import KINDS, subtypes
 from memory_app.records.scope import NAME_LIMIT, check_name
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -107,5 +107,6 @@ Name = Annotated[str, PlainValidator(name_of), _text_schema(**NAME_SCHEMA)]
 Instant = Annotated[datetime, PlainValidator(instant_of), _text_schema(format="date-time")]
 Id = Annotated[UUID, BeforeValidator(id_of), Field(strict=False), _text_schema(format="uuid")]
 KindName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(KINDS))]
+SubtypeName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(subtypes()))]
 Metadata = Annotated[dict[str, Any], PlainValidator(metadata_of), WithJsonSchema({"type": "object"})]
 Number = Annotated[float, AllowInfNan(False)]

@@ -57,8 +57,10 @@ def whole_parts() -> ContextParts:
         ),
         expression=ExpressionPart(
             persona=render_persona(load_template("casual").persona),
-            tuning=(memory(21, "expression", "Short answers after ten in the evening."),),
-            values=(memory(22, "value", "Rest is part of the work."),),
+            memories=(
+                memory(22, "value", "Rest is part of the work."),
+                memory(21, "expression", "Short answers after ten in the evening."),
+            ),
             mood=EmotionalState("warmth", 0.7),
             last_tone="tired but amused",
         ),
@@ -238,7 +240,7 @@ def test_every_section_keeps_its_place_when_all_want_more():
     long = "word " * 70
     parts = ContextParts(
         core=tuple(memory(n, "core", long) for n in range(10)),
-        expression=ExpressionPart(tuning=tuple(memory(n, "expression", long) for n in range(10))),
+        expression=ExpressionPart(memories=tuple(memory(n, "expression", long) for n in range(10))),
         anchors=tuple(memory(n, "anchor", long) for n in range(5)),
         artifacts=tuple(memory(n, "artifact", long) for n in range(10)),
         identity=tuple(memory(n, "identity", long) for n in range(10)),
@@ -410,7 +412,7 @@ any_parts = st.builds(
     ContextParts,
     core=memories,
     expression=st.builds(
-        ExpressionPart, persona=texts, tuning=memories, mood=st.none(), last_tone=st.none() | texts
+        ExpressionPart, persona=texts, memories=memories, mood=st.none(), last_tone=st.none() | texts
     ),
     anchors=memories,
     vocabulary=some_texts,

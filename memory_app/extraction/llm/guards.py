@@ -19,6 +19,7 @@ from memory_app.extraction.rules.clauses import own_words
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
+from memory_app.records.kinds import KINDS
 from memory_app.records.records import Role, Statement, Turn
 
 NO_EVIDENCE = "no evidence"
@@ -76,10 +77,10 @@ def fault_of(draft: Draft, ground: Ground) -> str | None:
 def flagged(statement: Statement) -> Statement:
     """The statement with a tag for each thing that makes it suspect, and then little confidence.
 
-    A pattern list is a signal, not a wall: nothing is dropped for it. How to speak with somebody is a command by
-    nature, so `expression` is only held against the attempts to change other rules.
+    A pattern list is a signal, not a wall: nothing is dropped for it. A kind that may command is only held against the
+    attempts to change other rules.
     """
-    spared = _COMMAND if statement.kind == "expression" else None
+    spared = _COMMAND if KINDS[statement.kind].may_command else None
     tags = [tag for tag, pattern in _FLAGS if pattern is not spared and pattern.search(statement.text)]
     if not tags:
         return statement

@@ -21,6 +21,7 @@ from memory_app.extraction.llm.material import numbered_memories, show_memories
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
+from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement
 
 FACTS_SHARE = 0.1
@@ -80,7 +81,7 @@ def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[State
     """All that is no fact, and the most important facts up to a tenth of the log; and how many facts went."""
     left = max(FACTS_SHARE * log_chars, LEAST_FACTS_CHARS)
     facts = sorted(
-        (statement for statement in statements if statement.kind == "fact"),
+        (statement for statement in statements if KINDS[statement.kind].is_curated),
         key=lambda statement: (-(statement.importance or 0), len(statement.text)),
     )
     kept: set[int] = set()
@@ -88,7 +89,7 @@ def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[State
         if len(fact.text) <= left:
             kept.add(id(fact))
             left -= len(fact.text)
-    remaining = tuple(s for s in statements if s.kind != "fact" or id(s) in kept)
+    remaining = tuple(s for s in statements if not KINDS[s.kind].is_curated or id(s) in kept)
     return remaining, len(facts) - len(kept)
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, null, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.tables.jobs import schedules
+from memory_app.records.kinds import material_kinds
 from memory_app.records.run import RunState
 
 _WAKE = text(
@@ -54,7 +55,7 @@ _HAS_NEWS = text(
     f"""
     SELECT EXISTS (
         SELECT FROM memories m WHERE m.scope_id = :scope AND m.retired_at IS NULL AND m.session_id IS NULL
-          AND m.kind NOT IN ('query', 'core', 'capability')
+          AND m.kind = ANY(:kinds)
           AND NOT EXISTS (SELECT FROM runs r WHERE r.id = m.run_id AND r.name = :job)
           AND m.created_at > coalesce(
               (SELECT max(r.started_at) FROM runs r
@@ -112,7 +113,8 @@ def take(connection: Connection, job: DueJob, *, missed: int) -> bool:
 
 def has_news(connection: Connection, scope_id: int, job: str) -> bool:
     """Whether the scope has a memory that is newer than the last run of the job, and not of the job's own making."""
-    return bool(connection.execute(_HAS_NEWS, {"scope": scope_id, "job": job}).scalar_one())
+    values = {"scope": scope_id, "job": job, "kinds": list(material_kinds())}
+    return bool(connection.execute(_HAS_NEWS, values).scalar_one())
 
 
 def plan(connection: Connection, tenant_id: int, scope_id: int, job: str, at: datetime) -> None:

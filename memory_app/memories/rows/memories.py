@@ -19,6 +19,7 @@ from memory_app.memories.rows.memory_rows import (
     memory_of,
     values_of,
 )
+from memory_app.records.kinds import material_kinds
 from memory_app.records.records import Memory, Origin, Retirement
 
 _INSERT = text(
@@ -120,7 +121,7 @@ _LIST = text(
 _LATELY = text(
     f"""
     SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = :scope AND m.session_id IS NULL AND m.kind NOT IN ('query', 'core', 'capability')
+    WHERE m.scope_id = :scope AND m.session_id IS NULL AND m.kind = ANY(:kinds)
       AND m.last_seen >= now() - :within AND {CURRENT}
     ORDER BY m.last_seen DESC, m.id LIMIT :limit
     """
@@ -274,8 +275,8 @@ def listed(
 def lately_seen(
     connection: Connection, scope_id: int, *, within: timedelta, limit: int
 ) -> tuple[Memory, ...]:
-    """Current memories of the scope seen within a time, the latest first; without questions and sessions' own."""
-    values = {"scope": scope_id, "within": within, "limit": limit}
+    """What deep synthesis reads: current memories seen within a time, the latest first; without sessions' own."""
+    values = {"scope": scope_id, "kinds": list(material_kinds()), "within": within, "limit": limit}
     return tuple(memory_of(row) for row in connection.execute(_LATELY, values))
 
 

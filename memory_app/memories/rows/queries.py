@@ -9,8 +9,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, select, text
 
+from memory_app.db.expressions import among
 from memory_app.db.tables.memories import memories
 from memory_app.db.vectors import vector_text
+from memory_app.records.kinds import question_kinds
 
 _ANSWERED = text(
     """
@@ -22,7 +24,7 @@ _ANSWERED = text(
         WHERE q.scope_id = a.scope_id AND q.session_id = a.session_id AND q.seq < a.seq AND q.role = 'user'
         ORDER BY q.seq DESC LIMIT 1) asked ON true
     JOIN evidence e ON e.turn_scope_id = a.scope_id AND e.turn_id = asked.id AND e.scope_id = a.scope_id
-    JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind = 'query'
+    JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind = ANY(:kinds)
     WHERE a.scope_id = :scope AND a.id = ANY(:turns) AND a.role = 'assistant'
       AND NOT EXISTS (SELECT FROM turns b WHERE b.scope_id = a.scope_id AND b.session_id = a.session_id
                       AND b.role = 'assistant' AND b.seq > asked.seq AND b.seq < a.seq)
@@ -35,7 +37,7 @@ _SIMILAR = text(
            coalesce(s.name = :session, false) AS in_session,
            1 - (m.embedding <=> CAST(:vector AS halfvec)) AS similarity
     FROM memories m LEFT JOIN sessions s ON s.scope_id = m.scope_id AND s.id = m.session_id
-    WHERE m.scope_id = :scope AND m.kind = 'query' AND m.retired_at IS NULL AND m.embedding_model = :model
+    WHERE m.scope_id = :scope AND m.kind = ANY(:kinds) AND m.retired_at IS NULL AND m.embedding_model = :model
     ORDER BY 1 - (m.embedding <=> CAST(:vector AS halfvec))
              + CASE WHEN coalesce(s.name = :session, false) THEN :bias ELSE 0 END DESC, m.id
     LIMIT :limit
@@ -45,7 +47,7 @@ _RECENT = (
     select(memories.c.text)
     .where(
         memories.c.scope_id == bindparam("scope"),
-        memories.c.kind == "query",
+        among(memories.c.kind, "kinds"),
         memories.c.retired_at.is_(None),
     )
     .order_by(memories.c.last_seen.desc(), memories.c.id.desc())
@@ -70,7 +72,9 @@ class Similar:
 def link_answers(connection: Connection, scope_id: int, turn_ids: Sequence[UUID]) -> None:
     """Let each question rest also on the assistant's turn that came next, where that is among ``turn_ids``."""
     if turn_ids:
-        connection.execute(_ANSWERED, {"scope": scope_id, "turns": list(turn_ids)})
+        connection.execute(
+            _ANSWERED, {"scope": scope_id, "kinds": list(question_kinds()), "turns": list(turn_ids)}
+        )
 
 
 def similar(
@@ -86,6 +90,7 @@ def similar(
     """Current questions of the scope, most similar first; those of ``session`` count ``bias`` more."""
     values = {
         "scope": scope_id,
+        "kinds": list(question_kinds()),
         "vector": vector_text(vector),
         "model": model,
         "session": session,
@@ -97,4 +102,5 @@ def similar(
 
 def recent(connection: Connection, scope_id: int, *, limit: int) -> tuple[str, ...]:
     """Texts of the questions asked last."""
-    return tuple(connection.execute(_RECENT, {"scope": scope_id, "limit": limit}).scalars())
+    values = {"scope": scope_id, "kinds": list(question_kinds()), "limit": limit}
+    return tuple(connection.execute(_RECENT, values).scalars())

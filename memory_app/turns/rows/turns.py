@@ -14,6 +14,7 @@ from memory_app.db.expressions import among, column_list
 from memory_app.db.tables.turns import sessions, turns
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
+from memory_app.records.kinds import question_kinds
 from memory_app.records.records import NewTurn, Stage, Ticket, Turn
 from memory_app.turns.rows.sessions import Debounce, LockedSession
 
@@ -183,7 +184,7 @@ _TICKET = text(
                + CASE WHEN t.indexed_at IS NULL OR t.extracted_at IS NOT NULL OR t.failed_at IS NOT NULL THEN 0
                       ELSE s.starts + s.failures END AS attempts,
            ARRAY(SELECT e.memory_id FROM evidence e
-                 JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind <> 'query'
+                 JOIN memories m ON m.scope_id = e.scope_id AND m.id = e.memory_id AND m.kind <> ALL(:questions)
                  WHERE e.turn_scope_id = t.scope_id AND e.turn_id = t.id ORDER BY e.memory_id) AS memory_ids
     FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
     WHERE t.id = :id
@@ -417,7 +418,7 @@ def oldest_searched(connection: Connection, scope_id: int) -> datetime | None:
 
 def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:
     """The state of one turn of this tenant."""
-    row = connection.execute(_TICKET, {"id": turn_id}).one_or_none()
+    row = connection.execute(_TICKET, {"id": turn_id, "questions": list(question_kinds())}).one_or_none()
     if row is None:
         return None
     return TicketRow(
