@@ -1,13 +1,13 @@
-"""Periodic jobs: for each scope in which something happened, one run per job and period, however many ask.
+"""Enqueue periodic jobs: one run per job, scope and period, for scopes in which something happened.
 
-When each is due stands in the database. A look takes what is due, capped and fair across tenants; two looks at once
-take different rows. A period that nobody looked in is not made up for, but counted and logged.
+The database holds when each is due. A call takes a limited number of due jobs, fairly across tenants; two calls at once
+take different rows. A period in which nobody called is not made up for, but counted and logged.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.jobs.rows import runs, schedules
 from memory_app.jobs.rows.schedules import DueJob
-from memory_app.jobs.schedule import END_SESSIONS, rhythms
+from memory_app.jobs.schedule import END_SESSIONS, periodic_jobs
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.sleep import session_end
@@ -34,11 +34,17 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Runs that were written down in one look, and periods that had gone by without one."""
+class PeriodicRuns:
+    """How many runs were enqueued, and how many periods had passed without one."""
 
     runs: int = 0
     missed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    name: str
+    id: UUID
 
 
 _TASKS: Mapping[str, str] = {
@@ -49,87 +55,96 @@ _TASKS: Mapping[str, str] = {
 }
 _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
-_Written = tuple[str, UUID]
-"""Name of a run and its id."""
 
-
-def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> Asked:
-    """Write down a run for every periodic job that is due at ``now`` (None: the database's clock) and say "look"."""
+def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRuns:
+    """Enqueue a run for every periodic job that is due at ``now`` (None: the database's clock), and hint workers."""
     with transaction(runtime.engine, None) as connection:
         at = now or clock.now(connection)
-        found = schedules.due(connection, most=runtime.settings.schedule.batch, at=at)
+        due = schedules.due(connection, most=runtime.settings.schedule.batch, at=at)
     by_tenant: dict[int, list[DueJob]] = defaultdict(list)
-    for job in found:
+    for job in due:
         by_tenant[job.tenant_id].append(job)
-    asked = Asked()
-    for tenant_id, some in by_tenant.items():
+    total = PeriodicRuns()
+    for tenant_id, jobs in by_tenant.items():
         with transaction(runtime.engine, tenant_id) as connection:
-            written, missed = _write(connection, runtime, some, at)
-        for name, run_id in written:
-            runtime.hint(_TASKS[name], run_id=str(run_id))
-        asked = Asked(asked.runs + len(written), asked.missed + missed)
-    if asked.missed:
-        log.warning("periods_missed", periods=asked.missed)
-    return asked
+            enqueued, missed = _enqueue(connection, runtime, jobs, at=at)
+        # After the commit: a worker must find the run.
+        for run in enqueued:
+            runtime.hint(_TASKS[run.name], run_id=str(run.id))
+        total = PeriodicRuns(total.runs + len(enqueued), total.missed + missed)
+    if total.missed:
+        log.warning("periods_missed", periods=total.missed)
+    return total
 
 
-def _write(
-    connection: Connection, runtime: Runtime, some: Sequence[DueJob], at: datetime
-) -> tuple[list[_Written], int]:
-    """Take what is due and write its runs down; the runs, and how many periods were missed."""
-    written: list[_Written] = []
+def _enqueue(
+    connection: Connection, runtime: Runtime, due: Sequence[DueJob], *, at: datetime
+) -> tuple[list[_Run], int]:
+    """Take the due jobs of a tenant and enqueue their runs; the runs, and how many periods were missed."""
+    enqueued: list[_Run] = []
     missed = 0
-    every = {rhythm.job: rhythm.every for rhythm in rhythms(runtime)}
-    for job in sorted(some, key=lambda job: (job.scope_id, job.job)):
+    intervals = {periodic.job: periodic.every for periodic in periodic_jobs(runtime)}
+    # In one order for everybody: two processes that take the same rows must not block each other.
+    for job in sorted(due, key=lambda job: (job.scope_id, job.job)):
         row = names.read_scope(connection, job.scope_id)
         if row is None:
             continue
-        interval = every.get(job.job)
-        is_missed = interval is not None and job.job != END_SESSIONS and _is_meant(job.job, row)
-        late = int((at - job.due_at) / interval) if interval is not None and is_missed else 0
-        if not schedules.take(connection, job, missed=late):
+        interval = intervals.get(job.job)
+        periods = _missed_periods(job, row, interval=interval, at=at)
+        if not schedules.take(connection, job, missed=periods):
             continue
-        missed += late
+        missed += periods
+        # A job of a version that is gone is taken too, or it would be due for ever.
         if interval is not None:
-            written += _AT_ITS_TIME.get(job.job, _once)(connection, runtime, job, row)
-    return written, missed
+            enqueue = _end_sessions if job.job == END_SESSIONS else _enqueue_job
+            enqueued += enqueue(connection, runtime, job, row=row)
+    return enqueued, missed
 
 
-def _once(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
+def _missed_periods(job: DueJob, row: ScopeRow, *, interval: timedelta | None, at: datetime) -> int:
+    """Whole periods since the job was due. The look for silent sessions has no period that could be missed."""
+    if interval is None or job.job == END_SESSIONS or not _is_enabled(job.job, row):
+        return 0
+    return int((at - job.due_at) / interval)
+
+
+def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[_Run]:
     """One run of the job for this period."""
-    if not _is_meant(job.job, row):
+    if not _is_enabled(job.job, row):
         return []
-    if job.job == RunName.SYNTHESIZE_DEEP and not schedules.has_news(
-        connection, job.scope_id, RunName.SYNTHESIZE_DEEP
-    ):
+    name = RunName(job.job)
+    if name is RunName.SYNTHESIZE_DEEP and not schedules.has_news(connection, job.scope_id, name):
         return []
     run = runs.enqueue(
         connection,
         job.tenant_id,
-        RunName(job.job),
+        name,
         scope_id=job.scope_id,
-        options=_OPTIONS.get(job.job),
+        options=_OPTIONS.get(name),
         period=job.due_at.isoformat(),
     )
-    return [(job.job, run.id)]
+    return [_Run(name, run.id)]
 
 
-def _is_meant(job: str, row: ScopeRow) -> bool:
-    """Whether the agent's policy has the job done at all; deep synthesis asks a model, which not every agent has."""
+def _is_enabled(job: str, row: ScopeRow) -> bool:
+    """Does the agent's policy have the job done? Deep synthesis needs a language model, which not every agent has."""
     policy = parse_policy(row.policy)
-    return policy.memory and (job != RunName.SYNTHESIZE_DEEP or policy.extraction is ExtractionMode.LLM)
+    if job == RunName.SYNTHESIZE_DEEP and policy.extraction is not ExtractionMode.LLM:
+        return False
+    return policy.memory
 
 
-def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, row: ScopeRow) -> list[_Written]:
-    """End what has been silent for too long; look again when the next one may be."""
-    ended = session_end.collect(connection, runtime, job.tenant_id, job.scope_id, parse_policy(row.policy))
+def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[_Run]:
+    """End the sessions that have been silent for too long, and plan the next look for when another may be."""
+    run_ids = session_end.collect(
+        connection,
+        runtime,
+        tenant_id=job.tenant_id,
+        scope_id=job.scope_id,
+        policy=parse_policy(row.policy),
+    )
     oldest = sessions.oldest_activity(connection, job.scope_id)
     if oldest is not None:
-        again = oldest + timedelta(hours=runtime.settings.ending.idle_hours)
-        schedules.plan(connection, job.tenant_id, job.scope_id, END_SESSIONS, again)
-    return [(RunName.END_SESSION, run_id) for _, run_id in ended]
-
-
-_AT_ITS_TIME: dict[str, Callable[[Connection, Runtime, DueJob, ScopeRow], list[_Written]]] = {
-    END_SESSIONS: _end_sessions
-}
+        due_at = oldest + timedelta(hours=runtime.settings.ending.idle_hours)
+        schedules.plan(connection, job.tenant_id, job.scope_id, job=END_SESSIONS, at=due_at)
+    return [_Run(RunName.END_SESSION, run_id) for run_id in run_ids]

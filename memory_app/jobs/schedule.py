@@ -1,4 +1,4 @@
-"""Which jobs are periodic, and how often. What happens in a scope wakes them; see `periodic` for what follows."""
+"""The periodic jobs and their intervals. A change in a scope schedules them; `periodic` enqueues what is due."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from memory_app.jobs.rows import schedules
-from memory_app.jobs.rows.schedules import Rhythm
+from memory_app.jobs.rows.schedules import PeriodicJob
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 
 END_SESSIONS = "end_sessions"
-"""Not a run but a look: it ends the sessions that have been silent for too long."""
+"""Not the name of a run: it enqueues an end for each session that has been silent for too long."""
 
 
-def rhythms(runtime: Runtime) -> tuple[Rhythm, ...]:
-    """The names are those of the runs."""
+def periodic_jobs(runtime: Runtime) -> tuple[PeriodicJob, ...]:
+    """Every periodic job with its interval. Its name is that of its runs."""
     settings = runtime.settings.schedule
     return (
-        Rhythm(RunName.SLEEP, timedelta(hours=settings.sleep_hours)),
-        Rhythm(RunName.DECAY, timedelta(hours=settings.decay_hours)),
-        Rhythm(RunName.SYNTHESIZE_DEEP, timedelta(hours=settings.deep_hours)),
-        Rhythm(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
+        PeriodicJob(RunName.SLEEP, timedelta(hours=settings.sleep_hours)),
+        PeriodicJob(RunName.DECAY, timedelta(hours=settings.decay_hours)),
+        PeriodicJob(RunName.SYNTHESIZE_DEEP, timedelta(hours=settings.deep_hours)),
+        PeriodicJob(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
     )
 
 
 def wake(
     connection: Connection, runtime: Runtime, scope_ids: Collection[int], *, at: datetime | None = None
 ) -> None:
-    """Something happened in these scopes: their periodic jobs come round again. In the caller's transaction."""
-    schedules.wake(connection, sorted(scope_ids), rhythms(runtime), at=at)
+    """Schedule the periodic jobs of scopes that changed, unless that was done before. In the caller's transaction."""
+    schedules.wake(connection, sorted(scope_ids), periodic_jobs(runtime), at=at)

@@ -1,8 +1,9 @@
-"""Capacity: how much a scope may hold, and what goes when it holds more. Called under the lock on the scope's row.
+"""Keep a scope below its most memories and links. Called under the lock on the scope's row.
 
-The ceiling is kept in the transactions that write, not by a job that comes later: nobody ever sees it passed. Counting
-reads all of an index, and weighing everything costs more. So a bound is kept with the scope, to which each write adds
-what it stored; only when that passes the ceiling is anything counted, and what gives way then makes room for many.
+The ceiling is kept in the transactions that write, not by a later job, so that nobody ever sees it passed. Counting
+reads a whole index, and computing every strength costs more. So the scope's row has an upper bound, to which each
+write adds what it stored; only when the bound passes the ceiling is anything counted, and what is evicted then makes
+room for many more writes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from sqlalchemy import Connection
 
 from memory_app.db import clock
 from memory_app.jobs.rows import runs
-from memory_app.memories.fading import Held, hubs, weakest
+from memory_app.memories.fading import MemoryStrength, hubs, weakest
 from memory_app.memories.rows import fading, memories
-from memory_app.memories.rows.fading import Weighed
+from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.recall.scoring import strength
 from memory_app.records.kinds import half_life_of
 from memory_app.records.records import Memory, Retirement
@@ -28,13 +29,13 @@ from memory_app.sleep.rules import Trigger
 from memory_app.tenancy.policy import Policy
 
 BIG = 1_000
-"""From this limit on more gives way than has to."""
+"""From this limit on more is evicted than has to be, so that not every write counts."""
 
 SLACK = 0.02
 """Share of a big limit that is freed at a time."""
 
 SHORTEST_PAUSE = 60.0
-"""Seconds for which one cycle serves all that is evicted, even where the settings ask for no pause."""
+"""Seconds for which one sleep cycle serves every eviction, even where the settings ask for no pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,17 @@ def strength_of(runtime: Runtime, memory: Memory, now: datetime) -> float:
     return strength(memory, now, half_life(runtime, memory.kind))
 
 
-def held(runtime: Runtime, weighed: Collection[Weighed], now: datetime) -> list[Held]:
-    """Memories with their strength at ``now``."""
+def strengths(runtime: Runtime, linked: Collection[LinkedMemory], now: datetime) -> list[MemoryStrength]:
+    """The strength of each memory at ``now``."""
     return [
-        Held(
-            one.memory.id,
-            strength_of(runtime, one.memory, now),
-            one.degree,
-            one.memory.pinned,
-            fades=half_life(runtime, one.memory.kind) is not None,
+        MemoryStrength(
+            id=item.memory.id,
+            strength=strength_of(runtime, item.memory, now),
+            degree=item.degree,
+            pinned=item.memory.pinned,
+            fades=half_life(runtime, item.memory.kind) is not None,
         )
-        for one in weighed
+        for item in linked
     ]
 
 
@@ -88,49 +89,50 @@ def keep_ceiling(
     written: Sequence[UUID],
     recount: bool = False,
 ) -> tuple[UUID, ...]:
-    """After all writes of a transaction: cut the weakest links and evict the weakest memories where there are too many.
+    """Delete the weakest links and evict the weakest memories above the ceiling, after all writes of a transaction.
 
-    The ids of the evicted. What was ``written`` last stays, as do pinned ones: only with more of these than the ceiling
-    is it passed. Where something had to go, the scope is to sleep, once in a cool-down: uniting repeats frees room that
-    nobody misses. ``recount``: the transaction did more than store memories and link those.
+    Returns the ids of the evicted. What was ``written`` last stays, as do pinned memories: only with more of these than
+    the ceiling allows is it passed. An eviction enqueues a sleep cycle, one in each cool-down: merging repeats makes
+    room at no loss. ``recount``: the transaction did more than store memories and link those.
     """
     ceiling = ceiling_of(runtime, policy)
     if recount:
         fading.forget_bounds(connection, scope_id)
-    most = fading.note_written(connection, scope_id)
-    if most.links is None or most.links > ceiling.links:
+    bounds = fading.note_written(connection, scope_id)
+    if bounds.links is None or bounds.links > ceiling.links:
         _cut_links(connection, scope_id, ceiling.links)
-    if most.memories is not None and most.memories <= ceiling.memories:
+    if bounds.memories is not None and bounds.memories <= ceiling.memories:
         return ()
-    gone = _make_room(connection, runtime, scope_id, ceiling.memories, spared=written[-1:])
-    if gone:
-        _sleep_soon(connection, runtime, tenant_id, scope_id)
-    return gone
+    evicted = _make_room(connection, runtime, scope_id, limit=ceiling.memories, spared=written[-1:])
+    if evicted:
+        _sleep_soon(connection, runtime, tenant_id=tenant_id, scope_id=scope_id)
+    return evicted
 
 
 def _cut_links(connection: Connection, scope_id: int, limit: int) -> None:
-    """Count the links, and cut the weakest where the limit is near."""
+    """Count the links, and delete the weakest where the limit is near."""
     count = fading.link_count(connection, scope_id)
     if count > _near(limit):
         down_to = limit - _slack(limit)
-        count = max(count - fading.trim_links(connection, scope_id, most=down_to), 0)
-        # More than may be are left where none of them may be cut: not to be counted again at every write.
+        count = max(count - fading.trim_links(connection, scope_id, limit=down_to), 0)
+        # Some links are never deleted, so more than allowed may remain. They must not be counted at every write.
         count = min(count, down_to) if _slack(limit) else count
     fading.note_links(connection, scope_id, count)
 
 
 def _make_room(
-    connection: Connection, runtime: Runtime, scope_id: int, limit: int, *, spared: Collection[UUID]
+    connection: Connection, runtime: Runtime, scope_id: int, *, limit: int, spared: Collection[UUID]
 ) -> tuple[UUID, ...]:
     """Count the current memories, and evict the weakest where the limit is near; their ids."""
-    count = fading.current_count(connection, scope_id, most=2 * limit + BIG)
-    gone: tuple[UUID, ...] = ()
+    # A scope far above its limit (the limit was lowered) need not be counted to the end.
+    count = fading.current_count(connection, scope_id, limit=2 * limit + BIG)
+    evicted: tuple[UUID, ...] = ()
     if count > _near(limit):
         down_to = limit - _slack(limit)
-        gone = evict(connection, runtime, scope_id, down_to=down_to, spared=spared)
-        count = min(count - len(gone), down_to) if _slack(limit) else count - len(gone)
+        evicted = evict(connection, runtime, scope_id, down_to=down_to, spared=spared)
+        count = min(count - len(evicted), down_to) if _slack(limit) else count - len(evicted)
     fading.note_memories(connection, scope_id, count)
-    return gone
+    return evicted
 
 
 def _slack(limit: int) -> int:
@@ -138,13 +140,14 @@ def _slack(limit: int) -> int:
 
 
 def _near(limit: int) -> int:
-    """Above this something gives way once it was counted; below, there is room for some more writes without."""
+    """Evict above this count; below it there is room for some more writes without counting."""
     return limit - _slack(limit) // 2
 
 
 def _sleep_soon(connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int) -> None:
-    """Write down a cycle, the same one for all that is evicted within a cool-down; a finder says "look"."""
+    """Enqueue a cycle, the same one for every eviction within a cool-down; a finder brings it to a worker."""
     pause = max(runtime.settings.sleep.cool_down_seconds, SHORTEST_PAUSE)
+    # The period is part of the run's unique key: all evictions of one cool-down give the same run.
     began = int(clock.now(connection).timestamp() // pause * pause)
     options = {"trigger": Trigger.EVICTION.value}
     runs.enqueue(
@@ -163,13 +166,15 @@ def evict(
 ) -> tuple[UUID, ...]:
     """Retire the weakest memories above ``down_to``, never pinned ones nor hubs; their ids.
 
-    ``among`` names the only ones that may go, where given.
+    With ``among``, only those may be retired.
     """
-    own = held(runtime, fading.held(connection, scope_id), clock.now(connection))
-    over = len(own) - down_to
+    current = strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
+    over = len(current) - down_to
     if over <= 0:
         return ()
-    kept = hubs(own, degree=runtime.settings.decay.hub_degree, capacity=down_to) | frozenset(spared)
-    movable = own if among is None else [one for one in own if one.id in frozenset(among)]
-    gone = weakest(movable, most=over, spared=kept)
-    return memories.retire(connection, scope_id, gone, reason=Retirement.EVICTED)
+    # Hubs are chosen among all memories, not only those that may go.
+    hub_ids = hubs(current, degree=runtime.settings.decay.hub_degree, capacity=down_to)
+    allowed = None if among is None else frozenset(among)
+    movable = [memory for memory in current if allowed is None or memory.id in allowed]
+    ids = weakest(movable, limit=over, spared=hub_ids | frozenset(spared))
+    return memories.retire(connection, scope_id, ids, reason=Retirement.EVICTED)

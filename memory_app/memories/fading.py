@@ -1,7 +1,7 @@
-"""Which memories go: what has faded, and what is weakest where there are too many. Pure.
+"""Choose the memories to retire: those that have faded, and the weakest where there are too many. Pure.
 
-Pinned ones never go, nor do hubs, which hold others together. A hub has many links; in a scope where everything is
-linked with everything only the best linked tenth counts, or nothing could ever go.
+Pinned memories are never chosen, nor are hubs, which have many links. In a scope where everything is linked with
+everything only the best linked tenth are hubs, or nothing could ever be retired.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 HUB_SHARE = 0.1
-"""Most of what a scope may hold that counts as hubs."""
+"""Largest share of a scope's capacity that counts as hubs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A current memory as capacity sees it. ``strength`` 0–1; ``degree`` its links; ``fades``: its kind does."""
+class MemoryStrength:
+    """A current memory as retirement sees it: ``strength`` 0–1, ``degree`` (its links), ``fades`` (its kind does)."""
 
     id: UUID
     strength: float
@@ -25,19 +25,29 @@ class Held:
     fades: bool = True
 
 
-def hubs(held: Sequence[Held], *, degree: int, capacity: int) -> frozenset[UUID]:
+def hubs(memories: Sequence[MemoryStrength], *, degree: int, capacity: int) -> frozenset[UUID]:
     """Ids of the best linked memories with at least ``degree`` links, at most `HUB_SHARE` of ``capacity``."""
-    linked = sorted((m for m in held if m.degree >= degree), key=lambda m: (-m.degree, -m.strength, m.id))
-    return frozenset(m.id for m in linked[: max(int(capacity * HUB_SHARE), 1)])
+    linked = [memory for memory in memories if memory.degree >= degree]
+    linked.sort(key=lambda memory: (-memory.degree, -memory.strength, memory.id))
+    # A scope that may hold fewer than ten still has one hub.
+    limit = max(int(capacity * HUB_SHARE), 1)
+    return frozenset(memory.id for memory in linked[:limit])
 
 
-def faded(held: Sequence[Held], *, threshold: float, spared: frozenset[UUID]) -> tuple[UUID, ...]:
-    """Ids of what is no stronger than ``threshold``, the weakest first."""
-    gone = [m for m in held if m.fades and not m.pinned and m.id not in spared and m.strength <= threshold]
-    return tuple(m.id for m in sorted(gone, key=lambda m: (m.strength, m.id)))
+def faded(
+    memories: Sequence[MemoryStrength], *, threshold: float, spared: frozenset[UUID]
+) -> tuple[UUID, ...]:
+    """Ids of the memories that are no stronger than ``threshold``, the weakest first."""
+    fading = [memory for memory in _movable(memories, spared) if memory.fades]
+    return tuple(memory.id for memory in fading if memory.strength <= threshold)
 
 
-def weakest(held: Sequence[Held], *, most: int, spared: frozenset[UUID]) -> tuple[UUID, ...]:
-    """Ids of the ``most`` weakest, pinned and ``spared`` ones excepted; fewer when there are no more."""
-    movable = [m for m in held if not m.pinned and m.id not in spared]
-    return tuple(m.id for m in sorted(movable, key=lambda m: (m.strength, m.id))[: max(most, 0)])
+def weakest(memories: Sequence[MemoryStrength], *, limit: int, spared: frozenset[UUID]) -> tuple[UUID, ...]:
+    """Ids of the ``limit`` weakest, pinned and ``spared`` ones excepted; fewer when there are no more."""
+    return tuple(memory.id for memory in _movable(memories, spared)[: max(limit, 0)])
+
+
+def _movable(memories: Sequence[MemoryStrength], spared: frozenset[UUID]) -> list[MemoryStrength]:
+    movable = [memory for memory in memories if not memory.pinned and memory.id not in spared]
+    # The id decides between equals, so that a dry run and the run choose the same.
+    return sorted(movable, key=lambda memory: (memory.strength, memory.id))

@@ -96,7 +96,7 @@ def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePl
     wordings = wording.word(runtime, tenant_id, plan.row.id, plan.clusters)
     keys = {anchor: canonical_key(worded.text) for anchor, worded in wordings.items()}
     with transaction(runtime.engine, tenant_id) as connection:
-        stored = sleeping.known_keys(connection, plan.row.id, list(keys.values()))
+        stored = sleeping.stored_keys(connection, plan.row.id, list(keys.values()))
     new = {anchor: worded for anchor, worded in wordings.items() if keys[anchor] not in stored}
     clusters = tuple(
         replace(cluster, text=new[cluster.anchor].text) if cluster.anchor in new else cluster

@@ -145,7 +145,7 @@ def sleep(
         row = names.read_scope(connection, claimed.scope_id)
         if run is None or row is None:
             raise NotFound("the person was forgotten while this was under way")
-        since_last = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, besides=run.id)
+        since_last = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, excluding=run.id)
         at = start_of_hour(clock.now(connection))
     options = _options_of(runtime, run)
     pause = timedelta(seconds=options.cool_down_seconds)
@@ -230,7 +230,7 @@ def _apply(cycle: _Cycle) -> dict[str, Any]:
     link_count = _link(cycle, heirs)
     patterns = _name_patterns(cycle, heirs)
     # A memory that was merged above rises with the row that holds it now, in another cycle.
-    current = sleeping.current(connection, cycle.scope_id)
+    current = sleeping.current_ids(connection, cycle.scope_id)
     promotable = [item for item in plan.promotable if item.row.memory.id in current]
     promotion.promote(connection, cycle.runtime, cycle.place, promotable)
     promoted = [str(item.row.memory.id) for item in promotable]
@@ -318,7 +318,7 @@ def _unite_once(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UU
     while ready:
         parts = [id for cluster in ready for id in cluster.ids]
         candidates = [rows[cluster.anchor] for cluster in ready]
-        duplicates = sleeping.taken(cycle.connection, cycle.scope_id, candidates, besides=parts)
+        duplicates = sleeping.duplicates(cycle.connection, cycle.scope_id, candidates, excluding=parts)
         if not duplicates:
             break
         # What is left out keeps its members, and one of these may say what another cluster would say: look again.
@@ -372,7 +372,7 @@ def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> d
 
 def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     """Link what is similar and not linked yet; merged memories are linked as the row they became."""
-    current = sleeping.current(cycle.connection, cycle.scope_id)
+    current = sleeping.current_ids(cycle.connection, cycle.scope_id)
     edges: dict[frozenset[UUID], links.Edge] = {}
     for first, second, cosine in cycle.plan.similar:
         source, target = heirs.get(first, first), heirs.get(second, second)
@@ -389,7 +389,7 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
 def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> list[dict[str, Any]]:
     """Store patterns for which, after merging, there is still evidence enough; an entry of the report for each."""
     entries = []
-    current = sleeping.current(cycle.connection, cycle.scope_id)
+    current = sleeping.current_ids(cycle.connection, cycle.scope_id)
     for topic, prepared in cycle.plan.patterns:
         # Several mentions may have become one row, which counts once.
         heirs_of_topic = dict.fromkeys(heirs.get(id, id) for id in topic.memories)

@@ -1,7 +1,7 @@
-"""Decay: what has faded is retired, what was retired long ago goes for good, and the ceilings are kept. Turns that are
-too old to be searched give up what only search needs; their words stay.
+"""Decay a scope: retire faded memories, delete those retired long ago, and keep the ceilings.
 
-Retired is not gone: for some days a memory that expired or was evicted can be revived. Pinned memories and hubs stay.
+A memory that expired or was evicted can be revived for some days. Pinned memories and hubs are never retired. Turns
+that are too old to be searched lose their vectors and keywords, and keep their text.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from memory_app.jobs.rows import schedules
 from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.memories import capacity
 from memory_app.memories.capacity import Ceiling
-from memory_app.memories.fading import Held, faded, hubs
+from memory_app.memories.fading import MemoryStrength, faded, hubs
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading, links, memories, merges, sources
 from memory_app.memories.rows import terms as term_store
-from memory_app.memories.rows.fading import Weighed
+from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.recall.scoring import fades_at
 from memory_app.records.records import RECOVERABLE, Memory, Retirement
 from memory_app.records.reports import DecayReport
@@ -41,57 +41,59 @@ from memory_app.turns.rows import turns
 log = structlog.get_logger(__name__)
 
 IDS_SHOWN = 1_000
-"""Most ids of each sort in a report."""
+"""Most ids in each list of a report."""
 
-LAPSED_AT_ONCE = 500
-"""Turns that lapse in one transaction: it holds the counts of their words."""
+TURNS_AT_ONCE = 500
+"""Turns in one transaction, which locks the counts of their terms."""
 
-SOONER = "or less long where more are retired after it than the scope may hold"
-"""The recoverable stage has the ceiling of the scope: the oldest leave it early."""
+EARLIER = "or less long where more are retired after it than the scope may hold"
+"""No more retired memories can be revived than the scope may hold: the oldest are deleted early."""
 
 
 def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
-    """Ask for decay of the scope now. `NotFound` for an unknown scope."""
+    """Enqueue decay of the scope. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
     return jobs.ask(runtime, tenant_id, RunName.DECAY, task=queue.DECAY, scope_id=row.id)
 
 
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
-    """Do one run: retire what has faded and what is too much, delete what was retired long ago."""
+    """Do one run: retire what has faded and what is above the ceiling, delete what was retired long ago."""
     lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise NotFound("the person was forgotten while this was under way")
         report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id, turns_lapsed=lapsed)
-        _come_again(connection, runtime, claimed, report)
+        _plan_next(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)
     if report.retired:
         drop_context(runtime, claimed.scope_id)
     log.info("scope_decayed", scope=claimed.scope_id, purged=report.purged, current=report.current)
 
 
-def _come_again(connection: Connection, runtime: Runtime, claimed: RunClaim, report: DecayReport) -> None:
-    """Also where nothing happens any more things fade and stages end: be due when the next does."""
+def _plan_next(connection: Connection, runtime: Runtime, claimed: RunClaim, report: DecayReport) -> None:
+    """Have the next run at the next time of the report: memories fade though nothing happens in the scope."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
     times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at)
     ahead = [at for at in times if at is not None]
     if ahead:
-        schedules.plan(
-            connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, max(min(ahead), soonest)
-        )
+        # Not before the usual interval: many memories that fade within minutes are one run's work.
+        due_at = max(min(ahead), soonest)
+        schedules.plan(connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, due_at)
 
 
 def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
-    """Turns accepted longer ago than any search looks back keep their words and lose the rest; how many."""
+    """Delete vectors and keywords of turns that no search reaches any more; the number of turns."""
     age = timedelta(days=runtime.settings.index.daily_log_days)
     count = 0
     while True:
         with transaction(runtime.engine, tenant_id) as connection:
-            held = turns.lapse(connection, scope_id, age=age, most=LAPSED_AT_ONCE)
-            term_store.add(connection, tenant_id, [(scope_id, present) for present in held], sign=-1)
-        count += len(held)
-        if len(held) < LAPSED_AT_ONCE:
+            lapsed = turns.lapse(connection, scope_id, age=age, most=TURNS_AT_ONCE)
+            term_store.add(
+                connection, tenant_id, [(scope_id, term_counts) for term_counts in lapsed], sign=-1
+            )
+        count += len(lapsed)
+        if len(lapsed) < TURNS_AT_ONCE:
             return count
 
 
@@ -106,16 +108,20 @@ def _decay(
     connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, turns_lapsed: int
 ) -> DecayReport:
     ceiling = _ceiling(connection, runtime, scope_id)
-    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
-    kept = _hubs(runtime, own, ceiling)
-    gone = faded(own, threshold=runtime.settings.decay.faded_strength, spared=kept)
-    expired = memories.retire(connection, scope_id, gone, reason=Retirement.EXPIRED)
+    strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
+    hub_ids = _hubs(runtime, strengths, ceiling)
+    faded_ids = faded(strengths, threshold=runtime.settings.decay.faded_strength, spared=hub_ids)
+    expired = memories.retire(connection, scope_id, faded_ids, reason=Retirement.EXPIRED)
+    # What expires makes room, so that as little as possible is evicted.
     evicted = capacity.evict(connection, runtime, scope_id, down_to=ceiling.memories)
-    purged, unsupported = _purge(connection, runtime, tenant_id, scope_id, most=ceiling.memories)
-    trimmed = fading.trim_links(connection, scope_id, most=ceiling.links)
+    purged, unsupported = _purge(
+        connection, runtime, tenant_id=tenant_id, scope_id=scope_id, limit=ceiling.memories
+    )
+    trimmed = fading.trim_links(connection, scope_id, limit=ceiling.links)
     next_purge = fading.next_overdue(connection, scope_id, **_stages(runtime))
-    left = fading.held(connection, scope_id)
-    fading.note_memories(connection, scope_id, len(left))
+    remaining = fading.current(connection, scope_id)
+    fading.note_memories(connection, scope_id, len(remaining))
+    # Links of the deleted rows went with them: the next write counts what is left.
     fading.note_links(connection, scope_id, None)
     return DecayReport(
         expired=expired[:IDS_SHOWN],
@@ -125,24 +131,25 @@ def _decay(
         purged=len(purged),
         links_trimmed=trimmed,
         turns_lapsed=turns_lapsed,
-        current=len(left),
+        current=len(remaining),
         next_purge_at=next_purge,
-        next_fades_at=_next_fading(runtime, left, ceiling, now=clock.now(connection)),
+        next_fades_at=_next_fading(runtime, remaining, ceiling, now=clock.now(connection)),
         next_lapse_at=_next_lapse(connection, runtime, scope_id),
     )
 
 
 def _purge(
-    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, most: int
+    connection: Connection, runtime: Runtime, *, tenant_id: int, scope_id: int, limit: int
 ) -> tuple[tuple[UUID, ...], tuple[UUID, ...]]:
-    """Delete what is past its stage; the ids, and those of what lost its last source by it and is retired."""
+    """Delete the rows whose recoverable stage is over; their ids, and those of memories that lost their last source."""
     stages = _stages(runtime)
-    purged = fading.overdue(connection, scope_id, most=most, **stages)
-    resting = sources.resting(connection, scope_id, purged)
+    purged = fading.overdue(connection, scope_id, limit=limit, **stages)
+    # Which memories rest on the rows must be read before these are deleted with their links.
+    dependent = sources.resting(connection, scope_id, purged)
     sources.hand_to_heirs(connection, scope_id, purged)
     merges.remove(connection, tenant_id, scope_id, purged)
     fading.drop_images(connection, scope_id, age=stages["recoverable"])
-    unsupported = sources.unsupported(connection, scope_id, resting)
+    unsupported = sources.unsupported(connection, scope_id, dependent)
     erase.retire_unsupported(connection, scope_id, unsupported)
     return purged, unsupported
 
@@ -161,20 +168,20 @@ def _ceiling(connection: Connection, runtime: Runtime, scope_id: int) -> Ceiling
     return capacity.ceiling_of(runtime, parse_policy(row.policy))
 
 
-def _hubs(runtime: Runtime, own: Sequence[Held], ceiling: Ceiling) -> frozenset[UUID]:
-    return hubs(own, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
+def _hubs(runtime: Runtime, strengths: Sequence[MemoryStrength], ceiling: Ceiling) -> frozenset[UUID]:
+    return hubs(strengths, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
 
 
 def _next_fading(
-    runtime: Runtime, left: Sequence[Weighed], ceiling: Ceiling, *, now: datetime
+    runtime: Runtime, remaining: Sequence[LinkedMemory], ceiling: Ceiling, *, now: datetime
 ) -> datetime | None:
-    """When the next memory will have faded if nothing happens; a hub, as long as it is one, never does."""
+    """When the next memory will have faded if nothing happens. A hub never fades while it is one."""
     threshold = runtime.settings.decay.faded_strength
-    kept = _hubs(runtime, capacity.held(runtime, left, now), ceiling)
+    hub_ids = _hubs(runtime, capacity.strengths(runtime, remaining, now), ceiling)
     times = [
-        fades_at(one.memory, threshold, capacity.half_life(runtime, one.memory.kind))
-        for one in left
-        if one.memory.id not in kept
+        fades_at(item.memory, threshold, capacity.half_life(runtime, item.memory.kind))
+        for item in remaining
+        if item.memory.id not in hub_ids
     ]
     return min((at for at in times if at is not None), default=None)
 
@@ -182,23 +189,23 @@ def _next_fading(
 def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """Bring back an expired or evicted memory, as if just seen; repeating it changes nothing.
 
-    `NotFound` for one that is unknown or gone for good; `Conflict` for one that was retired for another reason, or
-    whose place is taken by a newer one.
+    `NotFound` for one that is unknown or deleted; `Conflict` for one that was retired for another reason, or whose
+    statement is stored again.
     """
     with transaction(runtime.engine, tenant_id) as connection:
-        found = memories.read(connection, memory_id)
-        if found is None:
+        stored = memories.read(connection, memory_id)
+        if stored is None:
             raise NotFound(f"no memory {memory_id}", field="id")
-        names.lock_scope(connection, tenant_id, found.scope_id)
-        revive_row(connection, found.scope_id, found.memory)
+        names.lock_scope(connection, tenant_id, stored.scope_id)
+        revive_row(connection, stored.scope_id, stored.memory)
         revived = memories.read(connection, memory_id)
-    drop_context(runtime, found.scope_id)
+    drop_context(runtime, stored.scope_id)
     assert revived is not None
     return revived.memory
 
 
 def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
-    """Make the row current if it is in its recoverable stage; under the scope's lock."""
+    """Make the row current if it is in its recoverable stage. The scope must be locked."""
     if memory.retired_at is None:
         return
     if memory.retired_reason not in RECOVERABLE:
@@ -206,23 +213,23 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
         raise Conflict(
             f"memory {memory.id} was {memory.retired_reason}, which reviving does not mend{after}", field="id"
         )
-    taken = merges.twins(connection, scope_id, [memory.id], besides=[memory.id])
-    if taken:
-        raise Conflict(f"memory {memory.id} was stored again as {taken[0][1]}", field="id")
+    twins = merges.twins(connection, scope_id, [memory.id], besides=[memory.id])
+    if twins:
+        raise Conflict(f"memory {memory.id} was stored again as {twins[0][1]}", field="id")
     fading.revive(connection, scope_id, memory.id)
     fading.forget_bounds(connection, scope_id)
 
 
 def is_hub(connection: Connection, runtime: Runtime, scope_id: int, memory_id: UUID) -> bool:
-    """Is the memory spared for its links? Weighs the whole scope where it has links enough."""
+    """Is the memory never retired for its links? Computes the strengths of the scope where it has links enough."""
     if links.degree(connection, scope_id, memory_id) < runtime.settings.decay.hub_degree:
         return False
-    own = capacity.held(runtime, fading.held(connection, scope_id), clock.now(connection))
-    return memory_id in _hubs(runtime, own, _ceiling(connection, runtime, scope_id))
+    strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
+    return memory_id in _hubs(runtime, strengths, _ceiling(connection, runtime, scope_id))
 
 
 def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is_hub: bool) -> str:
-    """When and why a memory fades or goes, and what holds it, in one sentence."""
+    """When and why a memory fades or is deleted, and what prevents that, in one sentence."""
     days = runtime.settings.decay.recoverable_days
     if memory.retired_at is not None:
         return _fate_of_retired(memory, until=memory.retired_at + timedelta(days=days))
@@ -235,21 +242,21 @@ def fate(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is_hub
     half = capacity.half_life(runtime, memory.kind)
     if half is None:
         return f"memories of kind {memory.kind} never fade; it may still be evicted where there are too many"
-    told = f"its strength halves every {_span(half)} since it was last seen or recalled"
+    halving = f"its strength halves every {_span(half)} since it was last seen or recalled"
     if fading_at is None:
-        return told
+        return halving
     return (
-        f"{told}; it expires on {_day(fading_at)} unless it is recalled, repeated, rated up or pinned before, "
-        f"and can be revived for {days:g} days after that, {SOONER}"
+        f"{halving}; it expires on {_day(fading_at)} unless it is recalled, repeated, rated up or pinned before, "
+        f"and can be revived for {days:g} days after that, {EARLIER}"
     )
 
 
 def _fate_of_retired(memory: Memory, *, until: datetime) -> str:
     assert memory.retired_at is not None
-    told = f"it was {memory.retired_reason} on {_day(memory.retired_at)}"
+    retirement = f"it was {memory.retired_reason} on {_day(memory.retired_at)}"
     if memory.retired_reason in RECOVERABLE:
-        return f"{told} and can be revived until {_day(until)}, {SOONER}; then it is deleted for good"
-    return f"{told}" + (f" in favour of {memory.successor}" if memory.successor else "")
+        return f"{retirement} and can be revived until {_day(until)}, {EARLIER}; then it is deleted for good"
+    return f"{retirement} in favour of {memory.successor}" if memory.successor else retirement
 
 
 def _day(at: datetime) -> str:

@@ -23,7 +23,7 @@ from memory_app.memories.guards import exchanged
 from memory_app.memories.ladder import Neighbour, Pairs
 from memory_app.memories.remember import Prepared, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
-from memory_app.memories.rows.fading import Weighed
+from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Origin, Statement
 from memory_app.runtime import Runtime
@@ -132,10 +132,10 @@ def make_plan(
     policy = parse_policy(row.policy)
     with transaction(runtime.engine, tenant_id) as connection:
         at = start_of_hour(clock.now(connection))
-        weighed = fading.held(connection, row.id, session_id=session_id)
+        linked = fading.current(connection, row.id, session_id=session_id)
         questions = quality.recent_questions(connection, runtime, row.id)
-    strengths = {item.memory.id: strength_of(runtime, item.memory, at) for item in weighed}
-    inspected = _inspected(weighed, strengths, options=options, kinds=rules.kinds)
+    strengths = {item.memory.id: strength_of(runtime, item.memory, at) for item in linked}
+    inspected = _inspected(linked, strengths, options=options, kinds=rules.kinds)
     search = _Search(
         runtime=runtime,
         tenant_id=tenant_id,
@@ -145,7 +145,7 @@ def make_plan(
         inspected=frozenset(inspected),
         strengths=strengths,
     )
-    kinds = {item.memory.kind for item in weighed if item.memory.id in search.inspected}
+    kinds = {item.memory.kind for item in linked if item.memory.id in search.inspected}
     cluster_plans, similar = _similar(search, kinds, with_links=Step.LINK in steps)
     plan = CyclePlan(
         row=row,
@@ -159,7 +159,7 @@ def make_plan(
         vectors=_new_vectors(runtime, cluster_plans),
         similar=similar,
         patterns=_patterns(runtime, tenant_id, row, policy=policy) if Step.NAME_PATTERNS in steps else (),
-        promotable=_promotable(runtime, tenant_id, row, weighed=weighed, at=at)
+        promotable=_promotable(runtime, tenant_id, row, linked=linked, at=at)
         if Step.PROMOTE in steps
         else (),
     )
@@ -205,7 +205,7 @@ def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan
         return True
     if Step.EVICT in plan.steps and plan.inspected:
         ceiling = capacity.ceiling_of(runtime, plan.policy).memories
-        if fading.current_count(connection, plan.row.id, most=ceiling + 1) > ceiling:
+        if fading.current_count(connection, plan.row.id, limit=ceiling + 1) > ceiling:
             return True
     limit = runtime.settings.remember.links_each
     return bool(unlinked(connection, plan.row.id, plan.similar, most=limit))
@@ -231,14 +231,14 @@ def unlinked(
 
 
 def _inspected(
-    weighed: Sequence[Weighed],
+    linked: Sequence[LinkedMemory],
     strengths: Mapping[UUID, float],
     *,
     options: SleepOptions,
     kinds: frozenset[str],
 ) -> tuple[UUID, ...]:
     """Ids of the memories that a cycle looks at, the weakest first: of these kinds, not firm, not pinned."""
-    ids = [item.memory.id for item in weighed if item.memory.kind in kinds and not item.memory.pinned]
+    ids = [item.memory.id for item in linked if item.memory.kind in kinds and not item.memory.pinned]
     soft = sorted((strengths[id], id) for id in ids if strengths[id] < options.min_strength)
     return tuple(id for _, id in soft[: options.max_inspected])
 
@@ -397,7 +397,7 @@ def _patterns(
     ]
     prepared = remember.prepare(runtime, statements, policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:
-        stored_keys = sleeping.known_keys(connection, row.id, [item.key for item in prepared])
+        stored_keys = sleeping.stored_keys(connection, row.id, [item.key for item in prepared])
     return tuple(
         (topic, item) for topic, item in zip(topics, prepared, strict=True) if item.key not in stored_keys
     )
@@ -414,13 +414,13 @@ def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[T
 
 
 def _promotable(
-    runtime: Runtime, tenant_id: int, row: ScopeRow, *, weighed: Sequence[Weighed], at: datetime
+    runtime: Runtime, tenant_id: int, row: ScopeRow, *, linked: Sequence[LinkedMemory], at: datetime
 ) -> tuple[Promotable, ...]:
     """Memories of sessions that are strong enough for the scope."""
     settings = runtime.settings.ending
     with transaction(runtime.engine, tenant_id) as connection:
         ids = set(sleeping.session_memories(connection, row.id, session_id=None))
-        of_sessions = [item for item in weighed if item.memory.id in ids]
+        of_sessions = [item for item in linked if item.memory.id in ids]
         strong = strongest(
             runtime,
             of_sessions,
@@ -434,11 +434,17 @@ def _promotable(
 
 
 def strongest(
-    runtime: Runtime, weighed: Sequence[Weighed], at: datetime, *, limit: int, strength: float, degree: int
+    runtime: Runtime,
+    linked: Sequence[LinkedMemory],
+    at: datetime,
+    *,
+    limit: int,
+    strength: float,
+    degree: int,
 ) -> tuple[UUID, ...]:
     """Ids of the strongest, at most ``limit``, of those with at least so much strength and so many links."""
-    linked = [item for item in weighed if item.degree >= degree]
-    ranked = [(strength_of(runtime, item.memory, at), item.degree, item.memory.id) for item in linked]
+    candidates = [item for item in linked if item.degree >= degree]
+    ranked = [(strength_of(runtime, item.memory, at), item.degree, item.memory.id) for item in candidates]
     ranked = [rank for rank in ranked if rank[0] >= strength]
     ranked.sort(key=lambda rank: (-rank[0], -rank[1], rank[2]))
     return tuple(id for _, _, id in ranked[:limit])

@@ -1,4 +1,4 @@
-"""Promotion: what proved itself in a session becomes a memory of the scope, through the one write path."""
+"""Promote memories of a session to memories of the scope, through the write path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 
 from memory_app.memories import remember
 from memory_app.memories.remember import Place, Prepared
-from memory_app.memories.rows import evidence, memories
+from memory_app.memories.rows import evidence
+from memory_app.memories.rows import memories as memory_rows
 from memory_app.records.records import MemoryRow, Retirement, Statement, content_of
 from memory_app.runtime import Runtime
 from memory_app.sleep.rows import sleeping
@@ -25,12 +26,14 @@ class Promotable:
     prepared: Prepared
 
 
-def prepare(runtime: Runtime, chosen: Sequence[MemoryRow], *, policy: Policy) -> tuple[Promotable, ...]:
-    """Make memories ready; one call to the embedder. Opens no transaction."""
-    made = remember.prepare(runtime, [_statement(one) for one in chosen], policy=policy)
+def prepare(runtime: Runtime, memories: Sequence[MemoryRow], *, policy: Policy) -> tuple[Promotable, ...]:
+    """Make memories of a session ready to promote. Calls the embedder once; opens no transaction."""
+    statements = [_statement(row) for row in memories]
+    prepared = remember.prepare(runtime, statements, policy=policy)
+    # A statement is given an importance by its words; the memory has earned its own.
     return tuple(
-        Promotable(one, replace(prepared, importance=one.memory.importance))
-        for one, prepared in zip(chosen, made, strict=True)
+        Promotable(row, replace(item, importance=row.memory.importance))
+        for row, item in zip(memories, prepared, strict=True)
     )
 
 
@@ -38,24 +41,26 @@ def promote(
     connection: Connection,
     runtime: Runtime,
     place: Place,
-    chosen: Sequence[Promotable],
+    promotable: Sequence[Promotable],
     *,
     carry: bool = True,
 ) -> tuple[UUID, ...]:
     """Write each into the scope and retire the session's row in its favour; ids of the rows in the scope.
 
-    With ``carry`` the counts go along: how often it was said and recalled, and what was thought of it.
+    With ``carry`` the scope's row takes over the repeat, recall and feedback counts.
     """
-    written = []
-    for one in chosen:
-        origin = one.row.memory.id
-        kept = remember.write(connection, runtime, place, one.prepared)
-        evidence.inherit(connection, place.scope_id, {kept.id: [origin]})
+    ids = []
+    for item in promotable:
+        origin = item.row.memory.id
+        remembered = remember.write(connection, runtime, place, item.prepared)
+        evidence.inherit(connection, place.scope_id, {remembered.id: [origin]})
         if carry:
-            sleeping.carry(connection, place.scope_id, kept.id, source=origin)
-        memories.retire(connection, place.scope_id, [origin], reason=Retirement.MERGED, successor=kept.id)
-        written.append(kept.id)
-    return tuple(written)
+            sleeping.add_counts(connection, place.scope_id, remembered.id, source=origin)
+        memory_rows.retire(
+            connection, place.scope_id, [origin], reason=Retirement.MERGED, successor=remembered.id
+        )
+        ids.append(remembered.id)
+    return tuple(ids)
 
 
 def _statement(row: MemoryRow) -> Statement:

@@ -1,12 +1,14 @@
-"""The end of a session: a sleep pass over it, what proved itself is promoted, the best is kept in a checkpoint, and the
-rest of its graph goes, through the stage from which it can be brought back.
+"""End a session: run a sleep cycle over it, save a checkpoint, promote its strongest memories, and evict the rest.
 
-The sleep pass is checked like any other and taken back where it would lower recall; the rest of the ending goes on. A
-session that goes on meanwhile is left open: ending it anew is another run."""
+Evicted memories can be revived for some days. The quality gate checks the cycle like any other; where it refuses, the
+rest of the ending goes on. A session in which another turn was said meanwhile is left open: ending it again is another
+run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -52,7 +54,7 @@ REOPENED = "another turn was said since the end was asked for, so the session wa
 
 @dataclass(frozen=True, slots=True)
 class EndOptions:
-    """What the end of a session does. ``carry``: promoted memories keep how often they were said and recalled."""
+    """What the end of a session does. ``carry``: promoted memories keep their repeat and recall counts."""
 
     promote: bool = True
     checkpoint: bool = True
@@ -60,6 +62,25 @@ class EndOptions:
     promote_most: int = 20
     promote_strength: float = 0.3
     promote_degree: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A session that a run ends, as it was when the run began."""
+
+    runtime: Runtime
+    claimed: RunClaim
+    run: Run
+    row: ScopeRow
+    session: SessionRow
+    options: EndOptions
+
+    @property
+    def tenant_id(self) -> int:
+        return self.claimed.tenant_id
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        return transaction(self.runtime.engine, self.tenant_id)
 
 
 def ask(
@@ -71,7 +92,7 @@ def ask(
     checkpoint: bool = True,
     carry: bool = True,
 ) -> Run:
-    """End the scope's session; its run. Ending it again, with no turn in between, gives the same run.
+    """Enqueue the end of the scope's session; its run. Ending it again, with no turn in between, gives the same run.
 
     Raises `NotFound` for an unknown scope or session.
     """
@@ -79,14 +100,21 @@ def ask(
         raise InvalidInput("session: name the session to end", field="session")
     settings = runtime.settings.ending
     options = EndOptions(
-        promote, checkpoint, carry, settings.promote_most, settings.promote_strength, settings.promote_degree
+        promote=promote,
+        checkpoint=checkpoint,
+        carry=carry,
+        promote_most=settings.promote_most,
+        promote_strength=settings.promote_strength,
+        promote_degree=settings.promote_degree,
     )
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, Scope(scope.agent, scope.user))
         session = sessions.find(connection, row.id, scope.session)
         if session is None:
             raise NotFound(f"session: no session {scope.session!r} here", field="session")
-        run = end_in(connection, tenant_id, row.id, session, options, policy=parse_policy(row.policy))
+        run = end_in(
+            connection, tenant_id, row.id, session=session, options=options, policy=parse_policy(row.policy)
+        )
     runtime.hint(queue.SLEEP, run_id=str(run.id))
     return run
 
@@ -95,12 +123,15 @@ def end_in(
     connection: Connection,
     tenant_id: int,
     scope_id: int,
+    *,
     session: SessionRow,
     options: EndOptions,
-    *,
     policy: Policy,
 ) -> Run:
-    """Note the end and the work it brings, in the caller's transaction. An agent's model sums the session up."""
+    """Mark the session as ended and enqueue its runs, in the caller's transaction; the run that ends it.
+
+    For an agent with a language model there is a synthesis of the session besides.
+    """
     sessions.end(connection, scope_id, session.id)
     if policy.extraction is ExtractionMode.LLM and policy.memory:
         runs.enqueue(
@@ -111,6 +142,7 @@ def end_in(
             session_id=session.id,
             period=period_of(session),
         )
+    # The finder must not ask again for the synthesis of a session that is silent from now on.
     sessions.note_asked(connection, scope_id, session.id, session.next_seq - 1)
     return runs.enqueue(
         connection,
@@ -124,45 +156,44 @@ def end_in(
 
 
 def period_of(session: SessionRow) -> str:
-    """The same until another turn is said in the session."""
+    """Part of the unique key of runs: the same until another turn is said in the session."""
     return f"{session.id}:{session.next_seq - 1}"
 
 
 def end(
     runtime: Runtime, claimed: RunClaim, *, revise: Callable[[CyclePlan], CyclePlan] = lambda plan: plan
 ) -> None:
-    """Do one run. ``revise`` may change the plan of the sleep pass before it is carried out.
+    """Do one run. ``revise`` may change the plan of the sleep cycle before it is carried out.
 
     Raises `Transient` while turns of the session wait to be extracted.
     """
-    run, row, session = _read(runtime, claimed)
-    if _is_reopened(session, run):
-        _leave_open(runtime, claimed, session)
+    ending = _read(runtime, claimed)
+    if _is_reopened(ending.session, ending.run):
+        _leave_open(ending)
         return
-    _check_extracted(runtime, row, session)
-    given = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
-    options = EndOptions(**given)
-    report = _sleep(runtime, claimed, row, session, revise=revise)
+    _check_extracted(ending)
+    report = _sleep(ending, revise=revise)
     failpoint.reach("end_session.after_sleep")
-    promotable = _promotable(runtime, claimed, row, session, options)
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        if not names.lock_scope(connection, claimed.tenant_id, row.id):
+    promotable = _promotable(ending)
+    with ending.transaction() as connection:
+        if not names.lock_scope(connection, ending.tenant_id, ending.row.id):
             raise NotFound("the person was forgotten while this was under way")
-        current = sessions.read(connection, row.id, session.id)
-        if current is None:
+        # Read again under the lock: a turn may have come in while the cycle ran.
+        session = sessions.read(connection, ending.row.id, ending.session.id)
+        if session is None:
             raise NotFound("the session was forgotten while this was under way")
-        reopened = _is_reopened(current, run)
-        if reopened:
+        is_reopened = _is_reopened(session, ending.run)
+        if is_reopened:
             report = _left_open(report)
         else:
-            report |= _settle(connection, runtime, claimed, row, session, options, promotable, report)
+            report |= _settle(connection, ending, promotable, sleep_report=report)
         jobs.complete(connection, claimed, report)
-    drop_context(runtime, row.id)
-    event = "session_left_open" if reopened else "session_ended"
+    drop_context(runtime, ending.row.id)
+    event = "session_left_open" if is_reopened else "session_ended"
     log.info(event, session=session.id, promoted=len(report["promoted"]), dropped=report["dropped"])
 
 
-def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRow]:
+def _read(runtime: Runtime, claimed: RunClaim) -> _Ending:
     assert claimed.session_id is not None
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
@@ -170,24 +201,31 @@ def _read(runtime: Runtime, claimed: RunClaim) -> tuple[Run, ScopeRow, SessionRo
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
     if run is None or row is None or session is None:
         raise NotFound("the session was forgotten while this was under way")
-    return run, row, session
+    # A run may carry options of another version; an unknown one must not fail it.
+    known = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
+    return _Ending(
+        runtime=runtime, claimed=claimed, run=run, row=row, session=session, options=EndOptions(**known)
+    )
 
 
 def _is_reopened(session: SessionRow, run: Run) -> bool:
-    """Was another turn said since the run was asked for, even if the session was ended anew since?"""
+    """Was another turn said since the run was enqueued, even if the session was ended again since?"""
     return session.ended_at is None or session.ended_at > run.created_at
 
 
-def _leave_open(runtime: Runtime, claimed: RunClaim, session: SessionRow) -> None:
-    floor = runtime.settings.sleep.recall_floor
-    report = empty_report(_sleep_options(runtime), start_of_hour(session.now), floor=floor)
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        jobs.complete(connection, claimed, _left_open(report))
-    log.info("session_left_open", session=session.id)
+def _leave_open(ending: _Ending) -> None:
+    report = empty_report(
+        _sleep_options(ending.runtime),
+        start_of_hour(ending.session.now),
+        floor=ending.runtime.settings.sleep.recall_floor,
+    )
+    with ending.transaction() as connection:
+        jobs.complete(connection, ending.claimed, _left_open(report))
+    log.info("session_left_open", session=ending.session.id)
 
 
 def _left_open(report: dict[str, Any]) -> dict[str, Any]:
-    """The report where nothing but the sleep pass, if that, took effect."""
+    """The report of an ending of which at most the sleep cycle took effect."""
     return report | {
         "slept": report["applied"],
         "applied": report["changes"] > 0,
@@ -197,13 +235,15 @@ def _left_open(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_extracted(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
-    policy = parse_policy(row.policy)
-    extracting = (
-        policy.memory and policy.extraction is not ExtractionMode.OFF and session.parked_reason is None
-    )
-    if extracting and session.extracted_seq < session.next_seq - 1:
-        runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
+def _check_extracted(ending: _Ending) -> None:
+    """Raises `Transient` while turns wait to be extracted: their memories belong to the session too."""
+    policy, session = parse_policy(ending.row.policy), ending.session
+    has_extraction = policy.memory and policy.extraction is not ExtractionMode.OFF
+    # A parked session is not extracted until somebody mends it, which may be never.
+    if not has_extraction or session.parked_reason is not None:
+        return
+    if session.extracted_seq < session.next_seq - 1:
+        ending.runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
         raise Transient("turns of the session are not extracted yet", retry_after=EXTRACTION_PAUSE_SECONDS)
 
 
@@ -211,109 +251,118 @@ def _sleep_options(runtime: Runtime) -> SleepOptions:
     return replace(cycle.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
 
 
-def _sleep(
-    runtime: Runtime,
-    claimed: RunClaim,
-    row: ScopeRow,
-    session: SessionRow,
-    *,
-    revise: Callable[[CyclePlan], CyclePlan],
-) -> dict[str, Any]:
-    """A sleep pass over what belongs to the session alone; of one that the gate refused, why, and nothing else."""
-    options = _sleep_options(runtime)
-    plan = revise(
-        make_plan(
-            runtime,
-            tenant_id=claimed.tenant_id,
-            row=row,
-            options=options,
-            steps=SESSION_STEPS,
-            session_id=session.id,
-        )
+def _sleep(ending: _Ending, *, revise: Callable[[CyclePlan], CyclePlan]) -> dict[str, Any]:
+    """Run a cycle over the memories of the session alone. Where the gate refuses it, the report says only why."""
+    options = _sleep_options(ending.runtime)
+    plan = make_plan(
+        ending.runtime,
+        tenant_id=ending.tenant_id,
+        row=ending.row,
+        options=options,
+        steps=SESSION_STEPS,
+        session_id=ending.session.id,
     )
-    report = cycle.carry_out(runtime, claimed, plan, note=_hold_on)
+    plan = revise(plan)
+    report = cycle.carry_out(ending.runtime, ending.claimed, plan, note=_extend_lease)
     if report["applied"]:
         return report
-    kept = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
-    floor = runtime.settings.sleep.recall_floor
-    return empty_report(options, plan.at, floor=floor) | kept
+    refusal = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
+    floor = ending.runtime.settings.sleep.recall_floor
+    return empty_report(options, plan.at, floor=floor) | refusal
 
 
-def _hold_on(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
-    """The ending goes on after its sleep pass, whatever became of that."""
+def _extend_lease(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
+    """The run goes on after its cycle, so it is not completed with the cycle's report."""
     if not runs.extend(connection, claimed, jobs.LEASE):
         raise jobs.Fenced
 
 
-def _promotable(
-    runtime: Runtime, claimed: RunClaim, row: ScopeRow, session: SessionRow, options: EndOptions
-) -> tuple[Promotable, ...]:
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        weighed = fading.held(connection, row.id, session_id=session.id)
-        best = strongest(
-            runtime,
-            weighed,
+def _promotable(ending: _Ending) -> tuple[Promotable, ...]:
+    """The strongest memories of the session, and all that are pinned."""
+    options, row = ending.options, ending.row
+    with ending.transaction() as connection:
+        linked = fading.current(connection, row.id, session_id=ending.session.id)
+        strong = strongest(
+            ending.runtime,
+            linked,
             clock.now(connection),
             limit=options.promote_most if options.promote else 0,
             strength=options.promote_strength,
             degree=options.promote_degree,
         )
-        pinned = [one.memory.id for one in weighed if one.memory.pinned and one.memory.id not in best]
-        stored = merges.rows(connection, row.id, [*best, *pinned])
-    return promotion.prepare(runtime, stored, policy=parse_policy(row.policy))
+        # A pin is the user's word that the memory stays, whatever the options say.
+        pinned = [item.memory.id for item in linked if item.memory.pinned and item.memory.id not in strong]
+        stored = merges.rows(connection, row.id, [*strong, *pinned])
+    return promotion.prepare(ending.runtime, stored, policy=parse_policy(row.policy))
 
 
 def _settle(
     connection: Connection,
-    runtime: Runtime,
-    claimed: RunClaim,
-    row: ScopeRow,
-    session: SessionRow,
-    options: EndOptions,
-    promotable: tuple[Promotable, ...],
-    slept: dict[str, Any],
+    ending: _Ending,
+    promotable: Sequence[Promotable],
+    *,
+    sleep_report: dict[str, Any],
 ) -> dict[str, Any]:
-    """Checkpoint, promotion, and the end of the rest; in this order, so that the checkpoint shows the whole session."""
-    kept = None
-    if options.checkpoint and sleeping.session_memories(connection, row.id, session_id=session.id):
-        kept = snapshots.checkpoint(
-            connection, runtime, claimed.tenant_id, row, session=session.name, session_id=session.id
-        )
-    images.begin(connection, claimed.run_id)
-    place = Place(claimed.tenant_id, row.id, run_id=claimed.run_id, turn_scopes=row.visible)
-    there = set(sleeping.session_memories(connection, row.id, session_id=session.id))
-    risen = [one for one in promotable if one.row.memory.id in there]
-    written = promotion.promote(connection, runtime, place, risen, carry=options.carry)
-    rest = sleeping.session_memories(connection, row.id, session_id=session.id)
-    dropped = memories.retire(connection, row.id, rest, reason=Retirement.EVICTED)
-    evicted = _keep_ceiling(connection, runtime, claimed.tenant_id, row, written)
+    """Save the checkpoint, promote, evict the rest; what this adds to the report of the sleep cycle."""
+    scope_id, session_id = ending.row.id, ending.session.id
+    # First of all, so that the checkpoint shows the whole session.
+    checkpoint_id = _save_checkpoint(connection, ending)
+    images.begin(connection, ending.claimed.run_id)
+    place = Place(ending.tenant_id, scope_id, run_id=ending.claimed.run_id, turn_scopes=ending.row.visible)
+    # What was merged or retired since it was made ready is not current any more.
+    current = set(sleeping.session_memories(connection, scope_id, session_id=session_id))
+    promotable = [item for item in promotable if item.row.memory.id in current]
+    written = promotion.promote(connection, ending.runtime, place, promotable, carry=ending.options.carry)
+    rest = sleeping.session_memories(connection, scope_id, session_id=session_id)
+    dropped = memories.retire(connection, scope_id, rest, reason=Retirement.EVICTED)
+    evicted = _keep_ceiling(connection, ending, written)
     images.end(connection)
-    promoted = [str(one.row.memory.id) for one in risen]
+    promoted = [str(item.row.memory.id) for item in promotable]
     return {
-        "slept": slept["applied"],
+        "slept": sleep_report["applied"],
         "applied": True,
-        "checkpoint": None if kept is None else str(kept),
+        "checkpoint": None if checkpoint_id is None else str(checkpoint_id),
         "promoted": promoted,
         "dropped": len(dropped),
-        "evicted": [*slept["evicted"], *evicted],
-        "changes": slept["changes"] + len(promoted) + len(dropped) + len(evicted),
+        "evicted": [*sleep_report["evicted"], *evicted],
+        "changes": sleep_report["changes"] + len(promoted) + len(dropped) + len(evicted),
     }
 
 
-def _keep_ceiling(
-    connection: Connection, runtime: Runtime, tenant_id: int, row: ScopeRow, written: Sequence[UUID]
-) -> list[str]:
+def _save_checkpoint(connection: Connection, ending: _Ending) -> UUID | None:
+    scope_id, session = ending.row.id, ending.session
+    if not ending.options.checkpoint:
+        return None
+    if not sleeping.session_memories(connection, scope_id, session_id=session.id):
+        return None
+    return snapshots.checkpoint(
+        connection,
+        ending.runtime,
+        tenant_id=ending.tenant_id,
+        row=ending.row,
+        session=session.name,
+        session_id=session.id,
+    )
+
+
+def _keep_ceiling(connection: Connection, ending: _Ending, written: Sequence[UUID]) -> list[str]:
     if not written:
         return []
-    policy = parse_policy(row.policy)
-    gone = capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=written)
-    return [str(id) for id in gone]
+    evicted = capacity.keep_ceiling(
+        connection,
+        ending.runtime,
+        tenant_id=ending.tenant_id,
+        scope_id=ending.row.id,
+        policy=parse_policy(ending.row.policy),
+        written=written,
+    )
+    return [str(id) for id in evicted]
 
 
 def collect(
-    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, policy: Policy
-) -> tuple[tuple[SessionRow, UUID], ...]:
-    """End the sessions of a scope that have been silent for too long; the sessions and their runs."""
+    connection: Connection, runtime: Runtime, *, tenant_id: int, scope_id: int, policy: Policy
+) -> tuple[UUID, ...]:
+    """End the sessions of a scope that have been silent for too long; the ids of the runs."""
     settings = runtime.settings.ending
     options = EndOptions(
         promote_most=settings.promote_most,
@@ -321,7 +370,8 @@ def collect(
         promote_degree=settings.promote_degree,
     )
     silent = sessions.silent(connection, scope_id, longer_than=timedelta(hours=settings.idle_hours))
-    return tuple(
-        (session, end_in(connection, tenant_id, scope_id, session, options, policy=policy).id)
-        for session in silent
-    )
+    ids = []
+    for session in silent:
+        run = end_in(connection, tenant_id, scope_id, session=session, options=options, policy=policy)
+        ids.append(run.id)
+    return tuple(ids)

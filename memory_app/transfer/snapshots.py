@@ -192,7 +192,7 @@ def checkpoint(
 ) -> UUID:
     """As `make_checkpoint`, in the caller's transaction; the checkpoint's id."""
     now = clock.now(connection)
-    own = capacity.held(runtime, fading.held(connection, row.id, session_id=session_id), now)
+    own = capacity.strengths(runtime, fading.current(connection, row.id, session_id=session_id), now)
     best = sorted(own, key=lambda one: (-one.strength, -one.degree, one.id))
     ids = [one.id for one in best[: most or runtime.settings.ending.checkpoint_most]]
     content = snapshot(connection, runtime, row, session=session, ids=ids)

@@ -19,7 +19,7 @@ from memory_app.agents.rows import agents
 from memory_app.db import clock, inspection
 from memory_app.db.db import transaction
 from memory_app.dispatch import finder, periodic
-from memory_app.dispatch.periodic import Asked, enqueue_due
+from memory_app.dispatch.periodic import PeriodicRuns, enqueue_due
 from memory_app.errors import Misconfigured
 from memory_app.jobs import jobs, schedule
 from memory_app.jobs.jobs import Job
@@ -64,18 +64,18 @@ def done(runtime: Runtime, claimed: RunClaim) -> None:
 def test_nothing_is_due_before_something_happened(runtime: Runtime, tenant: int) -> None:
     with transaction(runtime.engine, tenant) as connection:
         agents.change(connection, tenant, "ada", parts={})
-    assert enqueue_due(runtime, now=now(runtime) + 30 * DAY) == Asked(0, 0)
+    assert enqueue_due(runtime, now=now(runtime) + 30 * DAY) == PeriodicRuns(0, 0)
 
 
 def test_a_scope_sleeps_once_in_the_period_after_something_happened(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     kept(runtime, tenant, "bob")
-    assert enqueue_due(runtime, now=now(runtime)) == Asked(0, 0)
+    assert enqueue_due(runtime, now=now(runtime)) == PeriodicRuns(0, 0)
     tomorrow = now(runtime) + DAY
     assert enqueue_due(runtime, now=tomorrow).runs == 2, "sleep and decay"
-    assert enqueue_due(runtime, now=tomorrow) == Asked(0, 0)
-    assert enqueue_due(runtime, now=tomorrow + 3 * DAY) == Asked(0, 0), "nothing happened since"
+    assert enqueue_due(runtime, now=tomorrow) == PeriodicRuns(0, 0)
+    assert enqueue_due(runtime, now=tomorrow + 3 * DAY) == PeriodicRuns(0, 0), "nothing happened since"
     assert count(owner) == {"sleep": 1, "decay": 1}
     assert {
         row.options["trigger"] for row in rows(owner, "SELECT options FROM runs WHERE name = 'sleep'")

@@ -342,7 +342,7 @@ def test_the_periodic_jobs_of_an_imported_scope_come_round(
     with owner.connect() as connection:
         due = text("SELECT job FROM schedules WHERE tenant_id = :tenant AND due_at IS NOT NULL ORDER BY job")
         jobs = connection.execute(due, {"tenant": other_tenant}).scalars().all()
-    assert set(jobs) == {rhythm.job for rhythm in schedule.rhythms(runtime)}
+    assert set(jobs) == {periodic.job for periodic in schedule.periodic_jobs(runtime)}
 
 
 @pytest.mark.parametrize(("limit", "said"), [("max_memories", "current memories"), ("max_links", "links")])

@@ -7,11 +7,13 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.memories.fading import Held, faded, hubs, weakest
+from memory_app.memories.fading import MemoryStrength, faded, hubs, weakest
 
 
-def held(n: int, strength: float, *, degree: int = 0, pinned: bool = False, fades: bool = True) -> Held:
-    return Held(UUID(int=n), strength, degree, pinned, fades)
+def held(
+    n: int, strength: float, *, degree: int = 0, pinned: bool = False, fades: bool = True
+) -> MemoryStrength:
+    return MemoryStrength(UUID(int=n), strength, degree, pinned, fades)
 
 
 def ids(*numbers: int) -> tuple[UUID, ...]:
@@ -19,14 +21,14 @@ def ids(*numbers: int) -> tuple[UUID, ...]:
 
 
 def test_the_weakest_go_first() -> None:
-    assert weakest([held(1, 0.5), held(2, 0.1), held(3, 0.3)], most=2, spared=frozenset()) == ids(2, 3)
+    assert weakest([held(1, 0.5), held(2, 0.1), held(3, 0.3)], limit=2, spared=frozenset()) == ids(2, 3)
 
 
 def test_pinned_memories_and_hubs_never_go() -> None:
     own = [held(1, 0.0, pinned=True), held(2, 0.0, degree=12), held(3, 0.9)]
     kept = hubs(own, degree=10, capacity=10)
     assert kept == frozenset(ids(2))
-    assert weakest(own, most=3, spared=kept) == ids(3)
+    assert weakest(own, limit=3, spared=kept) == ids(3)
 
 
 def test_where_everything_is_linked_only_the_best_linked_tenth_are_hubs() -> None:
@@ -50,7 +52,7 @@ def test_no_more_go_than_asked_for_and_none_that_is_spared(
         held(n, strength, degree=degree, pinned=pinned) for n, (strength, degree, pinned) in enumerate(drawn)
     ]
     kept = hubs(own, degree=10, capacity=40)
-    gone = weakest(own, most=most, spared=kept)
+    gone = weakest(own, limit=most, spared=kept)
     assert len(set(gone)) == len(gone) <= most
     assert not set(gone) & kept
     assert not any(m.pinned for m in own if m.id in set(gone))

@@ -65,7 +65,7 @@ _HAS_NEWS = text(
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class PeriodicJob:
     """A periodic job. ``aligned``: due once in each period, at the scope's own place in it; else that long after the
     first thing that happens."""
 
@@ -85,15 +85,19 @@ class DueJob:
 
 
 def wake(
-    connection: Connection, scope_ids: Sequence[int], rhythms: Sequence[Rhythm], *, at: datetime | None = None
+    connection: Connection,
+    scope_ids: Sequence[int],
+    jobs: Sequence[PeriodicJob],
+    *,
+    at: datetime | None = None,
 ) -> None:
     """Something happened in these scopes: what waits for that becomes due at its next time. ``at`` None: now."""
-    if scope_ids and rhythms:
+    if scope_ids and jobs:
         values = {
             "scopes": sorted(set(scope_ids)),
-            "jobs": [rhythm.job for rhythm in rhythms],
-            "seconds": [rhythm.every.total_seconds() for rhythm in rhythms],
-            "aligned": [rhythm.aligned for rhythm in rhythms],
+            "jobs": [job.job for job in jobs],
+            "seconds": [job.every.total_seconds() for job in jobs],
+            "aligned": [job.aligned for job in jobs],
             "at": at,
         }
         connection.execute(_WAKE, values)

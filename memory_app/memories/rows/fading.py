@@ -102,7 +102,7 @@ _DROP_IMAGES = delete(images).where(images.c.scope_id == bindparam("scope"), ima
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
+class Bounds:
     """No more current memories and links than these are in a scope; None: nobody has counted them."""
 
     memories: int | None
@@ -110,22 +110,24 @@ class Most:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """A current memory without its text, and how many links it has."""
+class LinkedMemory:
+    """A current memory without its text, and the number of its links."""
 
     memory: Memory
     degree: int
 
 
-def held(connection: Connection, scope_id: int, *, session_id: int | None = None) -> tuple[Weighed, ...]:
+def current(
+    connection: Connection, scope_id: int, *, session_id: int | None = None
+) -> tuple[LinkedMemory, ...]:
     """Every current memory of the scope, or of one session of it."""
     rows = connection.execute(_HELD, {"scope": scope_id, "session": session_id})
-    return tuple(_weighed(row) for row in rows)
+    return tuple(_linked_memory(row) for row in rows)
 
 
-def current_count(connection: Connection, scope_id: int, *, most: int) -> int:
-    """How many current memories there are; counting stops at ``most``."""
-    return int(connection.execute(_COUNT, {"scope": scope_id, "most": most}).scalar_one())
+def current_count(connection: Connection, scope_id: int, *, limit: int) -> int:
+    """How many current memories there are; counting stops at ``limit``."""
+    return int(connection.execute(_COUNT, {"scope": scope_id, "most": limit}).scalar_one())
 
 
 def link_count(connection: Connection, scope_id: int) -> int:
@@ -133,14 +135,14 @@ def link_count(connection: Connection, scope_id: int) -> int:
     return int(connection.execute(_LINK_COUNT, {"scope": scope_id}).scalar_one())
 
 
-def note_written(connection: Connection, scope_id: int) -> Most:
+def note_written(connection: Connection, scope_id: int) -> Bounds:
     """Add what this transaction stored to what may be there; the new bounds. The scope's row must be locked.
 
     Adds the memories and those links that begin at one of them. Who makes memories current again, or links older ones,
     must call `forget_bounds`.
     """
     row = connection.execute(_NOTE_WRITTEN, {"scope": scope_id}).one()
-    return Most(row.memories, row.links)
+    return Bounds(row.memories, row.links)
 
 
 def note_memories(connection: Connection, scope_id: int, count: int | None) -> None:
@@ -160,10 +162,10 @@ def forget_bounds(connection: Connection, scope_id: int) -> None:
 
 
 def overdue(
-    connection: Connection, scope_id: int, *, recoverable: timedelta, merged: timedelta, most: int
+    connection: Connection, scope_id: int, *, recoverable: timedelta, merged: timedelta, limit: int
 ) -> tuple[UUID, ...]:
-    """Retired rows whose recoverable stage is over, and the oldest of more than ``most`` of them."""
-    values = {"scope": scope_id, "recoverable": recoverable, "merged": merged, "most": most}
+    """Retired rows whose recoverable stage is over, and the oldest of more than ``limit`` of them."""
+    values = {"scope": scope_id, "recoverable": recoverable, "merged": merged, "most": limit}
     return tuple(connection.execute(_OVERDUE, values).scalars())
 
 
@@ -180,14 +182,14 @@ def revive(connection: Connection, scope_id: int, memory_id: UUID) -> bool:
     return connection.execute(_REVIVE, {"scope": scope_id, "memory": memory_id}).rowcount == 1
 
 
-def trim_links(connection: Connection, scope_id: int, *, most: int) -> int:
-    """Delete the weakest links above ``most``; how many went.
+def trim_links(connection: Connection, scope_id: int, *, limit: int) -> int:
+    """Delete the weakest links above ``limit``; how many went.
 
-    Where a memory comes from (``derived_from``) is never cut, also where that alone is more than ``most``: without it
+    Where a memory comes from (``derived_from``) is never cut, also where that alone is more than ``limit``: without it
     nobody could say why the memory is there, undo what made it, or forget it with its source. Those links are few for
     each memory, and go with either end.
     """
-    return connection.execute(_TRIM_LINKS, {"scope": scope_id, "most": most}).rowcount
+    return connection.execute(_TRIM_LINKS, {"scope": scope_id, "most": limit}).rowcount
 
 
 def drop_images(connection: Connection, scope_id: int, *, age: timedelta) -> int:
@@ -195,7 +197,7 @@ def drop_images(connection: Connection, scope_id: int, *, age: timedelta) -> int
     return connection.execute(_DROP_IMAGES, {"scope": scope_id, "age": age}).rowcount
 
 
-def _weighed(row: Row[Any]) -> Weighed:
+def _linked_memory(row: Row[Any]) -> LinkedMemory:
     memory = Memory(
         id=row.id,
         kind=row.kind,
@@ -211,4 +213,4 @@ def _weighed(row: Row[Any]) -> Weighed:
         recall_count=row.recall_count,
         feedback_score=row.feedback_score,
     )
-    return Weighed(memory, int(row.degree))
+    return LinkedMemory(memory, int(row.degree))

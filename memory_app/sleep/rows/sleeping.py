@@ -1,4 +1,4 @@
-"""What a sleep cycle reads of a scope besides its memories, and the few rows it writes itself."""
+"""Queries of a sleep cycle: merge depths, heirs, topics, duplicates, and runs of the scope."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, bindparam, or_, select, text
+from sqlalchemy import BigInteger, Connection, Row, bindparam, or_, select, text
 
 from memory_app.db.expressions import among
 from memory_app.db.literals import literals
@@ -58,10 +59,10 @@ _TOPICS = text(
     ORDER BY e.id, m.valid_from, m.id
     """
 )
-_KNOWN_KEYS = select(memories.c.canonical_key).where(
+_STORED_KEYS = select(memories.c.canonical_key).where(
     memories.c.scope_id == bindparam("scope"), among(memories.c.canonical_key, "keys")
 )
-_TAKEN = text(
+_DUPLICATES = text(
     """
     SELECT v.place FROM unnest(CAST(:sessions AS bigint[]), CAST(:kinds AS text[]), CAST(:keys AS text[]))
         WITH ORDINALITY AS v(session_id, kind, key, place)
@@ -120,7 +121,7 @@ class Heir:
 
 
 def depths(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, int]:
-    """How many merges lie behind each memory."""
+    """The depth of the merges behind each memory; 0 for one that nothing was merged into."""
     rows = connection.execute(_DEPTHS, {"scope": scope_id, "ids": list(ids)})
     return {row.top: int(row.depth) for row in rows}
 
@@ -128,39 +129,45 @@ def depths(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[U
 def heirs(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> dict[UUID, Heir]:
     """For each memory that is still current, or that others follow, the current row at the end."""
     rows = connection.execute(_HEIRS, {"scopes": list(scope_ids), "ids": list(ids)})
-    return {row.id: Heir(row.heir, row.heir_text, row.text, float(row.cosine)) for row in rows}
+    return {row.id: _heir(row) for row in rows}
+
+
+def _heir(row: Row[Any]) -> Heir:
+    return Heir(id=row.heir, text=row.heir_text, own_text=row.text, cosine=float(row.cosine))
 
 
 def topics(connection: Connection, scope_id: int, *, least: int) -> tuple[Topic, ...]:
     """Entities that at least ``least`` memories mention, and those memories, oldest first."""
-    found: dict[int, list[tuple[UUID, datetime]]] = defaultdict(list)
-    labels = {}
+    memory_ids: dict[int, list[UUID]] = defaultdict(list)
+    times: dict[int, list[datetime]] = defaultdict(list)
+    labels: dict[int, str] = {}
     for row in connection.execute(_TOPICS, {"scope": scope_id, "least": least}):
-        found[row.id].append((row.memory_id, row.valid_from))
+        memory_ids[row.id].append(row.memory_id)
+        times[row.id].append(row.valid_from)
         labels[row.id] = row.label
     return tuple(
-        Topic(id, labels[id], tuple(memory for memory, _ in seen), tuple(at for _, at in seen))
-        for id, seen in found.items()
+        Topic(entity_id=id, label=label, memories=tuple(memory_ids[id]), at=tuple(times[id]))
+        for id, label in labels.items()
     )
 
 
-def known_keys(connection: Connection, scope_id: int, keys: Sequence[str]) -> frozenset[str]:
-    """Which of the canonical keys were ever stored in the scope; what was taken back is not said again."""
-    return frozenset(connection.execute(_KNOWN_KEYS, {"scope": scope_id, "keys": list(keys)}).scalars())
+def stored_keys(connection: Connection, scope_id: int, keys: Sequence[str]) -> frozenset[str]:
+    """Which of the canonical keys were ever stored in the scope: what was retired is not stored again."""
+    return frozenset(connection.execute(_STORED_KEYS, {"scope": scope_id, "keys": list(keys)}).scalars())
 
 
-def taken(
-    connection: Connection, scope_id: int, rows: Sequence[NewMemory], *, besides: Sequence[UUID]
+def duplicates(
+    connection: Connection, scope_id: int, rows: Sequence[NewMemory], *, excluding: Sequence[UUID]
 ) -> frozenset[int]:
-    """Places in ``rows`` of those beside which another current row makes the same statement."""
+    """Places of those ``rows`` whose statement a current row makes already, not counting ``excluding``."""
     values = {
         "scope": scope_id,
         "sessions": [new.session_id for new in rows],
         "kinds": [new.row.memory.kind for new in rows],
         "keys": [new.row.canonical_key for new in rows],
-        "besides": list(besides),
+        "besides": list(excluding),
     }
-    return frozenset(place - 1 for place in connection.execute(_TAKEN, values).scalars())
+    return frozenset(place - 1 for place in connection.execute(_DUPLICATES, values).scalars())
 
 
 def linked_pairs(connection: Connection, scope_id: int) -> frozenset[frozenset[UUID]]:
@@ -168,7 +175,7 @@ def linked_pairs(connection: Connection, scope_id: int) -> frozenset[frozenset[U
     return frozenset(frozenset(row) for row in connection.execute(_LINKED, {"scope": scope_id}))
 
 
-def current(connection: Connection, scope_id: int) -> frozenset[UUID]:
+def current_ids(connection: Connection, scope_id: int) -> frozenset[UUID]:
     """Ids of every current memory of the scope."""
     return frozenset(connection.execute(_CURRENT, {"scope": scope_id}).scalars())
 
@@ -184,19 +191,19 @@ def session_memories(connection: Connection, scope_id: int, *, session_id: int |
 
 
 def since_last_cycle(
-    connection: Connection, tenant_id: int, scope_id: int, *, besides: UUID
+    connection: Connection, tenant_id: int, scope_id: int, *, excluding: UUID
 ) -> timedelta | None:
     """How long ago the last cycle of the scope ended that changed something, was no dry run and was not undone."""
-    values = {"tenant": tenant_id, "scope": scope_id, "besides": besides}
+    values = {"tenant": tenant_id, "scope": scope_id, "besides": excluding}
     return connection.execute(_LAST_CYCLE, values).scalar_one()  # type: ignore[no-any-return]
 
 
-def open_run(connection: Connection, tenant_id: int, scope_id: int, name: str) -> UUID | None:
+def open_run(connection: Connection, tenant_id: int, scope_id: int, *, name: str) -> UUID | None:
     """A run of that name on the scope which is not done yet."""
     values = {"tenant": tenant_id, "scope": scope_id, "name": name}
     return connection.execute(_OPEN_CYCLE, values).scalar_one_or_none()
 
 
-def carry(connection: Connection, scope_id: int, memory_id: UUID, *, source: UUID) -> None:
-    """Add how often ``source`` was said and recalled, and what was thought of it, to the row that follows it."""
+def add_counts(connection: Connection, scope_id: int, memory_id: UUID, *, source: UUID) -> None:
+    """Add the repeat, recall and feedback counts of ``source`` to those of a memory."""
     connection.execute(_CARRY, {"scope": scope_id, "id": memory_id, "source": source})
