@@ -29,6 +29,7 @@ system: $(READY) ## Run the tests that need Debian's packages, which .ci/run ins
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(READY) ## Check types
 	$(BIN)/mypy

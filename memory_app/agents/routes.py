@@ -6,8 +6,8 @@ from fastapi import APIRouter
 
 from memory_app.agents import agents
 from memory_app.agents.agents import Agent, AgentChange
-from memory_app.web.answers import AgentAnswer
-from memory_app.web.bodies import AgentBody
+from memory_app.agents.answers import AgentAnswer
+from memory_app.agents.bodies import AgentBody
 from memory_app.web.call import Admin, OfAgent, Reader, errors
 from memory_app.web.strict import StrictRoute
 

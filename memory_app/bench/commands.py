@@ -20,7 +20,7 @@ from memory_app.bench.conversation import Conversation, read_json
 from memory_app.console.output import as_json, out, say, write_table
 from memory_app.errors import Misconfigured
 from memory_app.local.stack.folder import temporary_folder
-from memory_app.recall.scoring import PRESETS
+from memory_app.records.scoring import PRESETS
 
 app = typer.Typer(help="Measure retrieval, latency, throughput and growth.", no_args_is_help=True)
 

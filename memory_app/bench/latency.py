@@ -24,7 +24,7 @@ from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories
 from memory_app.memories.rows import terms as term_store
 from memory_app.recall.scope_index import index_big_scopes
-from memory_app.recall.scoring import PRESETS
+from memory_app.records.scoring import PRESETS
 from memory_app.tenancy.access import owner_connection, owner_url
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names

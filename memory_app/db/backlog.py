@@ -6,11 +6,10 @@ import time
 from dataclasses import dataclass, field
 from threading import Lock
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, text
 
 from memory_app.db.db import transaction
 from memory_app.errors import RateLimited
-from memory_app.turns.rows import turns
 
 KNOWN_SECONDS = 2.0
 """How long a count is trusted; the limit is a brake, not a promise to the turn."""
@@ -33,10 +32,21 @@ class Backlog:
             counted_at, waiting = self._known.get(tenant_id, (-KNOWN_SECONDS, 0))
         if now - counted_at >= KNOWN_SECONDS:
             with transaction(engine, tenant_id) as connection:
-                waiting = turns.backlog(connection, most=self.limit)
+                waiting = backlog(connection, most=self.limit)
             with self._lock:
                 self._known[tenant_id] = (now, waiting)
         if waiting >= self.limit:
             raise RateLimited(
                 f"{waiting} accepted turns wait to be indexed; slow down", retry_after=RETRY_AFTER_SECONDS
             )
+
+
+_BACKLOG = text(
+    """SELECT count(*) FROM (
+        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :most) AS waiting"""
+)
+
+
+def backlog(connection: Connection, *, most: int) -> int:
+    """Accepted turns of this tenant that are not indexed yet; counts to ``most`` and no further."""
+    return int(connection.execute(_BACKLOG, {"most": most}).scalar_one())

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory_app.recall.sections import PREFACE
-from memory_app.records.layout import PLACES
+from memory_app.records.layout import PLACES, PREFACE
 
 HEADINGS = frozenset(f"[{place.title}]" for place in PLACES.values())
 FREE = frozenset(f"[{PLACES[name].title}]" for name in ("expression", "narrative"))

@@ -1,4 +1,4 @@
-"""Routes that forget for good: a turn, a session, a person; and the receipts."""
+"""Routes that forget for good: a turn, a memory, a session, a person; and the receipts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from memory_app.forget import forget
-from memory_app.sleep.run_routes import RunStateAnswer
+from memory_app.jobs.answers import RunStateAnswer
 from memory_app.web.answers import Answer
-from memory_app.web.call import IN_SESSION, OfSession, Reader, TurnId, UserName, Writer, errors
+from memory_app.web.call import IN_SESSION, MemoryId, OfSession, Reader, TurnId, UserName, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Id
 from memory_app.web.strict import StrictRoute
@@ -36,6 +36,16 @@ class ErasureAnswer(Answer):
 def forget_turn(call: Writer, id: TurnId) -> RunStateAnswer:
     """Forget one turn and what came only from it: memories, entities, its share in every count."""
     return RunStateAnswer.model_validate(forget.forget_turn(call.runtime, call.tenant_id, id))
+
+
+@router.delete("/v1/memories/{id}", status_code=204, tags=["memories"], responses=errors(404))
+def delete_memory(call: Writer, id: MemoryId) -> Response:
+    """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
+
+    To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
+    """
+    forget.forget_memory(call.runtime, call.tenant_id, id)
+    return Response(status_code=204)
 
 
 @router.delete(IN_SESSION, status_code=202, responses=errors())

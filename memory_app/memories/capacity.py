@@ -20,12 +20,11 @@ from memory_app.jobs.rows import runs
 from memory_app.memories.fading import MemoryStrength, hubs, weakest
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows.fading import LinkedMemory
-from memory_app.recall.scoring import strength
+from memory_app.memories.strength import strength
 from memory_app.records.kinds import half_life_of
 from memory_app.records.records import Memory, Retirement
-from memory_app.records.run import RunName
+from memory_app.records.run import RunName, Trigger
 from memory_app.runtime import Runtime
-from memory_app.sleep.rules import Trigger
 from memory_app.tenancy.policy import Policy
 
 BIG = 1_000

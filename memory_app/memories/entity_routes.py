@@ -9,8 +9,9 @@ from fastapi import APIRouter, Path
 from pydantic import ConfigDict, Field
 
 from memory_app.memories import entities
+from memory_app.memories.answers import EntityAnswer, MemoryAnswer, memory_answer
 from memory_app.memories.entities import Card
-from memory_app.web.answers import Answer, EntityAnswer, MemoryAnswer, memory_answer
+from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Body, CleanWords

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
+from memory_app.memories.answers import MemoryAnswer, RememberedAnswer
 from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
 from memory_app.records.records import ENTITY_TYPES, Origin, Statement
-from memory_app.web.answers import Answer, MemoryAnswer, RememberedAnswer, next_cursor
+from memory_app.web.answers import Answer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, CleanWords, Instant, Number, Words
 from memory_app.web.strict import StrictRoute

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput
+from memory_app.language.keywords import keyword_weights, query_weights
 from memory_app.language.text import clean_given, slug, terms
 from memory_app.memories.fact_ends import SUBJECT_TYPE, object_type, sentence
 from memory_app.memories.relations import normalise_relation
@@ -25,7 +26,6 @@ from memory_app.memories.rows import entities, facts
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.facts import FactHit, FactProbe
 from memory_app.providers.embedders.embedder import embed_queries
-from memory_app.recall.scoring import keyword_weights, query_weights
 from memory_app.records.entity import LABEL_LIMIT
 from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope

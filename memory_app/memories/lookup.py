@@ -11,17 +11,16 @@ from sqlalchemy import Connection
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
-from memory_app.memories import capacity
+from memory_app.memories import capacity, fate
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import lineage, memories
 from memory_app.memories.rows.lineage import Parent, RunRow
 from memory_app.memories.rows.memory_rows import ScopedMemory
-from memory_app.recall.scoring import fades_at, strength
+from memory_app.memories.strength import fades_at, strength
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.sleep import decay
 from memory_app.tenancy.rows import names
 
 VERSIONS_LIMIT = 500
@@ -100,7 +99,7 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         jobs = lineage.runs(connection, tenant_id, scope_id, family)
         after = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
-        is_hub = decay.is_hub(connection, runtime, scope_id, memory_id)
+        is_hub = fate.is_hub(connection, runtime, scope_id, memory_id)
     half_life = capacity.half_life(runtime, memory.kind)
     fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
@@ -111,7 +110,7 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         runs=jobs,
         strength=strength(memory, now, half_life),
         fades_at=fades,
-        fate=decay.fate(runtime, memory, fading_at=fades, is_hub=is_hub),
+        fate=fate.describe(runtime, memory, fading_at=fades, is_hub=is_hub),
     )
 
 
@@ -121,7 +120,7 @@ def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> M
         found = _need(connection, memory_id)
         if pinned and found.memory.retired_reason in RECOVERABLE:
             names.lock_scope(connection, tenant_id, found.scope_id)
-            decay.revive_row(connection, found.scope_id, found.memory)
+            fate.revive_row(connection, found.scope_id, found.memory)
         if not memories.pin(connection, found.scope_id, memory_id, pinned=pinned):
             raise _retired(found.memory)
         changed = _need(connection, memory_id)

@@ -19,6 +19,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
 from memory_app.jobs import schedule
 from memory_app.language.framing import unframed
+from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
@@ -27,7 +28,6 @@ from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Asked, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
-from memory_app.recall.scoring import keyword_weights
 from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement
@@ -37,7 +37,6 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
-from memory_app.turns.rows import sessions
 
 __all__ = [
     "DERIVED",
@@ -213,12 +212,12 @@ def drop_context(runtime: Runtime, scope_id: int) -> None:
 def _session_id(connection: Connection, scope_id: int, scope: Scope) -> int | None:
     if scope.session is None:
         return None
-    session = sessions.find(connection, scope_id, scope.session)
-    if session is None:
+    session_id = names.find_session(connection, scope_id, scope.session)
+    if session_id is None:
         raise NotFound(
             f"session: no session {scope.session!r} here; record a turn in it first", field="session"
         )
-    return session.id
+    return session_id
 
 
 def _prepared(statement: Statement, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:

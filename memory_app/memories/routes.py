@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from memory_app.forget.forget import forget_memory
+from memory_app.memories import fate
 from memory_app.memories import lookup as memories
-from memory_app.memories.lookup import MemoryFilter
-from memory_app.memories.remember import remember
-from memory_app.sleep import decay
-from memory_app.web.answers import (
-    Answer,
+from memory_app.memories.answers import (
     MemoriesAnswer,
     MemoryAnswer,
     ParentAnswer,
     RememberedAnswer,
     RunAnswer,
-    TurnAnswer,
     WhyAnswer,
     memory_answer,
-    next_cursor,
 )
-from memory_app.web.bodies import StatementBody, statement_of
+from memory_app.memories.bodies import StatementBody, statement_of
+from memory_app.memories.lookup import MemoryFilter
+from memory_app.memories.remember import remember
+from memory_app.web.answers import Answer, TurnAnswer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import CleanWords, KindName
 from memory_app.web.strict import StrictRoute
@@ -71,16 +68,6 @@ def read_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
     return memory_answer(memories.read_memory(call.runtime, call.tenant_id, id))
 
 
-@router.delete("/v1/memories/{id}", status_code=204, responses=errors(404))
-def delete_memory(call: Writer, id: MemoryId) -> Response:
-    """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
-
-    To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
-    """
-    forget_memory(call.runtime, call.tenant_id, id)
-    return Response(status_code=204)
-
-
 @router.post("/v1/memories/{id}/invalidate", responses=errors(404, 409))
 def invalidate_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
     """It is no longer true: close its interval now and keep it as history."""
@@ -102,7 +89,7 @@ def unpin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
 @router.post("/v1/memories/{id}/revive", responses=errors(404, 409))
 def revive_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
     """Bring back a memory that expired or was evicted, as if it had just been seen."""
-    return memory_answer(decay.revive(call.runtime, call.tenant_id, id))
+    return memory_answer(fate.revive(call.runtime, call.tenant_id, id))
 
 
 @router.get("/v1/memories/{id}/versions", responses=errors(404))

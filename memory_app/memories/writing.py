@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from memory_app.errors import InvalidInput
 from memory_app.language.framing import unframed
+from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import terms
 from memory_app.memories import ladder, merging
 from memory_app.memories.intervals import Cut, Interval
@@ -21,7 +22,6 @@ from memory_app.memories.ladder import Candidate, Decision, Neighbour
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
-from memory_app.recall.scoring import keyword_weights
 from memory_app.records.entity import entity_key
 from memory_app.records.records import LinkType, MemoryRow, Mention, Retirement, Statement
 from memory_app.runtime import Runtime

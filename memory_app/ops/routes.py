@@ -13,10 +13,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from memory_app.errors import Transient
+from memory_app.ops.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
 from memory_app.ops.health import health, read_pipeline
 from memory_app.ops.public_checks import Looks
 from memory_app.runtime import Runtime
-from memory_app.web.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
 from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["operations"])

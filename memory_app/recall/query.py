@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from memory_app.db.db import plan_anew
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.extraction.rules import Precision, resolve_dates
+from memory_app.language.keywords import anchor_terms, keyword_weights, query_weights
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, wanted
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.language.zones import zone_of
@@ -29,15 +30,8 @@ from memory_app.recall.records import RecallQuery, checked_query
 from memory_app.recall.rows import scope_facts
 from memory_app.recall.rows.scope_facts import Known
 from memory_app.recall.rows.search import IndexedScope, QueryVector
-from memory_app.recall.scoring import (
-    LINKED_WEIGHT,
-    PRESETS,
-    Weights,
-    anchor_terms,
-    keyword_weights,
-    query_weights,
-)
 from memory_app.records.records import ENTITY_TYPES, Tier
+from memory_app.records.scoring import LINKED_WEIGHT, PRESETS, Weights
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows.names import ScopeRow

@@ -9,8 +9,8 @@ from memory_app.language.text import normalise
 from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, twins
 from memory_app.recall.query import Question
 from memory_app.recall.records import Hit, Recalled
-from memory_app.recall.scoring import Signals, contributions
 from memory_app.records.records import Tier
+from memory_app.records.scoring import Signals, contributions
 
 TWINS_CONSIDERED = 3
 """Times the limit: candidates looked through for repeats before the cut."""

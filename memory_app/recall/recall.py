@@ -33,10 +33,10 @@ from memory_app.recall.ranking import Candidate, order, ranked
 from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import search
 from memory_app.recall.rows.search import Filters, MemoryHit, Probe, Raw
-from memory_app.recall.scoring import Signals, recency, relevance
 from memory_app.records.kinds import recalled_kinds
 from memory_app.records.records import Role, Tier, Turn
 from memory_app.records.scope import Scope
+from memory_app.records.scoring import Signals, recency, relevance
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given
-from memory_app.recall.scoring import PRESETS
 from memory_app.records.kinds import kind_of, subtypes
 from memory_app.records.records import Tier
+from memory_app.records.scoring import PRESETS
 
 DEPTH_LIMIT = 3
 """Most steps along links; further away, everything is linked with everything."""

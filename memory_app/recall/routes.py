@@ -6,22 +6,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from memory_app.recall.context import ContextRequest, context
-from memory_app.recall.recall import RecallQuery, recall
-from memory_app.recall.sections import as_json, as_messages
-from memory_app.records.records import Tier
-from memory_app.turns.listing import list_entities, stats
-from memory_app.web.answers import (
+from memory_app.memories.answers import EntitiesAnswer, EntityAnswer
+from memory_app.recall.answers import (
     CapacityAnswer,
     ContextAnswer,
-    EntitiesAnswer,
-    EntityAnswer,
     HitAnswer,
     MessageAnswer,
     RecallAnswer,
     StatsAnswer,
 )
-from memory_app.web.bodies import ContextBody, RecallBody
+from memory_app.recall.bodies import ContextBody, RecallBody
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
+from memory_app.recall.sections import as_json, as_messages
+from memory_app.records.records import Tier
+from memory_app.turns.listing import list_entities, stats
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, errors
 from memory_app.web.strict import StrictRoute
 

@@ -38,3 +38,12 @@ class Change(StrEnum):
 
 OPEN = (RunState.QUEUED, RunState.RUNNING)
 """States of a run that still has work to do."""
+
+
+class Trigger(StrEnum):
+    """Why a cycle runs."""
+
+    SESSION_END = "session-end"
+    EVICTION = "eviction"
+    INTERVAL = "interval"
+    MANUAL = "manual"

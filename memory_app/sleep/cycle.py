@@ -24,6 +24,7 @@ from memory_app.errors import Conflict, NotFound
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
+from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import terms
 from memory_app.memories import capacity, ladder, merging, remember
 from memory_app.memories.capacity import strength_of
@@ -31,9 +32,8 @@ from memory_app.memories.ladder import Neighbour
 from memory_app.memories.remember import Place, drop_context
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
-from memory_app.recall.scoring import keyword_weights
 from memory_app.records.records import LinkType
-from memory_app.records.run import RunName
+from memory_app.records.run import RunName, Trigger
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import promotion, quality
@@ -49,7 +49,7 @@ from memory_app.sleep.plan import (
 )
 from memory_app.sleep.report import empty_report
 from memory_app.sleep.rows import images, sleeping
-from memory_app.sleep.rules import SCOPE_STEPS, SleepOptions, Step, Trigger, checked_options
+from memory_app.sleep.rules import SCOPE_STEPS, SleepOptions, Step, checked_options
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)

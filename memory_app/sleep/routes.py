@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from memory_app.jobs.answers import RunStateAnswer
 from memory_app.sleep import cycle, decay, session_end
-from memory_app.sleep.run_routes import RunStateAnswer
 from memory_app.web.call import IN_SCOPE, IN_SESSION, OfSession, OfUser, Writer, errors
 from memory_app.web.fields import Body, Number, Words
 from memory_app.web.strict import StrictRoute

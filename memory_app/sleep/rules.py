@@ -13,15 +13,7 @@ from memory_app.errors import InvalidInput
 from memory_app.language.calendar import MONTHS
 from memory_app.language.text import canonical_key, terms
 from memory_app.memories.merge_rules import LOSS_ALLOWED
-
-
-class Trigger(StrEnum):
-    """Why a cycle runs."""
-
-    SESSION_END = "session-end"
-    EVICTION = "eviction"
-    INTERVAL = "interval"
-    MANUAL = "manual"
+from memory_app.records.run import Trigger
 
 
 class Step(StrEnum):

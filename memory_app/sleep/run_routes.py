@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
 from memory_app.jobs import jobs
+from memory_app.jobs.answers import RunStateAnswer
+from memory_app.memories.answers import MemoryAnswer, memory_answer
 from memory_app.records.run import OPEN
 from memory_app.sleep import consolidate, undo
 from memory_app.sleep.report import with_texts
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
-from memory_app.web.answers import Answer, MemoryAnswer, memory_answer
+from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, Id, KindName
 from memory_app.web.strict import StrictRoute
@@ -33,17 +33,6 @@ class ConsolidateBody(Body):
 
     kind: KindName | None = Field(None, description="Only memories of this kind.")
     dry_run: bool = Field(False, description="Report what would be united, and change nothing.")
-
-
-class RunStateAnswer(Answer):
-    id: UUID
-    name: str
-    state: str = Field(description="`queued`, `running`, `done` or `failed`.")
-    report: dict[str, Any] | None = Field(description="What was done: ids and counts, never a text.")
-    reason: str | None = Field(description="Why it failed.")
-    attempts: int
-    created_at: datetime
-    finished_at: datetime | None
 
 
 class RestoredAnswer(Answer):

@@ -28,7 +28,7 @@ from memory_app.memories import capacity
 from memory_app.memories.remember import Place, drop_context
 from memory_app.memories.rows import fading, memories, merges
 from memory_app.records.records import Retirement
-from memory_app.records.run import RunName
+from memory_app.records.run import RunName, Trigger
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import cycle, promotion
@@ -36,7 +36,7 @@ from memory_app.sleep.plan import CyclePlan, make_plan, start_of_hour, strongest
 from memory_app.sleep.promotion import Promotable
 from memory_app.sleep.report import empty_report
 from memory_app.sleep.rows import images, sleeping
-from memory_app.sleep.rules import SESSION_STEPS, SleepOptions, Trigger
+from memory_app.sleep.rules import SESSION_STEPS, SleepOptions
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow

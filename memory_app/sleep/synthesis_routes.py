@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
+from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.scope import Scope
 from memory_app.sleep import synthesis
-from memory_app.sleep.run_routes import RunStateAnswer
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
 from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memory_app.errors import InvalidInput
-from memory_app.recall.scoring import PRESETS, SIGNAL_NAMES
+from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
 
 RELATION_LIMIT = 80
 """Longest name of a relation, in characters."""

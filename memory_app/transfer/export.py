@@ -18,8 +18,8 @@ from memory_app.db.db import steady
 from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.errors import NotFound
 from memory_app.language.framing import unframed
+from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import NORMALISER_VERSION, terms
-from memory_app.recall.scoring import keyword_weights
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.transfer import snapshots as transfer

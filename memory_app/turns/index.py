@@ -21,12 +21,12 @@ from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Trans
 from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.lease import give_back
+from memory_app.language.keywords import keyword_weights
 from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
 from memory_app.memories import remember
 from memory_app.memories.rows import scope_models
 from memory_app.memories.rows import terms as term_store
-from memory_app.recall.scoring import keyword_weights
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
 from memory_app.tenancy.rows import names

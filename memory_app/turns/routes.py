@@ -9,12 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 
 from memory_app.errors import InvalidInput
 from memory_app.turns import failed, tickets
-from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
-from memory_app.turns.long_poll import wait_for
-from memory_app.turns.record import record
-from memory_app.turns.rows.sessions import SessionRow
-from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
-from memory_app.web.answers import (
+from memory_app.turns.answers import (
     FailedAnswer,
     FailedTurnAnswer,
     SessionAnswer,
@@ -22,11 +17,15 @@ from memory_app.web.answers import (
     TicketAnswer,
     TicketsAnswer,
     TicketStateAnswer,
-    TurnAnswer,
     TurnsAnswer,
-    next_cursor,
 )
-from memory_app.web.bodies import OneOrManyTurns, TurnBody, new_turn
+from memory_app.turns.bodies import OneOrManyTurns, TurnBody, new_turn
+from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
+from memory_app.turns.long_poll import wait_for
+from memory_app.turns.record import record
+from memory_app.turns.rows.sessions import SessionRow
+from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
+from memory_app.web.answers import TurnAnswer, next_cursor
 from memory_app.web.call import (
     IN_SCOPE,
     IN_SESSION,

@@ -17,7 +17,7 @@ from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Conflict, NotFound
 from memory_app.jobs import jobs
 from memory_app.main.http import create_app
-from memory_app.memories import lookup
+from memory_app.memories import fate, lookup
 from memory_app.memories.remember import remember
 from memory_app.recall import counts
 from memory_app.recall.recall import RecallQuery, recall
@@ -129,7 +129,7 @@ def test_what_expired_is_brought_back(runtime: Runtime, tenant: int, owner: Engi
     if how == "pin":
         lookup.pin(runtime, tenant, meant, pinned=True)
     else:
-        decay.revive(runtime, tenant, meant)
+        fate.revive(runtime, tenant, meant)
 
     assert [hit.id for hit in recall(runtime, tenant, SCOPE, RecallQuery("Bob tea")).memories] == [meant]
     assert decayed(runtime, tenant)["expired"] == []
@@ -141,12 +141,12 @@ def test_reviving_is_refused_where_it_mends_nothing(runtime: Runtime, tenant: in
     decayed(runtime, tenant)
     again = keep(runtime, tenant, "Bob likes tea.")
     with pytest.raises(Conflict, match=str(again)):
-        decay.revive(runtime, tenant, meant)
+        fate.revive(runtime, tenant, meant)
     lookup.invalidate(runtime, tenant, again)
     with pytest.raises(Conflict, match="invalidated"):
-        decay.revive(runtime, tenant, again)
+        fate.revive(runtime, tenant, again)
     with pytest.raises(NotFound):
-        decay.revive(runtime, tenant, UUID(int=1))
+        fate.revive(runtime, tenant, UUID(int=1))
 
 
 def test_why_says_when_and_why_a_memory_fades(runtime: Runtime, tenant: int, owner: Engine) -> None:

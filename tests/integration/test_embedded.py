@@ -23,7 +23,7 @@ from memory_app.tenancy import schema
 START_ELSEWHERE = """
 import sys
 from pathlib import Path
-from memory_app import embedded
+from memory_app.local import embedded
 print(embedded.start(Path(sys.argv[1]), durable=False).redis_url)
 """
 

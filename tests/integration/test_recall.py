@@ -18,9 +18,9 @@ from memory_app.providers.embedders import HashEmbedder, Thresholds
 from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import Hit, RecallQuery, recall
-from memory_app.recall.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
+from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.runtime import Runtime
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record

@@ -27,7 +27,8 @@ USE = """
 from pathlib import Path
 
 import memory_app
-from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, embedded, errors
+from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, errors
+from memory_app.local import embedded
 
 assert all(getattr(memory_app, name) for name in memory_app.__all__)
 assert "macOS" in embedded.is_available()

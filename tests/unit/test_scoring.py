@@ -11,23 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.language.text import term_id, terms
-from memory_app.recall.scoring import (
+from memory_app.language.keywords import (
     MAX_KEYWORD_TERMS,
-    PRESETS,
     REFERENCE_LENGTH,
     SATURATION,
-    Signals,
-    Weights,
-    contributions,
-    fades_at,
     keyword_weights,
     query_weights,
-    recency,
-    relevance,
-    strength,
 )
+from memory_app.language.text import term_id, terms
+from memory_app.memories.strength import fades_at, strength
 from memory_app.records.records import Memory
+from memory_app.records.scoring import PRESETS, Signals, Weights, contributions, recency, relevance
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MONTH = timedelta(days=30)

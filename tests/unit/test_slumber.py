@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_app.errors import InvalidInput
+from memory_app.records.run import Trigger
 from memory_app.sleep.rules import (
     SleepOptions,
     Topic,
-    Trigger,
     checked_options,
     is_pattern,
     pattern_text,

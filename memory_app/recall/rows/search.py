@@ -22,8 +22,8 @@ from memory_app.db.vectors import sparse_text, vector_of, vector_text
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, Trait
 from memory_app.recall.rows import search_sql
 from memory_app.recall.rows.search_sql import Shape
-from memory_app.recall.scoring import Weights
 from memory_app.records.records import Role, Turn
+from memory_app.records.scoring import Weights
 
 
 @dataclass(frozen=True, slots=True)

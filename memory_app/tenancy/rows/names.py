@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import among
 from memory_app.db.tables.tenancy import agents, scopes, users
+from memory_app.db.tables.turns import sessions
 from memory_app.errors import NotFound
 from memory_app.records.scope import Scope
 
@@ -51,6 +52,9 @@ _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_
 # the statistics, can come by way of all of them.
 AGENT_ID = "(SELECT id FROM agents WHERE tenant_id = :tenant AND name = :agent)"
 USER_ID = "(SELECT id FROM users WHERE tenant_id = :tenant AND name = :user)"
+_SESSION_ID = select(sessions.c.id).where(
+    sessions.c.scope_id == bindparam("scope"), sessions.c.name == bindparam("name")
+)
 _FIND = text(
     f"""
     SELECT {_COLUMNS}
@@ -186,3 +190,8 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         row.now,
         tuple(row.visible),
     )
+
+
+def find_session(connection: Connection, scope_id: int, name: str) -> int | None:
+    """The key of a session that the scope has."""
+    return connection.execute(_SESSION_ID, {"scope": scope_id, "name": name}).scalar_one_or_none()

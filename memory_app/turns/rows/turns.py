@@ -215,10 +215,6 @@ _SETTLE = (
 """What becomes of a turn that was set aside, as long as nobody has settled it."""
 _REPLAY = _SETTLE.values(failed_at=null(), failed_reason=null(), starts=0, failures=0, lease_until=func.now())
 _DISCARD = _SETTLE.values(extracted_at=func.now())
-_BACKLOG = text(
-    """SELECT count(*) FROM (
-        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :most) AS waiting"""
-)
 
 
 _LAPSE = text(
@@ -398,11 +394,6 @@ def discard(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | Non
     """Close a failed turn without effects; its (scope, session, seq), or None when it had not failed."""
     row = connection.execute(_DISCARD, {"turn": turn_id}).one_or_none()
     return None if row is None else (row.scope_id, row.session_id, row.seq)
-
-
-def backlog(connection: Connection, *, most: int) -> int:
-    """Accepted turns of this tenant that are not indexed yet; counts to ``most`` and no further."""
-    return int(connection.execute(_BACKLOG, {"most": most}).scalar_one())
 
 
 def lapse(connection: Connection, scope_id: int, *, age: timedelta, most: int) -> list[tuple[int, ...]]:

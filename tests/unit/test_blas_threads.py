@@ -24,4 +24,4 @@ def threads_after(before: str) -> str:
 
 
 def test_a_product_takes_one_thread_once_the_process_took_one_core() -> None:
-    assert threads_after("from memory_app import cores; cores.take_one()") == "{1}"
+    assert threads_after("from memory_app import blas_threads; blas_threads.take_one()") == "{1}"

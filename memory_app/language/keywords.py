@@ -1,0 +1,92 @@
+"""Keyword vectors: how much a term of a text or of a query counts, after BM25. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+
+from memory_app.language.text import term_id
+
+SATURATION = 1.2
+"""BM25's k1: how fast a repeated word stops counting."""
+
+
+LENGTH_PENALTY = 1.0
+"""BM25's b: how much of the length is held against a long text. The usual 0.75 wins half a point of recall at
+ten on short turns between people, and loses 4 on chats with long answers of an assistant."""
+
+
+REFERENCE_LENGTH = 64
+"""Terms of a text that gets neither bonus nor penalty. BM25 uses the collection's mean; a fixed number lets a
+row keep its weights for ever, whatever is recorded after it. 48 to 96 score alike; the mean itself scores lower."""
+
+
+MAX_KEYWORD_TERMS = 8_000
+"""Most terms one row is found by; a `sparsevec` holds at most 16,000."""
+
+
+def keyword_weights(counts: Mapping[str, int]) -> dict[int, float]:
+    """Document side of BM25: weight by term id, 0 to k1 + 1, of at most `MAX_KEYWORD_TERMS` terms.
+
+    The inner product with `query_weights` is the BM25 score.
+    """
+    length = sum(counts.values()) / REFERENCE_LENGTH
+    damping = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * length)
+    weights: dict[int, float] = {}
+    strongest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    for term, count in strongest[:MAX_KEYWORD_TERMS]:
+        weight = count * (SATURATION + 1) / (count + damping)
+        weights[term_id(term)] = max(weight, weights.get(term_id(term), 0.0))
+    return weights
+
+
+def query_weights(
+    counts: Mapping[str, int], document_counts: Mapping[int, int], total: int
+) -> dict[int, float]:
+    """Query side of BM25: inverse document frequency by term id.
+
+    ``document_counts`` says in how many of the scope's ``total`` rows each term id occurs; terms of no row
+    are left out, since no row can match them.
+    """
+    weights = {}
+    for term in counts:
+        occurrences = document_counts.get(term_id(term), 0)
+        if occurrences > 0:
+            rest = max(total - occurrences, 0)
+            weights[term_id(term)] = math.log1p((rest + 0.5) / (occurrences + 0.5))
+    return weights
+
+
+ANCHOR_ROWS = 2_000
+"""Rows the keyword index of a big scope may hand over: scoring them takes some 3 ms."""
+
+
+ANCHOR_TERMS = 12
+"""Terms of a query that are looked at for pairs; the commonest of a long query say the least."""
+
+
+def anchor_terms(
+    document_counts: Mapping[int, int], total: int, *, most_rows: int = ANCHOR_ROWS
+) -> tuple[tuple[int, ...], ...]:
+    """What the keyword index of a big scope is asked for: rows that hold all terms of any of these sets.
+
+    First the rarest terms, each by itself, while their rows are few enough; then pairs of the commoner ones, counted as
+    if they occurred independently of each other. One set at least, if the query has a term that any row holds.
+    """
+    known = sorted(
+        ((count, term) for term, count in document_counts.items() if count > 0), key=lambda pair: pair[0]
+    )[:ANCHOR_TERMS]
+    chosen: list[tuple[int, ...]] = []
+    rows = 0.0
+    while known and rows + known[0][0] <= most_rows:
+        count, term = known.pop(0)
+        chosen.append((term,))
+        rows += count
+    for (first, one), (second, other) in combinations(known, 2):
+        together = first * second / max(total, 1)
+        if chosen and rows + together > most_rows:
+            break
+        chosen.append((one, other))
+        rows += together
+    return tuple(chosen) or tuple((term,) for _, term in known[:1])

@@ -1,0 +1,81 @@
+"""What callers send to remember a statement."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from memory_app.records.records import EmotionalState, RelationalContext, Statement
+from memory_app.web.fields import Body, Instant, KindName, Number, Words
+
+
+class EmotionalStateBody(Body):
+    """How it felt."""
+
+    valence: Words = Field(description="Such as `joy`, `concern`, `calm`.")
+    intensity: Number = Field(0.5, description="0 to 1.")
+    user_impact: Words | None = Field(None, description="Such as `validating` or `challenging`.")
+
+
+class RelationalContextBody(Body):
+    """What it says about the two."""
+
+    bond_strength: Number | None = Field(None, description="0 to 1.")
+    communication_style: list[Words] = Field(default_factory=list)
+    shared_references: list[Words] = Field(default_factory=list)
+    user_values: list[Words] = Field(default_factory=list)
+    user_struggles: list[Words] = Field(default_factory=list)
+
+
+class StatementBody(Body):
+    """One statement to remember."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "Mira lives in Lisbon.",
+                    "kind": "fact",
+                    "subject": "Mira",
+                    "relation": "lives_in",
+                    "object": "Lisbon",
+                    "importance": 7,
+                    "tags": ["home"],
+                }
+            ]
+        }
+    )
+
+    text: Words = Field(description="The statement, in words that stand alone.")
+    kind: KindName = Field("fact", description="What sort of memory it is.")
+    subtype: Words | None = Field(
+        None, description="For `fact`: fact, preference, relationship, friction, habit."
+    )
+    importance: Number | None = Field(
+        None, description="1 to 10; 0 to 3 count as a coarse scale. The answer's notes say what was stored."
+    )
+    tags: list[Words] = Field(default_factory=list)
+    emotional_state: EmotionalStateBody | None = None
+    relational_context: RelationalContextBody | None = None
+    subject: Words | None = Field(None, description="Whom or what it is about; goes with `relation`.")
+    relation: Words | None = Field(None, description="Such as `lives_in`.")
+    object: Words | None = Field(None, description="The other end of the relation.")
+    valid_from: Instant | None = Field(None, description="Since when it is true; else since now.")
+    valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
+    pinned: bool = Field(False, description="Never fades and is always considered.")
+    deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")
+
+
+def statement_of(body: StatementBody) -> Statement:
+    """The statement as the write path takes it: declared by the caller."""
+    felt, between = body.emotional_state, body.relational_context
+    return Statement(
+        **body.model_dump(exclude={"deduplicate", "tags", "emotional_state", "relational_context"}),
+        tags=tuple(body.tags),
+        emotional_state=None if felt is None else EmotionalState(**felt.model_dump()),
+        relational_context=None if between is None else _relational_context(between),
+    )
+
+
+def _relational_context(body: RelationalContextBody) -> RelationalContext:
+    lists = {name: tuple(items) for name, items in body.model_dump(exclude={"bond_strength"}).items()}
+    return RelationalContext(bond_strength=body.bond_strength, **lists)

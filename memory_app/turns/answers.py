@@ -1,0 +1,75 @@
+"""What routes of turns and sessions answer with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from memory_app.web.answers import Answer, TurnAnswer
+
+
+class TicketAnswer(Answer):
+    id: UUID
+    seq: int = Field(description="Place in the session, from 1, without gaps.")
+    stage: str = Field(description="`accepted`, `indexed`, `extracted` or `failed`.")
+    duplicate: bool = Field(description="The key was used before; this is the first ticket.")
+    cleaned: bool = Field(description="Characters that cannot be stored were removed from the text.")
+
+
+class TicketsAnswer(Answer):
+    tickets: list[TicketAnswer]
+
+
+class TicketStateAnswer(Answer):
+    id: UUID
+    session: str
+    seq: int
+    stage: str = Field(description="`extracted` and `failed` are terminal.")
+    reason: str | None = Field(description="Why it failed, or why no memory came of it.")
+    waiting_for: str | None = Field(
+        description="What a turn that is neither extracted nor failed waits for: a worker, a provider, its time, or "
+        "those before it. For people; the words may change."
+    )
+    attempts: int
+    memory_ids: list[UUID]
+    accepted_at: datetime
+
+
+class TurnsAnswer(Answer):
+    turns: list[TurnAnswer]
+
+
+class SessionAnswer(Answer):
+    session: str = Field(validation_alias="name")
+    active: bool
+    turns: int
+    extracted: int = Field(validation_alias="extracted_seq", description="Turns whose extraction is through.")
+    created_at: datetime
+    last_activity_at: datetime
+    ended_at: datetime | None
+    summary: str | None
+    parked_reason: str | None
+
+
+class SessionsAnswer(Answer):
+    sessions: list[SessionAnswer]
+
+
+class FailedTurnAnswer(Answer):
+    id: UUID
+    agent: str
+    user: str | None
+    session: str
+    seq: int
+    accepted_at: datetime
+    failed_at: datetime
+    reason: str
+    attempts: int
+    is_indexed: bool = Field(description="False: it failed while it was made searchable.")
+
+
+class FailedAnswer(Answer):
+    turns: list[FailedTurnAnswer]
+    cursor: UUID | None
