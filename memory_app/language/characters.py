@@ -27,6 +27,11 @@ INVISIBLE = re.compile(
 )
 """Removed before a text is shown to a model, where it could hide an instruction."""
 
+DECORATION = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]"
+)
+"""Accents, vowel points and joiners: words are indexed without them. A change concerns every stored keyword."""
+
 PUNCTUATION_TWINS = str.maketrans(
     {
         "‘": "'",

@@ -7,7 +7,7 @@ import re
 
 from memory_app.language.language import Language, words_in
 
-_CARDINALS = (
+CARDINALS = (
     "zero",
     "one",
     "two",
@@ -32,7 +32,7 @@ _CARDINALS = (
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _NUMBERS: dict[str, float] = {
-    **{word: float(number) for number, word in enumerate(_CARDINALS)},
+    **{word: float(number) for number, word in enumerate(CARDINALS)},
     **{word: 10.0 * tens for tens, word in enumerate(_TENS, 2)},
     **{word: float(number) for number, word in enumerate(_ORDINALS, 1)},
     "fourty": 40.0,
@@ -46,7 +46,7 @@ _NUMBERS: dict[str, float] = {
     "billion": 1e9,
 }
 _COUNTS = {
-    **{word: number for number, word in enumerate(_CARDINALS[1:13], 1)},
+    **{word: number for number, word in enumerate(CARDINALS[1:13], 1)},
     "fifteen": 15,
     "twenty": 20,
     "a": 1,
@@ -141,7 +141,7 @@ ENGLISH = Language(
     relative_days=words_in("yesterday today tomorrow tonight ago noon midnight"),
     # --- numbers
     numbers=_NUMBERS,
-    quantities=(*_CARDINALS[2:13], "dozen", "hundred", "thousand", "twice", "half"),
+    quantities=(*CARDINALS[2:13], "dozen", "hundred", "thousand", "twice", "half"),
     counts=_COUNTS,
     units=(
         "% percent pct",

@@ -20,7 +20,7 @@ import Stemmer
 
 from memory_app.errors import InvalidInput
 from memory_app.language.calendar import MONTHS, WEEKDAYS
-from memory_app.language.characters import PUNCTUATION_TWINS, UNCOMPARED, UNSTORABLE
+from memory_app.language.characters import DECORATION, PUNCTUATION_TWINS, UNCOMPARED, UNSTORABLE
 from memory_app.language.table import words_of_all
 
 NORMALISER_VERSION = 1
@@ -120,9 +120,6 @@ def _marks() -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-_DECORATION = re.compile(
-    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640\u200b-\u200f\ufe0f]"
-)
 _HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af{_HAN_RANGES}"
 """Thai, Lao, Burmese, Khmer, Kana, Hangul, Han: cut into pairs, as words are not set apart cleanly."""
@@ -250,7 +247,7 @@ def _fold(word: str) -> str:
     if lowered.isascii():
         return lowered
     stemmed = unicodedata.normalize("NFKD", lowered)
-    return unicodedata.normalize("NFC", _DECORATION.sub("", stemmed))
+    return unicodedata.normalize("NFC", DECORATION.sub("", stemmed))
 
 
 _STEMMERS = {name: Stemmer.Stemmer(name, 0) for name in ("english", "russian", "greek", "arabic", "hindi")}

@@ -5,13 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+import memory_app
 from memory_app.language.language import Language
 from memory_app.language.table import LANGUAGES
 from memory_app.language.words import MONTH_NUMBERS, SIDES, SYNONYMS, UNITS, WEEKDAYS, stem_of
 from memory_app.memories.guards import conflicting
+
+PRODUCT = Path(memory_app.__file__).parent
+ELSEWHERE = frozenset({"testing", "bench", "demo", "language"})
+"""Packages that hold conversations of people, and the one that holds the words."""
 
 ESPERANTO = """
 from memory_app.language import table
@@ -91,3 +97,9 @@ def test_months_and_weekdays_are_numbered_as_the_calendar_numbers_them(month: in
 
 def test_a_number_in_another_language_keeps_two_statements_apart() -> None:
     assert conflicting("Mira hat zwei Hunde.", "Mira hat drei Hunde.") == "number"
+
+
+@pytest.mark.parametrize("word", ["november", "wednesday", "eleven", "\\u200b", "passcode"])
+def test_the_calendar_numbers_and_secrets_stand_in_this_package_alone(word: str) -> None:
+    others = [path for path in PRODUCT.rglob("*.py") if path.relative_to(PRODUCT).parts[0] not in ELSEWHERE]
+    assert [str(path) for path in others if word in path.read_text(encoding="utf-8").lower()] == []

@@ -6,10 +6,11 @@ from __future__ import annotations
 from memory_app.extraction.rules import words
 from memory_app.extraction.rules.names import NAME
 from memory_app.extraction.rules.patterns import OBJECT, PERSON, TAIL, Rule
+from memory_app.language.english import CARDINALS
 
 _PETS = "|".join(sorted(words.PETS))
 _KIN = "|".join(sorted(words.KIN))
-_NUMBER = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|several)"
+_NUMBER = rf"(?:{'|'.join(CARDINALS[1:11])}|\d{{1,2}}|several)"
 _PLURAL_KIN = (
     "kids|children|sons|daughters|brothers|sisters|siblings|grandchildren|grandkids|cousins|nieces|nephews"
 )
