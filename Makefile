@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test system lint types format lock faults bench shape clean
+.PHONY: help demo test system lint types format lock faults bench shape docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: $(READY) ## Measure latency and throughput; writes out-*.json
 
 shape: $(READY) ## Print figures of the code's shape: density, names, cycles, what a change touches
 	$(BIN)/python -m benchmarks.shape
+
+docs: $(READY) ## Write the page of all settings
+	$(BIN)/python -m benchmarks.settings_page > docs/configuration.md
 
 # uv only here: it resolves for all systems and Python versions at once, which pip cannot.
 COMPILE = $(BIN)/uv --quiet pip compile pyproject.toml --universal --python-version 3.11 --upgrade \

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from documentation import ROOT, block_run_by, is_printed, output_after
 
 LAST_LINE = re.compile(
     r"demo: (\d+) turns accepted, (\d+) indexed, (\d+) extracted, (\d+) memories, context (\d+) tokens in \d+ ms"
@@ -33,6 +34,9 @@ def test_a_conversation_is_remembered_shown_and_cleared_away() -> None:
 
         assert done.returncode == 0, done.stderr
         assert list(Path(folder).iterdir()) == []
+    shown = output_after(block_run_by("README.md", __file__))
+    assert shown is not None
+    assert is_printed(shown.code, done.stdout)
     last = LAST_LINE.fullmatch(done.stdout.splitlines()[-1])
     assert last is not None
     accepted, indexed, extracted, memories, tokens = (int(number) for number in last.groups())
@@ -43,3 +47,12 @@ def test_a_conversation_is_remembered_shown_and_cleared_away() -> None:
     assert re.search(r"lives in Porto\..*\d{4}-\d{2}-\d{2}.*\d{4}-\d{2}-\d{2}", done.stdout)
     assert re.search(r"dog school for the first time on \d{4}-\d{2}-\d{2}", done.stdout)
     assert "[RELEVANT MEMORIES]" in done.stdout
+
+
+def test_the_block_of_the_readme_runs_the_demo() -> None:
+    lines = block_run_by("README.md", __file__).code.splitlines()
+
+    assert lines[-1] == "make demo"
+    target = re.search(r"^demo:.*\n\t(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert target is not None
+    assert target[1] == "$(BIN)/memory demo"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documentation import block_run_by, command_lines
 from own_servers import (
     PostgresServer,
     ValkeyServer,
@@ -82,7 +83,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 def folder() -> Iterator[Path]:
     """A data folder in which `memory up` has worked, and whose servers are stopped."""
     with open_folder("memory-move-") as parent:
-        path = parent / "data"
+        path = parent / ".memory"
         with embedded.running(path, durable=False) as servers:
             settings = embedded_settings(servers).model_copy(update={"embedding": HASH})
             schema.upgrade(settings)
@@ -151,9 +152,19 @@ def environment_of(settings: Settings) -> dict[str, str]:
     }
 
 
-def run_move(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memory_app", "move", "--data", str(folder), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def run(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "memory_app.cli", *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def run_move(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return run("move", "--data", str(folder), cwd=folder.parent, environment=environment)
 
 
 @pytest.mark.timeout(600)
@@ -163,7 +174,15 @@ def test_a_data_folder_is_moved_by_one_command(folder: Path, target: Target) -> 
         before, rows = answers(source), counts(source)
     environment = environment_of(target.settings)
 
-    done = run_move(folder, environment, "--json")
+    commands = [
+        line
+        for line in command_lines(block_run_by("docs/backup.md", __file__))
+        if not line.startswith("export ")
+    ]
+    assert commands == ["memory stop --data .memory", "memory move --data .memory"]
+    stopped = run("stop", "--data", ".memory", cwd=folder.parent, environment=environment)
+    assert stopped.returncode == 0, stopped.stderr
+    done = run("move", "--data", ".memory", "--json", cwd=folder.parent, environment=environment)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == rows

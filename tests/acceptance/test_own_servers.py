@@ -1,11 +1,10 @@
-"""The README's block "with servers of your own", run word by word on servers that ask for passwords."""
+"""The block "servers of your own" of docs/operations.md, run word by word on servers that ask for passwords."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documentation import block_run_by, command_lines
 from own_servers import (
     HOST,
     PostgresServer,
@@ -32,18 +32,14 @@ from pooler import PgBouncer, pgbouncer
 from redis_servers import Authority, DebianRedis, make_authority, redis_server
 
 ROOT = Path(__file__).parents[2]
-MARK = "<!-- run by tests/acceptance/test_own_servers.py -->\n```\n"
 ONCE = frozenset({"migrate", "keys", "doctor"})
 """Commands of the block that end by themselves; the others are parts."""
 STOP_SECONDS = 90.0
 
 
 def block() -> list[str]:
-    """The lines of the README's block, without comments."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(re.escape(MARK) + r"(.*?)```", text, re.S)
-    assert found is not None
-    return [line.partition("  #")[0].strip() for line in found[1].splitlines()]
+    """The lines of the block, without comments."""
+    return command_lines(block_run_by("docs/operations.md", __file__))
 
 
 @dataclass(slots=True)
@@ -196,9 +192,7 @@ def redis() -> Iterator[ValkeyServer]:
 
 
 @pytest.mark.timeout(600)
-def test_the_readmes_block_works_on_servers_with_passwords(
-    postgres: PostgresServer, redis: ValkeyServer
-) -> None:
+def test_the_block_works_on_servers_with_passwords(postgres: PostgresServer, redis: ValkeyServer) -> None:
     postgres.create_database("memory")
     api_port, flower_port = free_port(), free_port()
     settings = exports(
@@ -241,7 +235,7 @@ def tls_postgres(postgres: PostgresServer, authority: Authority) -> Iterator[PgB
 
 @pytest.mark.system
 @pytest.mark.timeout(600)
-def test_the_readmes_block_works_over_tls(
+def test_the_block_works_over_tls(
     postgres: PostgresServer, tls_postgres: PgBouncer, tls_redis: DebianRedis, authority: Authority
 ) -> None:
     postgres.create_database("tls")

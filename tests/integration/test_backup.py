@@ -24,6 +24,7 @@ from databases import (
     run_program,
     settings_for,
 )
+from documentation import block_run_by, command_lines
 from own_servers import PostgresServer, clean_environment, open_folder, postgres_server
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
@@ -38,7 +39,6 @@ from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
 
 ROOT = Path(__file__).parents[2]
-MARK = "<!-- run by tests/integration/test_backup.py -->\n```\n"
 
 VERSIONS = (("16", "16"), ("16", "18"), ("18", "18"))
 """Of the server that is dumped and the one that is restored to."""
@@ -223,10 +223,7 @@ def test_a_dump_is_restored_for_an_owner_who_is_no_superuser(
 
 def documented() -> list[str]:
     """The lines of the block in docs/backup.md, without comments."""
-    text = (ROOT / "docs" / "backup.md").read_text(encoding="utf-8")
-    found = re.search(re.escape(MARK) + r"(.*?)```", text, re.S)
-    assert found is not None
-    lines = [line.partition("  #")[0].strip() for line in found[1].splitlines()]
+    lines = command_lines(block_run_by("docs/backup.md", __file__))
     assert len(lines) >= 4
     return lines
 
