@@ -26,9 +26,10 @@ from own_servers import open_folder
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from memory_app import MemoryApp, Scope, embedded, stack
+from memory_app import MemoryApp, Scope
+from memory_app.local import embedded, stack
 from memory_app.settings import Settings
-from memory_app.store import keys
+from memory_app.tenancy.rows import keys
 
 USUAL_ADDRESS = "http://127.0.0.1:8321"
 EXAMPLE_SECONDS = 120.0

@@ -154,7 +154,7 @@ def environment_of(settings: Settings) -> dict[str, str]:
 
 def run(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "memory_app.cli", *arguments],
+        [sys.executable, "-m", "memory_app", *arguments],
         cwd=cwd,
         env=environment,
         capture_output=True,

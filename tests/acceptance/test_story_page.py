@@ -25,7 +25,7 @@ def test_the_story_is_printed_line_by_line_in_its_order() -> None:
         Path(folder).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
         own = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
         done = subprocess.run(
-            [sys.executable, "-m", "memory_app.cli", "demo", "--story"],
+            [sys.executable, "-m", "memory_app", "demo", "--story"],
             env=own | {"TMPDIR": folder, "COLUMNS": "160"},
             cwd=folder,
             capture_output=True,

@@ -9,7 +9,7 @@ import pytest
 from documentation import ANYTHING, PAGES, ROOT, anchors, blocks, is_answer, is_printed, links, prose
 
 from benchmarks import settings_page
-from memory_app.cli.lazy import COMMANDS
+from memory_app.main.commands import COMMANDS
 
 LANGUAGES = ("sh", "python", "http", "output", "text", "ini")
 README_WORDS = 900
