@@ -32,7 +32,7 @@ from memory_app.settings import Settings
 from memory_app.tenancy.rows import keys
 
 USUAL_ADDRESS = "http://127.0.0.1:8321"
-EXAMPLE_SECONDS = 120.0
+EXAMPLE_SECONDS = 300.0
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -163,7 +163,7 @@ def reader() -> Iterator[Reader]:
             embedded.remove(data)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if any(runs_here(block) for block in blocks(page))],
