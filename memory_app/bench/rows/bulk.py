@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Table, TextClause, text
 
 from memory_app.db import db
+from memory_app.db.expressions import column_list
+from memory_app.db.tables.memories import memories
+from memory_app.db.tables.search import terms
 
-_COLUMNS = text(
-    """SELECT string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) FROM information_schema.columns
-    WHERE table_schema = 'public' AND table_name = :table
-      AND column_name NOT IN ('id', 'scope_id', 'session_id', 'run_id', 'successor')"""
-)
+_OF_ONE_SCOPE = ("id", "scope_id", "session_id", "run_id", "successor")
+"""Columns that another scope cannot have the same values in."""
+
 _BARE_TABLE = text("CREATE TABLE IF NOT EXISTS bare_rows (id bigint GENERATED ALWAYS AS IDENTITY, said text)")
 _BARE_GRANT = text("GRANT SELECT, INSERT ON bare_rows TO memory_app")
 _BARE_INSERT = text("INSERT INTO bare_rows (said) VALUES (:said)")
 
 
+def _copying(table: Table) -> TextClause:
+    columns = column_list(column for column in table.c if column.name not in _OF_ONE_SCOPE)
+    return text(
+        f"""INSERT INTO {table.name} (scope_id, {columns})
+        SELECT target, {columns} FROM {table.name}, unnest(CAST(:targets AS bigint[])) AS target
+        WHERE scope_id = :source"""
+    )
+
+
+_COPIES = {table.name: _copying(table) for table in (memories, terms)}
+
+
 def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Sequence[int]) -> int:
     """Give each of the scopes the memories and term counts of another one of the same tenant; memories written."""
-    written = {}
-    for table in ("memories", "terms"):
-        columns = connection.execute(_COLUMNS, {"table": table}).scalar_one()
-        copying = text(
-            f"""INSERT INTO {table} (scope_id, {columns})
-            SELECT target, {columns} FROM {table}, unnest(CAST(:targets AS bigint[])) AS target
-            WHERE scope_id = :source"""
-        )
-        values = {"source": source_scope_id, "targets": list(scope_ids)}
-        written[table] = connection.execute(copying, values).rowcount
+    values = {"source": source_scope_id, "targets": list(scope_ids)}
+    written = {table: connection.execute(copying, values).rowcount for table, copying in _COPIES.items()}
     return written["memories"]
 
 
