@@ -7,13 +7,31 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    DateTime,
+    Interval,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
+from memory_app.db.expressions import among, before_if_given, column_list, many
+from memory_app.db.tables.memories import memories
 from memory_app.memories.rows import evidence
 from memory_app.memories.rows.memory_rows import (
-    COLUMNS,
-    CURRENT,
     INSERTED_COLUMNS,
+    IS_CURRENT,
+    MEMORIES,
     NewMemory,
     ScopedMemory,
     memory_of,
@@ -29,16 +47,16 @@ _INSERT = text(
             CAST(NULL AS memories), CAST(:rows AS jsonb)) WITH ORDINALITY AS v
         ORDER BY v.ordinality
     ), stored AS (
-        INSERT INTO memories (id, tenant_id, scope_id, {", ".join(INSERTED_COLUMNS)})
-        SELECT v.new_id, :tenant, :scope, {", ".join(f"v.{name}" for name in INSERTED_COLUMNS)}
+        INSERT INTO memories (id, tenant_id, scope_id, {column_list(INSERTED_COLUMNS)})
+        SELECT v.new_id, :tenant, :scope, {column_list(INSERTED_COLUMNS, "v")}
         FROM given v ORDER BY v.ordinality
     )
     SELECT new_id FROM given ORDER BY ordinality
     """
 )
 # The copy keeps everything but its interval; it is a row of its own from now on.
-_RESUMED_COLUMNS = ", ".join(
-    name for name in INSERTED_COLUMNS if name not in {"valid_from", "valid_until", "created_at"}
+_RESUMED_COLUMNS = column_list(
+    column for column in INSERTED_COLUMNS if column.name not in {"valid_from", "valid_until", "created_at"}
 )
 
 _PAIRS = text(
@@ -87,14 +105,22 @@ _RESUME = text(
     RETURNING id
     """
 )
-_RETIRE = text(
-    """
-    UPDATE memories SET retired_at = now(), retired_reason = :reason, successor = :successor,
-        valid_until = CASE WHEN CAST(:valid_until AS timestamptz) IS NULL THEN valid_until
-                           ELSE greatest(:valid_until, valid_from) END
-    WHERE scope_id = :scope AND id = ANY(:ids) AND retired_at IS NULL
-    RETURNING id
-    """
+_UNTIL = bindparam("until", type_=DateTime(timezone=True))
+_RETIRE = (
+    update(memories)
+    .where(
+        memories.c.scope_id == bindparam("scope"),
+        among(memories.c.id, "ids"),
+        memories.c.retired_at.is_(None),
+    )
+    .values(
+        retired_at=func.now(),
+        # GREATEST leaves NULL out, and would end the interval where it began.
+        valid_until=case(
+            (_UNTIL.is_(None), memories.c.valid_until), else_=func.greatest(_UNTIL, memories.c.valid_from)
+        ),
+    )
+    .returning(memories.c.id)
 )
 _SUCCEED = text(
     """
@@ -103,45 +129,59 @@ _SUCCEED = text(
     WHERE m.scope_id = :scope AND m.id = v.id
     """
 )
-_VECTORS = text(
-    "SELECT id, embedding::text AS embedding FROM memories WHERE scope_id = :scope AND id = ANY(:ids)"
+_OF_SCOPE = and_(memories.c.scope_id == bindparam("scope"), among(memories.c.id, "ids"))
+_VECTORS = select(memories.c.id, cast(memories.c.embedding, Text).label("embedding")).where(_OF_SCOPE)
+_READ = MEMORIES.where(memories.c.id == bindparam("memory"))
+_TAG = bindparam("tag", type_=Text)
+_LIST = (
+    MEMORIES.where(
+        among(memories.c.scope_id, "scopes"),
+        or_(many(memories.c.kind, "kinds").is_(None), among(memories.c.kind, "kinds")),
+        or_(_TAG.is_(None), any_(memories.c.tags) == _TAG),
+        before_if_given(memories.c.id, "before"),
+        or_(bindparam("history", type_=Boolean), IS_CURRENT),
+    )
+    .order_by(memories.c.id.desc())
+    .limit(bindparam("limit"))
 )
-_READ = text(f"SELECT {COLUMNS} FROM memories m WHERE m.id = :id")
-_LIST = text(
-    f"""
-    SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = ANY(:scopes)
-      AND (CAST(:kinds AS text[]) IS NULL OR m.kind = ANY(:kinds))
-      AND (CAST(:tag AS text) IS NULL OR :tag = ANY(m.tags))
-      AND (CAST(:before AS uuid) IS NULL OR m.id < :before)
-      AND (:history OR ({CURRENT}))
-    ORDER BY m.id DESC LIMIT :limit
-    """
+_LATELY = (
+    MEMORIES.where(
+        memories.c.scope_id == bindparam("scope"),
+        memories.c.session_id.is_(None),
+        among(memories.c.kind, "kinds"),
+        memories.c.last_seen >= func.now() - bindparam("within", type_=Interval),
+        IS_CURRENT,
+    )
+    .order_by(memories.c.last_seen.desc(), memories.c.id)
+    .limit(bindparam("limit"))
 )
-_LATELY = text(
-    f"""
-    SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = :scope AND m.session_id IS NULL AND m.kind = ANY(:kinds)
-      AND m.last_seen >= now() - :within AND {CURRENT}
-    ORDER BY m.last_seen DESC, m.id LIMIT :limit
-    """
+_CURRENT_IDS = select(memories.c.id).where(_OF_SCOPE, IS_CURRENT)
+_COUNTS = (
+    select(memories.c.kind, func.count().label("n"))
+    .where(among(memories.c.scope_id, "scopes"), IS_CURRENT)
+    .group_by(memories.c.kind)
 )
-_COUNTS = text(
-    f"SELECT m.kind, count(*) AS n FROM memories m WHERE m.scope_id = ANY(:scopes) AND {CURRENT} GROUP BY m.kind"
+_TERMS = select(memories.c.terms).where(_OF_SCOPE)
+_UNRETIRED = and_(
+    memories.c.scope_id == bindparam("scope"),
+    memories.c.id == bindparam("memory"),
+    memories.c.retired_at.is_(None),
 )
-_TERMS = text("SELECT terms FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
-_PIN = text(
-    "UPDATE memories SET pinned = :pinned WHERE scope_id = :scope AND id = :id AND retired_at IS NULL"
-)
+_PIN = update(memories).where(_UNRETIRED)
 _RECALLED = text(
     """UPDATE memories m SET recall_count = m.recall_count + v.n, last_recalled = now()
     FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS v(id, n)
     WHERE m.id = v.id AND m.retired_at IS NULL"""
 )
-_CLOSE = text(
-    f"""UPDATE memories SET valid_until = greatest(:until, valid_from), retired_at = now(),
-        retired_reason = '{Retirement.INVALIDATED}'
-    WHERE scope_id = :scope AND id = :id AND retired_at IS NULL RETURNING valid_until"""
+_CLOSE = (
+    update(memories)
+    .where(_UNRETIRED)
+    .values(
+        valid_until=func.greatest(_UNTIL, memories.c.valid_from),
+        retired_at=func.now(),
+        retired_reason=Retirement.INVALIDATED.value,
+    )
+    .returning(memories.c.valid_until)
 )
 
 
@@ -230,9 +270,9 @@ def retire(
     values = {
         "scope": scope_id,
         "ids": list(ids),
-        "reason": reason,
+        "retired_reason": reason.value,
         "successor": successor,
-        "valid_until": valid_until,
+        "until": valid_until,
     }
     return tuple(connection.execute(_RETIRE, values).scalars())
 
@@ -246,7 +286,7 @@ def succeed(connection: Connection, scope_id: int, successors: Mapping[UUID, UUI
 
 def read(connection: Connection, memory_id: UUID) -> ScopedMemory | None:
     """One memory of this tenant, retired ones included."""
-    row = connection.execute(_READ, {"id": memory_id}).one_or_none()
+    row = connection.execute(_READ, {"memory": memory_id}).one_or_none()
     return None if row is None else ScopedMemory(row.scope_id, memory_of(row))
 
 
@@ -282,10 +322,7 @@ def lately_seen(
 
 def current_ids(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> set[UUID]:
     """Those of the memories that are still current."""
-    statement = text(
-        f"SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) AND {CURRENT}"
-    )
-    return set(connection.execute(statement, {"scope": scope_id, "ids": list(ids)}).scalars())
+    return set(connection.execute(_CURRENT_IDS, {"scope": scope_id, "ids": list(ids)}).scalars())
 
 
 def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:
@@ -312,7 +349,7 @@ def keyword_terms(connection: Connection, scope_id: int, ids: Sequence[UUID]) ->
 
 def pin(connection: Connection, scope_id: int, memory_id: UUID, *, pinned: bool) -> bool:
     """False when the memory is retired or gone."""
-    values = {"scope": scope_id, "id": memory_id, "pinned": pinned}
+    values = {"scope": scope_id, "memory": memory_id, "pinned": pinned}
     return connection.execute(_PIN, values).rowcount == 1
 
 
@@ -325,5 +362,5 @@ def note_recalls(connection: Connection, counts: Mapping[UUID, int]) -> int:
 
 def invalidate(connection: Connection, scope_id: int, memory_id: UUID, until: datetime) -> datetime | None:
     """Close the interval and keep the row as history; None when it was retired already."""
-    values = {"scope": scope_id, "id": memory_id, "until": until}
+    values = {"scope": scope_id, "memory": memory_id, "until": until}
     return connection.execute(_CLOSE, values).scalar_one_or_none()

@@ -1,18 +1,21 @@
 """What a row of ``memories`` holds: as it is to be written, and as it is read.
 
-The columns follow the fields of `Memory` and `MemoryRow`, so that a new field needs no line here unless its type is
-stored in another form.
+The columns are those of the table that `Memory` and `MemoryRow` have a field for, so that a new field needs no line
+here unless its type is stored in another form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row
+from sqlalchemy import Row, and_, func, or_, select
 
+from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.tables.memories import memories
+from memory_app.db.tables.turns import sessions
 from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.language.sentence_type import Trait, traits_of
 from memory_app.records.records import (
@@ -45,39 +48,58 @@ class ScopedMemory:
     memory: Memory
 
 
-MEMORY_COLUMNS = tuple(field.name for field in fields(Memory) if field.name != "session")
-KEY_COLUMNS = tuple(field.name for field in fields(MemoryRow) if field.name != "memory")
+_MEMORY = columns_of(memories, Memory)
+_KEYS = columns_of(memories, MemoryRow)
+_READ = (memories.c.scope_id, *_MEMORY, *_KEYS)
 
-COLUMNS = f"""{", ".join(f"m.{name}" for name in ("scope_id", *MEMORY_COLUMNS, *KEY_COLUMNS))},
+COLUMNS = f"""{column_list(_READ, "m")},
     (SELECT s.name FROM sessions s WHERE s.scope_id = m.scope_id AND s.id = m.session_id) AS session"""
+"""What `memory_of` and `row_of` read, for text SQL in which the table is called ``m``."""
+
+MEMORIES = select(
+    *_READ,
+    select(sessions.c.name)
+    .where(sessions.c.scope_id == memories.c.scope_id, sessions.c.id == memories.c.session_id)
+    .scalar_subquery()
+    .label("session"),
+)
+"""The same as `COLUMNS`, to be narrowed down."""
 
 INSERTED_COLUMNS = (
-    *(name for name in MEMORY_COLUMNS if name not in {"id", "successor", "retired_at", "retired_reason"}),
-    *KEY_COLUMNS,
-    "session_id",
-    "run_id",
-    "embedding",
-    "keywords",
-    "terms",
-    "traits",
+    *(column for column in _MEMORY if column.name not in {"id", "successor", "retired_at", "retired_reason"}),
+    *_KEYS,
+    memories.c.session_id,
+    memories.c.run_id,
+    memories.c.embedding,
+    memories.c.keywords,
+    memories.c.terms,
+    memories.c.traits,
 )
 """What is written when a memory is stored; the rest comes from the scope, or when the row is retired."""
 
-CURRENT = "m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())"
+IS_CURRENT = and_(
+    memories.c.retired_at.is_(None),
+    or_(memories.c.valid_until.is_(None), memories.c.valid_until > func.now()),
+)
 """What a question about now may find."""
+CURRENT = "m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())"
+"""`IS_CURRENT` for text SQL in which the table is called ``m``."""
 
 
-def memory_of(row: Row[Any]) -> Memory:
+_MEMORY_NAMES = (*(column.name for column in _MEMORY), "session")
+
+
+def memory_of(row: Row[*tuple[Any, ...]]) -> Memory:
     """The memory of a row that has `COLUMNS`."""
-    values = {name: getattr(row, name) for name in (*MEMORY_COLUMNS, "session")}
+    values = {name: getattr(row, name) for name in _MEMORY_NAMES}
     for name, read in _READERS.items():
         values[name] = read(values[name])
     return Memory(**values)
 
 
-def row_of(row: Row[Any]) -> MemoryRow:
+def row_of(row: Row[*tuple[Any, ...]]) -> MemoryRow:
     """The memory of a row that has `COLUMNS`, with its keys."""
-    keys = {name: getattr(row, name) for name in KEY_COLUMNS}
+    keys = {column.name: getattr(row, column.name) for column in _KEYS}
     return MemoryRow(memory_of(row), **keys | {"sources": tuple(row.sources)})
 
 
@@ -110,8 +132,8 @@ def values_of(new: NewMemory) -> dict[str, Any]:
     """The row by `INSERTED_COLUMNS` as JSON, but for ids and instants, whose text form will do."""
     memory, keys = new.row.memory, new.row
     return {
-        **{name: getattr(memory, name) for name in MEMORY_COLUMNS},
-        **{name: getattr(keys, name) for name in KEY_COLUMNS},
+        **{column.name: getattr(memory, column.name) for column in _MEMORY},
+        **{column.name: getattr(keys, column.name) for column in _KEYS},
         "emotional_state": _json(memory.emotional_state),
         "relational_context": _json(memory.relational_context),
         "last_seen": memory.last_seen or memory.created_at,

@@ -8,7 +8,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, memory_of
+from memory_app.db.expressions import among
+from memory_app.db.tables.memories import memories
+from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, IS_CURRENT, MEMORIES, memory_of
 from memory_app.records.records import Memory
 
 
@@ -34,9 +36,7 @@ _STRONGEST = text(
     ORDER BY w.place, m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id
     """
 )
-_BY_ID = text(
-    f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = ANY(:scopes) AND m.id = ANY(:ids) AND {CURRENT}"
-)
+_BY_ID = MEMORIES.where(among(memories.c.scope_id, "scopes"), among(memories.c.id, "ids"), IS_CURRENT)
 
 
 def strongest(connection: Connection, scope_ids: Sequence[int], wants: Sequence[Want]) -> tuple[Memory, ...]:
