@@ -12,6 +12,7 @@ from memory_app.db.tables.memories import memories
 from memory_app.db.tables.tenancy import agents
 from memory_app.db.tables.tenancy import tenants as tenants_table
 from memory_app.db.tables.turns import sessions, turns
+from memory_app.records.records import Stage
 from memory_app.records.run import RunName, RunState
 
 
@@ -60,8 +61,8 @@ _EMBEDDINGS = text(
     ) stored GROUP BY 1, 2 ORDER BY 3 DESC"""
 )
 _STAGES = text(
-    """SELECT CASE WHEN failed_at IS NOT NULL THEN 'failed' WHEN indexed_at IS NULL THEN 'accepted'
-                   WHEN extracted_at IS NULL THEN 'indexed' ELSE 'extracted' END AS stage, count(*) AS n
+    f"""SELECT CASE WHEN failed_at IS NOT NULL THEN '{Stage.FAILED}' WHEN indexed_at IS NULL THEN '{Stage.ACCEPTED}'
+                   WHEN extracted_at IS NULL THEN '{Stage.INDEXED}' ELSE '{Stage.EXTRACTED}' END AS stage, count(*) AS n
     FROM turns GROUP BY 1"""
 )
 _HOW_MANY = func.count().label("n")

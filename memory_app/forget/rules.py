@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
 from memory_app.language.text import terms
-from memory_app.records.records import Origin
+from memory_app.records.records import STATED, Origin
 
 _TOKEN = re.compile(r"\w+")
 
@@ -74,7 +74,7 @@ def _fate(one: Kin, parents: Sequence[Kin], found: Mapping[UUID, Fate], *, said:
     kept = [parent.text for parent in parents if found.get(parent.id) is not Fate.GONE]
     if not lost and not one.is_touched:
         return Fate.KEPT
-    if not one.is_merged and one.origin in (Origin.DECLARED, Origin.IMPORTED):
+    if not one.is_merged and one.origin in STATED:
         return Fate.KEPT
     sources = [*one.evidence, *kept]
     forgotten = [said, *lost]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 
+from memory_app.records.importance import HIGHEST
 from memory_app.records.records import Memory
 from memory_app.records.scoring import retention
 
@@ -42,7 +43,7 @@ def _worth(memory: Memory) -> float:
     """0–1. Importance counts half; used or corroborated three times is half way to that full share."""
     uses = memory.recall_count + max(memory.repeat_count - 1, 0)
     return (
-        0.5 * memory.importance / 10
+        0.5 * memory.importance / HIGHEST
         + 0.2 * memory.confidence
         + 0.15 * uses / (uses + 3)
         + 0.15 * (memory.feedback_score + 1) / 2

@@ -33,6 +33,7 @@ from memory_app.recall.ranking import Candidate, order, ranked
 from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import search
 from memory_app.recall.rows.search import Filters, MemoryHit, Probe, Raw
+from memory_app.records.importance import HIGHEST
 from memory_app.records.kinds import recalled_kinds
 from memory_app.records.records import Role, Tier, Turn
 from memory_app.records.scope import Scope
@@ -265,7 +266,7 @@ def _of_memory(
         frequency=memory.frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),
         feedback=memory.feedback_score,
-        importance=memory.importance / 10,
+        importance=memory.importance / HIGHEST,
         pinned=float(memory.pinned),
         mentions=question.mentioning.get(memory.id, 0.0),
         in_time=float(in_periods(memory.valid_from, question.periods)),

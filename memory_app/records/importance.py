@@ -9,6 +9,9 @@ import math
 
 LOWEST, HIGHEST = 1, 10
 
+PROMINENT = 9
+"""From here on a memory is looked at whatever is asked. An index holds exactly these, so it changes by a migration."""
+
 _COARSE = {0: 2, 1: 5, 2: 7, 3: 9}
 """Callers that rate 0–3 mean the whole range by it, so their steps are spread over 1–10."""
 

@@ -36,6 +36,13 @@ class Origin(StrEnum):
     IMPORTED = "imported"
 
 
+FROM_EVIDENCE = (Origin.EXTRACTED, Origin.SYNTHESIZED)
+"""A memory of these origins stands on turns or other memories, and goes with the last of them."""
+
+STATED = (Origin.DECLARED, Origin.IMPORTED)
+"""A memory of these origins stands by itself."""
+
+
 class Outcome(StrEnum):
     """What the write path did with a statement."""
 

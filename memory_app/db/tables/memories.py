@@ -34,6 +34,7 @@ from memory_app.db.tables.schema import (
     tenant_of_scope,
     time_ordered,
 )
+from memory_app.records.importance import PROMINENT
 from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
 
 
@@ -154,7 +155,7 @@ memories = Table(
         "scope_id",
         text("importance DESC"),
         text("id DESC"),
-        postgresql_where=text("(pinned OR importance >= 9) AND retired_at IS NULL"),
+        postgresql_where=text(f"(pinned OR importance >= {PROMINENT}) AND retired_at IS NULL"),
     ),
     Index("memories_id_idx", "id"),
     Index("memories_session_idx", "scope_id", "session_id", postgresql_where=text("session_id IS NOT NULL")),

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from memory_app.db.expressions import among, before_if_given, column_list, many
+from memory_app.db.literals import literals
 from memory_app.db.tables.memories import memories
 from memory_app.memories.rows import evidence
 from memory_app.memories.rows.memory_rows import (
@@ -38,7 +39,7 @@ from memory_app.memories.rows.memory_rows import (
     values_of,
 )
 from memory_app.records.kinds import material_kinds
-from memory_app.records.records import Memory, Origin, Retirement
+from memory_app.records.records import FROM_EVIDENCE, STATED, Memory, Origin, Retirement
 
 _INSERT = text(
     f"""
@@ -76,9 +77,9 @@ _PAIRS = text(
     """
 )
 _REINFORCE = text(
-    """
+    f"""
     UPDATE memories SET repeat_count = repeat_count + 1, last_seen = now(), confidence = :confidence,
-        origin = CASE WHEN :origin IN ('declared', 'imported') AND origin IN ('extracted', 'synthesized')
+        origin = CASE WHEN :origin IN ({literals(STATED)}) AND origin IN ({literals(FROM_EVIDENCE)})
                       THEN :origin ELSE origin END,
         confirmed_at = greatest(confirmed_at, :confirmed_at),
         valid_from = coalesce(CAST(:valid_from AS timestamptz), valid_from),

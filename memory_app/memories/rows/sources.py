@@ -9,7 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.records.records import LinkType, Retirement
+from memory_app.db.literals import literals
+from memory_app.records.records import FROM_EVIDENCE, LinkType, Retirement
 
 _RESTING = text(
     f"""
@@ -26,7 +27,7 @@ _UNSUPPORTED = text(
     f"""
     SELECT m.id FROM memories m
     WHERE m.scope_id = :scope AND m.id = ANY(:ids) AND m.retired_at IS NULL
-      AND m.origin IN ('extracted', 'synthesized')
+      AND m.origin IN ({literals(FROM_EVIDENCE)})
       AND NOT EXISTS (SELECT FROM evidence e WHERE e.scope_id = :scope AND e.memory_id = m.id)
       AND NOT EXISTS (SELECT FROM links l
                       WHERE l.scope_id = :scope AND l.source_id = m.id AND l.type = '{LinkType.DERIVED_FROM}')
@@ -48,7 +49,7 @@ _DERIVED = text(
     )
     SELECT m.id, min(d.origin::text)::uuid AS origin FROM derived d
     JOIN memories m ON m.scope_id = :scope AND m.id = d.id
-    WHERE m.retired_at IS NULL AND m.origin IN ('extracted', 'synthesized')
+    WHERE m.retired_at IS NULL AND m.origin IN ({literals(FROM_EVIDENCE)})
     GROUP BY m.id ORDER BY m.id
     """
 )

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.memories.rows.terms import ROWS
+from memory_app.records.importance import PROMINENT
 from memory_app.turns.rows.speakers import SPEAKERS_LIMIT
 
 HOP_ENTITIES = 2
@@ -42,10 +43,10 @@ _ABOUT = text(
     """
 )
 _MENTIONING = text(
-    """
+    f"""
     WITH prominent AS (
         SELECT scope_id, id FROM memories
-        WHERE scope_id = ANY(:scopes) AND (pinned OR importance >= 9) AND retired_at IS NULL
+        WHERE scope_id = ANY(:scopes) AND (pinned OR importance >= {PROMINENT}) AND retired_at IS NULL
         ORDER BY importance DESC, id DESC LIMIT :prominent
     ), hop AS (
         SELECT other.entity_id FROM prominent p

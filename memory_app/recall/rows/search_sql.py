@@ -13,7 +13,9 @@ from sqlalchemy import TextClause, text
 
 from memory_app.db.literals import literals
 from memory_app.language.sentence_type import SIGNALS, Trait
+from memory_app.records.importance import HIGHEST, PROMINENT
 from memory_app.records.records import HISTORICAL
+from memory_app.records.scoring import RECENCY_HALF_LIFE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,10 @@ _KEYWORD = f"-(r.keywords <#> {_ASKED_WORDS})"
 _IN_PERIODS = """+ :w_in_time * EXISTS (
                    SELECT FROM unnest(CAST(:period_starts AS timestamptz[]), CAST(:period_ends AS timestamptz[]))
                    AS p(start, until) WHERE {at} >= p.start AND {at} < p.until)::integer"""
-_RECENCY = """power(CAST(0.5 AS double precision),
-                 greatest(CAST(extract(epoch FROM now() - {at}) AS double precision), 0) / 1209600)"""
-"""`recall.scoring.recency`: the half-life is 14 days. In double precision; as numbers it takes ten times as long."""
+RECENCY = f"""power(CAST(0.5 AS double precision),
+                 greatest(CAST(extract(epoch FROM now() - {{at}}) AS double precision), 0)
+                 / {RECENCY_HALF_LIFE.total_seconds():.0f})"""
+"""`scoring.recency` of the column ``at``. In double precision; as numbers it takes ten times as long."""
 
 
 def _traits(shape: Shape) -> str:
@@ -105,7 +108,7 @@ def _best_turns(shape: Shape) -> str:
                {_traits(shape)}
                + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
                {_in_time(shape, "at")}
-               + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="at")} END AS score
+               + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {RECENCY.format(at="at")} END AS score
         FROM placed
     ), best AS (
         SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :most
@@ -160,8 +163,9 @@ def _best_memories(shape: Shape) -> str:
                  + :w_same_session * coalesce((session_id = :current_session)::integer, 0)
                  {_traits(shape)}
                  {_in_time(shape, "valid_from")}
-                 + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {_RECENCY.format(at="last_seen")} END
-                 + :w_importance * importance / 10.0 + :w_feedback * feedback_score + :w_frequency * frequency DESC
+                 + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {RECENCY.format(at="last_seen")} END
+                 + :w_importance * importance / {HIGHEST}.0 + :w_feedback * feedback_score
+                 + :w_frequency * frequency DESC
         LIMIT :most
     )
     SELECT m.id, m.scope_id, m.kind, m.text, m.subject, m.importance, m.tags, m.pinned, m.valid_from, m.valid_until,
@@ -285,7 +289,7 @@ def _memories_indexed(shape: Shape) -> str:
     scopes = ", ".join(str(scope) for scope, _ in shape.indexed)
     arms += [
         f"""(SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.pinned
-            AND (m.pinned OR m.importance >= 9) AND m.retired_at IS NULL
+            AND (m.pinned OR m.importance >= {PROMINENT}) AND m.retired_at IS NULL
             ORDER BY m.importance DESC, m.id DESC LIMIT :nearest)""",
         f"SELECT m.scope_id, m.id FROM memories m WHERE m.scope_id IN ({scopes}) AND m.id = ANY(:mentioning)",
     ]

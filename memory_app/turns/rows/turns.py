@@ -70,9 +70,9 @@ class TicketRow:
     waiting_for: str | None = None
 
 
-_STAGE = """CASE WHEN t.failed_at IS NOT NULL THEN 'failed'
-         WHEN t.indexed_at IS NULL THEN 'accepted'
-         WHEN t.extracted_at IS NULL THEN 'indexed' ELSE 'extracted' END"""
+_STAGE = f"""CASE WHEN t.failed_at IS NOT NULL THEN '{Stage.FAILED}'
+         WHEN t.indexed_at IS NULL THEN '{Stage.ACCEPTED}'
+         WHEN t.extracted_at IS NULL THEN '{Stage.INDEXED}' ELSE '{Stage.EXTRACTED}' END"""
 
 _KNOWN_KEYS = text(
     f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {_STAGE} AS stage
