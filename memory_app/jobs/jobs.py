@@ -20,7 +20,8 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound, Permanent, Transient
 from memory_app.jobs.rows import runs
-from memory_app.jobs.rows.runs import AnyReport, Run, RunClaim, RunLease
+from memory_app.jobs.rows.runs import Run, RunClaim, RunLease
+from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName
 from memory_app.runtime import Runtime
 
@@ -108,7 +109,7 @@ def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
         log.info("run_done", job=claimed.name, run=str(claimed.run_id), seconds=seconds)
 
 
-def complete(connection: Connection, claimed: RunLease, report: AnyReport) -> None:
+def complete(connection: Connection, claimed: RunLease, report: Report) -> None:
     """The run is done with this report; raises `Fenced`, which rolls the effects back, if it was taken over."""
     if not runs.complete(connection, claimed, report):
         raise Fenced

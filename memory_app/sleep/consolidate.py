@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -31,6 +30,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import cycle, wording
 from memory_app.sleep.plan import MERGING_KINDS, ClusterPlan, CyclePlan, make_plan
+from memory_app.sleep.report import ConsolidatedCluster, ConsolidationReport, CycleReport
 from memory_app.sleep.rows import sleeping
 from memory_app.sleep.rules import CONSOLIDATION_STEPS, MergeRules, SleepOptions
 from memory_app.tenancy.rows import names
@@ -73,13 +73,13 @@ def consolidate(
     if not is_dry:
         plan = _with_wordings(runtime, claimed.tenant_id, plan)
 
-    def complete(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
+    def complete(connection: Connection, claimed: RunClaim, report: CycleReport) -> None:
         jobs.complete(connection, claimed, _report(plan, report, kind=kind))
 
     report = cycle.carry_out(runtime, claimed, plan, note=complete)
-    if report["applied"] and report["clusters"] and not is_dry:
+    if report.applied and report.clusters and not is_dry:
         drop_context(runtime, row.id)
-    log.info("scope_consolidated", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
+    log.info("scope_consolidated", scope=row.id, clusters=len(report.clusters), applied=report.applied)
 
 
 def _make_plan(
@@ -105,30 +105,30 @@ def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePl
     return replace(plan, clusters=clusters, vectors={item.text: item.vector for item in new.values()})
 
 
-def _report(plan: CyclePlan, report: Mapping[str, Any], *, kind: str | None) -> dict[str, Any]:
-    """The report of the cycle in the words of consolidation. ``applied`` and ``changes`` are what undo looks at."""
-    anchors = {entry["anchor"] for entry in report["clusters"]} if report["applied"] else set()
-    merged = [cluster for cluster in plan.clusters if str(cluster.anchor) in anchors]
-    left_alone = [cluster for cluster in plan.clusters if str(cluster.anchor) not in anchors]
-    return {
-        "kind": kind,
-        "inspected": report["inspected"],
-        "clusters": [_entry(cluster) for cluster in merged],
-        "merged": sum(len(cluster.members) for cluster in merged),
-        "freed": sum(len(cluster.members) - 1 for cluster in merged),
-        "worded": sum(cluster.text in plan.vectors for cluster in merged),
-        "left_alone": [_entry(cluster) for cluster in left_alone],
-        "applied": report["applied"],
-        "reason": report["reason"],
-        "changes": len(merged),
-        "gate": report["gate"],
-    }
+def _report(plan: CyclePlan, report: CycleReport, *, kind: str | None) -> ConsolidationReport:
+    """The report of the cycle in the words of consolidation."""
+    anchors = {cluster.anchor for cluster in report.clusters} if report.applied else set()
+    merged = [cluster for cluster in plan.clusters if cluster.anchor in anchors]
+    left_alone = [cluster for cluster in plan.clusters if cluster.anchor not in anchors]
+    return ConsolidationReport(
+        kind=kind,
+        inspected=report.inspected,
+        clusters=tuple(map(_entry, merged)),
+        merged=sum(len(cluster.members) for cluster in merged),
+        freed=sum(len(cluster.members) - 1 for cluster in merged),
+        worded=sum(cluster.text in plan.vectors for cluster in merged),
+        left_alone=tuple(map(_entry, left_alone)),
+        applied=report.applied,
+        reason=report.reason,
+        changes=len(merged),
+        gate=report.gate,
+    )
 
 
-def _entry(cluster: ClusterPlan) -> dict[str, Any]:
-    return {
-        "members": [str(id) for id in cluster.ids],
-        "text_of": str(cluster.anchor),
-        "similarity": cluster.similarity,
-        "needs_model": cluster.needs_model,
-    }
+def _entry(cluster: ClusterPlan) -> ConsolidatedCluster:
+    return ConsolidatedCluster(
+        members=tuple(cluster.ids),
+        text_of=cluster.anchor,
+        similarity=cluster.similarity,
+        needs_model=cluster.needs_model,
+    )

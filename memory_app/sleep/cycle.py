@@ -47,7 +47,7 @@ from memory_app.sleep.plan import (
     unlinked,
     without,
 )
-from memory_app.sleep.report import empty_report
+from memory_app.sleep.report import CycleReport, GateResult, MergedCluster, NamedPattern, empty_report
 from memory_app.sleep.rows import images, sleeping
 from memory_app.sleep.rules import SCOPE_STEPS, SleepOptions, Step, checked_options
 from memory_app.tenancy.rows import names
@@ -60,7 +60,7 @@ CLUSTERS_AT_ONCE = 200
 GATE_TRIES = 3
 """Attempts at a cycle, each without the clusters that the gate refused before."""
 
-Completion = Callable[[Connection, RunClaim, dict[str, Any]], None]
+Completion = Callable[[Connection, RunClaim, CycleReport], None]
 """Notes the report of a cycle, in the transaction of its effects."""
 
 
@@ -70,7 +70,7 @@ class _RolledBack(Exception):
     ``guilty`` are memories that would not be found by their own words any more, if those alone are the reason.
     """
 
-    def __init__(self, report: dict[str, Any], guilty: frozenset[UUID]) -> None:
+    def __init__(self, report: CycleReport, guilty: frozenset[UUID]) -> None:
         super().__init__()
         self.report = report
         self.guilty = guilty
@@ -150,17 +150,19 @@ def sleep(
     options = _options_of(runtime, run)
     pause = timedelta(seconds=options.cool_down_seconds)
     if since_last is not None and since_last < pause and not options.force:
-        report = empty_report(options, at, floor=runtime.settings.sleep.recall_floor)
-        report["reason"] = f"the last cycle ended less than {pause} ago"
+        report = replace(
+            empty_report(options, at, floor=runtime.settings.sleep.recall_floor),
+            reason=f"the last cycle ended less than {pause} ago",
+        )
         with transaction(runtime.engine, claimed.tenant_id) as connection:
             jobs.complete(connection, claimed, report)
         return
     plan = revise(make_plan(runtime, claimed.tenant_id, row, options, steps=SCOPE_STEPS))
     failpoint.reach("sleep.after_plan")
     report = carry_out(runtime, claimed, plan, note=jobs.complete)
-    if report["applied"] and not options.dry_run:
+    if report.applied and not options.dry_run:
         drop_context(runtime, row.id)
-    log.info("scope_slept", scope=row.id, clusters=len(report["clusters"]), applied=report["applied"])
+    log.info("scope_slept", scope=row.id, clusters=len(report.clusters), applied=report.applied)
 
 
 def _options_of(runtime: Runtime, run: Run) -> SleepOptions:
@@ -173,7 +175,7 @@ def _options_of(runtime: Runtime, run: Run) -> SleepOptions:
 # --- carrying it out ----------------------------------------------------------------------------------------
 
 
-def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> dict[str, Any]:
+def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> CycleReport:
     """Carry out the plan, without clusters whose own memories would not be found any more; the report.
 
     ``note`` is called once, with the report, in the transaction of what stays; in one of its own when nothing stays:
@@ -184,7 +186,7 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
             return _attempt(runtime, claimed, plan, note=note)
         except _RolledBack as rolled_back:
             report = rolled_back.report
-            if report["applied"] or not rolled_back.guilty:
+            if report.applied or not rolled_back.guilty:
                 break
             plan = without(plan, rolled_back.guilty)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
@@ -192,7 +194,7 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
     return report
 
 
-def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> dict[str, Any]:
+def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> CycleReport:
     """All of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
@@ -202,16 +204,15 @@ def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Comp
         report = _apply(cycle)
         images.end(connection)
         fading.forget_bounds(connection, plan.row.id)
-        outcome, guilty = _gate(cycle)
-        report |= outcome
-        if plan.options.dry_run or not report["applied"]:
+        report, guilty = _gate(cycle, report)
+        if plan.options.dry_run or not report.applied:
             raise _RolledBack(report, guilty)
         failpoint.reach("sleep.before_commit")
         note(connection, claimed, report)
     return report
 
 
-def _apply(cycle: _Cycle) -> dict[str, Any]:
+def _apply(cycle: _Cycle) -> CycleReport:
     """Do the steps of the plan, in this order; the report, of ids and figures only."""
     plan, connection = cycle.plan, cycle.connection
     successors = _merge_clusters(cycle)
@@ -221,33 +222,34 @@ def _apply(cycle: _Cycle) -> dict[str, Any]:
         if cluster.anchor in successors
         for id in cluster.ids
     }
-    clusters = [
+    clusters = tuple(
         _cluster_entry(cycle.runtime, plan, cluster)
         for cluster in plan.clusters
         if cluster.anchor in successors
-    ]
-    left_alone = [str(cluster.anchor) for cluster in plan.clusters if cluster.anchor not in successors]
+    )
+    left_alone = tuple(cluster.anchor for cluster in plan.clusters if cluster.anchor not in successors)
     link_count = _link(cycle, heirs)
     patterns = _name_patterns(cycle, heirs)
     # A memory that was merged above rises with the row that holds it now, in another cycle.
     current = sleeping.current_ids(connection, cycle.scope_id)
     promotable = [item for item in plan.promotable if item.row.memory.id in current]
     promotion.promote(connection, cycle.runtime, cycle.place, promotable)
-    promoted = [str(item.row.memory.id) for item in promotable]
+    promoted = tuple(item.row.memory.id for item in promotable)
     evicted = _evict(cycle)
     floor = cycle.runtime.settings.sleep.recall_floor
-    return empty_report(plan.options, plan.at, floor=floor) | {
-        "applied": True,
-        "inspected": len(plan.inspected),
-        "clusters": clusters,
-        "left_alone": left_alone,
-        "links": link_count,
-        "patterns": patterns,
-        "promoted": promoted,
-        "evicted": evicted,
-        "freed": sum(cluster["freed"] for cluster in clusters) + len(evicted),
-        "changes": len(clusters) + link_count + len(patterns) + len(promoted) + len(evicted),
-    }
+    return replace(
+        empty_report(plan.options, plan.at, floor=floor),
+        applied=True,
+        inspected=len(plan.inspected),
+        clusters=clusters,
+        left_alone=left_alone,
+        links=link_count,
+        patterns=patterns,
+        promoted=promoted,
+        evicted=evicted,
+        freed=sum(cluster.freed for cluster in clusters) + len(evicted),
+        changes=len(clusters) + link_count + len(patterns) + len(promoted) + len(evicted),
+    )
 
 
 def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
@@ -357,17 +359,17 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
     return rows
 
 
-def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> dict[str, Any]:
+def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> MergedCluster:
     """What a report says about a merged cluster: ids and strengths."""
     anchor = next(n.memory for n in cluster.members if n.memory.id == cluster.anchor)
     merged = replace(ladder.merge(cluster.members).memory, pinned=anchor.pinned)
-    return {
-        "anchor": str(cluster.anchor),
-        "merged": sorted(str(id) for id in cluster.ids if id != cluster.anchor),
-        "strength_before": round(cluster.strength_before, 4),
-        "strength_after": round(strength_of(runtime, merged, plan.at), 4),
-        "freed": len(cluster.members) - 1,
-    }
+    return MergedCluster(
+        anchor=cluster.anchor,
+        merged=tuple(sorted(id for id in cluster.ids if id != cluster.anchor)),
+        strength_before=round(cluster.strength_before, 4),
+        strength_after=round(strength_of(runtime, merged, plan.at), 4),
+        freed=len(cluster.members) - 1,
+    )
 
 
 def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
@@ -386,7 +388,7 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     return len(new)
 
 
-def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> list[dict[str, Any]]:
+def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPattern, ...]:
     """Store patterns for which, after merging, there is still evidence enough; an entry of the report for each."""
     entries = []
     current = sleeping.current_ids(cycle.connection, cycle.scope_id)
@@ -400,27 +402,26 @@ def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> list[dict[str, 
         pattern = replace(prepared, statement=statement)
         written = remember.write(cycle.connection, cycle.runtime, cycle.place, pattern)
         entities.mention(cycle.connection, cycle.tenant_id, cycle.scope_id, written.id, [topic.entity_id])
-        entries.append({"entity": topic.entity_id, "memories": len(parents)})
-    return entries
+        entries.append(NamedPattern(entity=topic.entity_id, memories=len(parents)))
+    return tuple(entries)
 
 
-def _evict(cycle: _Cycle) -> list[str]:
+def _evict(cycle: _Cycle) -> tuple[UUID, ...]:
     """Retire the weakest inspected memories where the scope holds more than it may; their ids."""
     if Step.EVICT not in cycle.plan.steps:
-        return []
+        return ()
     ceiling = capacity.ceiling_of(cycle.runtime, cycle.plan.policy)
-    evicted = capacity.evict(
+    return capacity.evict(
         cycle.connection,
         cycle.runtime,
         cycle.scope_id,
         down_to=ceiling.memories,
         among=cycle.plan.inspected,
     )
-    return [str(id) for id in evicted]
 
 
-def _gate(cycle: _Cycle) -> tuple[dict[str, Any], frozenset[UUID]]:
-    """Ask the scope's own questions again; below the floor nothing of the cycle may stay.
+def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UUID]]:
+    """Ask the scope's own questions again; the report with the outcome. Below the floor nothing of the cycle may stay.
 
     Also returned are the memories that would not be found by their own words, if nothing else is lost.
     """
@@ -434,10 +435,11 @@ def _gate(cycle: _Cycle) -> tuple[dict[str, Any], frozenset[UUID]]:
     own_words = frozenset(id for place, id in missing if plan.probes[place].about == id)
     passed = share >= floor
     refusal = f"the scope's own questions would find only {share:.3f} of what they found"
-    outcome = {
-        "applied": passed,
-        "reason": None if passed else refusal,
-        "gate": {"probes": len(plan.probes), "recall": round(share, 4), "floor": floor},
-        "refused": [str(anchor) for anchor in plan.refused],
-    }
-    return outcome, own_words if len(own_words) == len(missing) else frozenset()
+    checked = replace(
+        report,
+        applied=passed,
+        reason=None if passed else refusal,
+        gate=GateResult(probes=len(plan.probes), recall=round(share, 4), floor=floor),
+        refused=tuple(plan.refused),
+    )
+    return checked, own_words if len(own_words) == len(missing) else frozenset()

@@ -1,4 +1,4 @@
-"""Reports of sleep cycles: an empty one to fill in, and one with the texts that it stands for.
+"""Reports of sleep cycles, of consolidation and of the end of a session, and how they are shown with texts.
 
 A run stores ids and figures only. Texts are read from the memories when a report is shown, so that what was forgotten
 stands in no report.
@@ -7,7 +7,7 @@ stands in no report.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,30 +15,115 @@ from uuid import UUID
 from memory_app.db.db import transaction
 from memory_app.jobs.rows.runs import Run, ScopeRun
 from memory_app.memories.rows import entities, merges
+from memory_app.records.reports import Report
 from memory_app.runtime import Runtime
-from memory_app.sleep.rules import SleepOptions, summary
+from memory_app.sleep.rules import SleepOptions, Trigger, summary
 
 
-def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> dict[str, Any]:
-    """Every field of a report, of a cycle that did nothing. ``floor`` is that of the quality gate."""
-    return {
-        "trigger": options.trigger.value,
-        "applied": False,
-        "reason": None,
-        "inspected": 0,
-        "clusters": [],
-        "left_alone": [],
-        "links": 0,
-        "patterns": [],
-        "promoted": [],
-        "evicted": [],
-        "freed": 0,
-        "changes": 0,
-        "summary_chars": options.summary_chars,
-        "timestamp": at.isoformat(),
-        "gate": {"probes": 0, "recall": 1.0, "floor": floor},
-        "refused": [],
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """How many questions the quality gate asked, and the share of their memories that is still found."""
+
+    probes: int = 0
+    recall: float = 1.0
+    floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedCluster:
+    """Memories that became one: ``anchor`` and those ``merged`` with it."""
+
+    anchor: UUID
+    merged: tuple[UUID, ...]
+    strength_before: float
+    strength_after: float
+    freed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPattern:
+    """A pattern that was stored: the entity it is about, and how many memories show it."""
+
+    entity: int
+    memories: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport(Report):
+    """Of a cycle, or of the sleep pass at the end of a session.
+
+    ``applied`` is false where nothing was changed, and then ``reason`` says why; of a dry run it is what would have
+    been. ``left_alone`` and ``refused`` are the anchors of clusters that changed since the plan or failed the gate.
+    """
+
+    trigger: Trigger
+    applied: bool = False
+    reason: str | None = None
+    inspected: int = 0
+    clusters: tuple[MergedCluster, ...] = ()
+    left_alone: tuple[UUID, ...] = ()
+    links: int = 0
+    patterns: tuple[NamedPattern, ...] = ()
+    promoted: tuple[UUID, ...] = ()
+    evicted: tuple[UUID, ...] = ()
+    freed: int = 0
+    changes: int = 0
+    summary_chars: int
+    timestamp: datetime
+    gate: GateResult
+    refused: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEndReport(CycleReport):
+    """Of the end of a session. ``slept``: its sleep pass took effect; ``dropped`` counts what left its graph."""
+
+    slept: bool
+    checkpoint: UUID | None
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidatedCluster:
+    """Memories that consolidation merged, or left alone. The text is that of ``text_of``, if the model gave none."""
+
+    members: tuple[UUID, ...]
+    text_of: UUID
+    similarity: float
+    needs_model: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationReport(Report):
+    """Of consolidation. ``applied`` and ``changes`` are what undo looks at."""
+
+    kind: str | None
+    inspected: int
+    clusters: tuple[ConsolidatedCluster, ...]
+    merged: int
+    freed: int
+    worded: int
+    left_alone: tuple[ConsolidatedCluster, ...]
+    applied: bool
+    reason: str | None
+    changes: int
+    gate: GateResult
+
+
+def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> CycleReport:
+    """The report of a cycle that did nothing. ``floor`` is that of the quality gate."""
+    return CycleReport(
+        trigger=options.trigger,
+        summary_chars=options.summary_chars,
+        timestamp=at,
+        gate=GateResult(floor=floor),
+    )
+
+
+def end_report(cycle: CycleReport, *, checkpoint: UUID | None = None, dropped: int = 0) -> SessionEndReport:
+    """The report of the end of a session, of which so far only the sleep pass, if that, took effect."""
+    values = {field.name: getattr(cycle, field.name) for field in fields(cycle)}
+    return SessionEndReport(**values, slept=cycle.applied, checkpoint=checkpoint, dropped=dropped)
 
 
 def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -34,7 +33,7 @@ from memory_app.runtime import Runtime
 from memory_app.sleep import cycle, promotion
 from memory_app.sleep.plan import CyclePlan, make_plan, start_of_hour, strongest
 from memory_app.sleep.promotion import Promotable
-from memory_app.sleep.report import empty_report
+from memory_app.sleep.report import CycleReport, SessionEndReport, empty_report, end_report
 from memory_app.sleep.rows import images, sleeping
 from memory_app.sleep.rules import SESSION_STEPS, SleepOptions
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
@@ -172,7 +171,7 @@ def end(
         _leave_open(ending)
         return
     _check_extracted(ending)
-    report = _sleep(ending, revise=revise)
+    cycle_report = _sleep(ending, revise=revise)
     failpoint.reach("end_session.after_sleep")
     promotable = _promotable(ending)
     with ending.transaction() as connection:
@@ -184,13 +183,13 @@ def end(
             raise NotFound("the session was forgotten while this was under way")
         is_reopened = _is_reopened(session, ending.run)
         if is_reopened:
-            report = _left_open(report)
+            report = _left_open(cycle_report)
         else:
-            report |= _settle(connection, ending, promotable, sleep_report=report)
+            report = _settle(connection, ending, promotable, cycle_report=cycle_report)
         jobs.complete(connection, claimed, report)
     drop_context(runtime, ending.row.id)
     event = "session_left_open" if is_reopened else "session_ended"
-    log.info(event, session=session.id, promoted=len(report["promoted"]), dropped=report["dropped"])
+    log.info(event, session=session.id, promoted=len(report.promoted), dropped=report.dropped)
 
 
 def _read(runtime: Runtime, claimed: RunClaim) -> _Ending:
@@ -224,15 +223,9 @@ def _leave_open(ending: _Ending) -> None:
     log.info("session_left_open", session=ending.session.id)
 
 
-def _left_open(report: dict[str, Any]) -> dict[str, Any]:
+def _left_open(cycle_report: CycleReport) -> SessionEndReport:
     """The report of an ending of which at most the sleep cycle took effect."""
-    return report | {
-        "slept": report["applied"],
-        "applied": report["changes"] > 0,
-        "reason": REOPENED,
-        "checkpoint": None,
-        "dropped": 0,
-    }
+    return replace(end_report(cycle_report), applied=cycle_report.changes > 0, reason=REOPENED)
 
 
 def _check_extracted(ending: _Ending) -> None:
@@ -251,7 +244,7 @@ def _sleep_options(runtime: Runtime) -> SleepOptions:
     return replace(cycle.defaults(runtime, manual=True), trigger=Trigger.SESSION_END, force=True)
 
 
-def _sleep(ending: _Ending, *, revise: Callable[[CyclePlan], CyclePlan]) -> dict[str, Any]:
+def _sleep(ending: _Ending, *, revise: Callable[[CyclePlan], CyclePlan]) -> CycleReport:
     """Run a cycle over the memories of the session alone. Where the gate refuses it, the report says only why."""
     options = _sleep_options(ending.runtime)
     plan = make_plan(
@@ -264,14 +257,18 @@ def _sleep(ending: _Ending, *, revise: Callable[[CyclePlan], CyclePlan]) -> dict
     )
     plan = revise(plan)
     report = cycle.carry_out(ending.runtime, ending.claimed, plan, note=_extend_lease)
-    if report["applied"]:
+    if report.applied:
         return report
-    refusal = {name: report[name] for name in ("reason", "inspected", "gate", "refused")}
-    floor = ending.runtime.settings.sleep.recall_floor
-    return empty_report(options, plan.at, floor=floor) | refusal
+    return replace(
+        empty_report(options, plan.at, floor=ending.runtime.settings.sleep.recall_floor),
+        reason=report.reason,
+        inspected=report.inspected,
+        gate=report.gate,
+        refused=report.refused,
+    )
 
 
-def _extend_lease(connection: Connection, claimed: RunClaim, report: dict[str, Any]) -> None:
+def _extend_lease(connection: Connection, claimed: RunClaim, report: CycleReport) -> None:
     """The run goes on after its cycle, so it is not completed with the cycle's report."""
     if not runs.extend(connection, claimed, jobs.LEASE):
         raise jobs.Fenced
@@ -301,9 +298,9 @@ def _settle(
     ending: _Ending,
     promotable: Sequence[Promotable],
     *,
-    sleep_report: dict[str, Any],
-) -> dict[str, Any]:
-    """Save the checkpoint, promote, evict the rest; what this adds to the report of the sleep cycle."""
+    cycle_report: CycleReport,
+) -> SessionEndReport:
+    """Save the checkpoint, promote, evict the rest; the report of all of the ending."""
     scope_id, session_id = ending.row.id, ending.session.id
     # First of all, so that the checkpoint shows the whole session.
     checkpoint_id = _save_checkpoint(connection, ending)
@@ -317,16 +314,13 @@ def _settle(
     dropped = memories.retire(connection, scope_id, rest, reason=Retirement.EVICTED)
     evicted = _keep_ceiling(connection, ending, written)
     images.end(connection)
-    promoted = [str(item.row.memory.id) for item in promotable]
-    return {
-        "slept": sleep_report["applied"],
-        "applied": True,
-        "checkpoint": None if checkpoint_id is None else str(checkpoint_id),
-        "promoted": promoted,
-        "dropped": len(dropped),
-        "evicted": [*sleep_report["evicted"], *evicted],
-        "changes": sleep_report["changes"] + len(promoted) + len(dropped) + len(evicted),
-    }
+    return replace(
+        end_report(cycle_report, checkpoint=checkpoint_id, dropped=len(dropped)),
+        applied=True,
+        promoted=tuple(item.row.memory.id for item in promotable),
+        evicted=(*cycle_report.evicted, *evicted),
+        changes=cycle_report.changes + len(promotable) + len(dropped) + len(evicted),
+    )
 
 
 def _save_checkpoint(connection: Connection, ending: _Ending) -> UUID | None:
@@ -345,10 +339,10 @@ def _save_checkpoint(connection: Connection, ending: _Ending) -> UUID | None:
     )
 
 
-def _keep_ceiling(connection: Connection, ending: _Ending, written: Sequence[UUID]) -> list[str]:
+def _keep_ceiling(connection: Connection, ending: _Ending, written: Sequence[UUID]) -> tuple[UUID, ...]:
     if not written:
-        return []
-    evicted = capacity.keep_ceiling(
+        return ()
+    return capacity.keep_ceiling(
         connection,
         ending.runtime,
         tenant_id=ending.tenant_id,
@@ -356,7 +350,6 @@ def _keep_ceiling(connection: Connection, ending: _Ending, written: Sequence[UUI
         policy=parse_policy(ending.row.policy),
         written=written,
     )
-    return [str(id) for id in evicted]
 
 
 def collect(

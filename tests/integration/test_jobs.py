@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -15,14 +16,20 @@ from memory_app.jobs import jobs
 from memory_app.jobs.jobs import Job
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import RunClaim
+from memory_app.records.reports import Report
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NapReport(Report):
+    fence: int
+
+
 def done(runtime: Runtime, claimed: RunClaim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        jobs.complete(connection, claimed, {"fence": claimed.fence})
+        jobs.complete(connection, claimed, NapReport(fence=claimed.fence))
 
 
 def unreachable(runtime: Runtime, claimed: RunClaim) -> None:
@@ -51,7 +58,7 @@ def test_a_run_is_done_once_and_keeps_its_report(runtime: Runtime, tenant: int) 
     jobs.perform(runtime, run_id, TABLE)
     jobs.perform(runtime, run_id, TABLE)
     run = jobs.read(runtime, tenant, run_id)
-    assert (run.state, run.report) == ("done", {"fence": 1})
+    assert (run.state, run.report) == ("done", {"version": 1, "fence": 1})
 
 
 def test_one_run_per_period_however_often_it_is_asked_for(runtime: Runtime, tenant: int) -> None:
@@ -89,7 +96,7 @@ def test_a_worker_that_was_overtaken_commits_nothing(runtime: Runtime, tenant: i
     jobs.perform(runtime, run_id, TABLE)
     with pytest.raises(jobs.Fenced):
         done(runtime, slow)
-    assert jobs.read(runtime, tenant, run_id).report == {"fence": 2}
+    assert jobs.read(runtime, tenant, run_id).report == {"version": 1, "fence": 2}
 
 
 def test_a_run_that_kills_its_workers_fails_after_three(runtime: Runtime, tenant: int, owner: Engine) -> None:

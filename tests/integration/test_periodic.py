@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
@@ -27,6 +27,7 @@ from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import RunClaim
 from memory_app.memories.remember import remember
 from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.reports import Report
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Schedule
@@ -56,9 +57,14 @@ def count(owner: Engine) -> Counter[str]:
     return Counter(row.name for row in rows(owner, "SELECT name FROM runs"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedReport(Report):
+    applied: bool = True
+
+
 def done(runtime: Runtime, claimed: RunClaim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        jobs.complete(connection, claimed, {"applied": True})
+        jobs.complete(connection, claimed, AppliedReport())
 
 
 def test_nothing_is_due_before_something_happened(runtime: Runtime, tenant: int) -> None:

@@ -15,8 +15,6 @@ from memory_app.db.literals import literals
 from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName, RunState
 
-AnyReport = Report | Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -289,9 +287,9 @@ def drop(
     return connection.execute(_DROP, values).rowcount
 
 
-def complete(connection: Connection, claimed: RunLease, report: AnyReport) -> bool:
+def complete(connection: Connection, claimed: RunLease, report: Report) -> bool:
     """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
-    values = {"id": claimed.run_id, "fence": claimed.fence, "report": _stored(report)}
+    values = {"id": claimed.run_id, "fence": claimed.fence, "report": report.as_json()}
     return connection.execute(_COMPLETE, values).rowcount == 1
 
 
@@ -347,10 +345,6 @@ def lock(connection: Connection, run_id: UUID) -> Run | None:
 def read(connection: Connection, run_id: UUID) -> Run | None:
     row = connection.execute(_READ, {"id": run_id}).one_or_none()
     return None if row is None else _run(row)
-
-
-def _stored(report: AnyReport) -> str:
-    return report.as_json() if isinstance(report, Report) else json.dumps(report)
 
 
 def _run(row: Row[Any]) -> Run:
