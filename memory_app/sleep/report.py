@@ -16,8 +16,9 @@ from memory_app.db.db import transaction
 from memory_app.jobs.rows.runs import Run, ScopeRun
 from memory_app.memories.rows import entities, merges
 from memory_app.records.reports import Report
+from memory_app.records.run import Trigger
 from memory_app.runtime import Runtime
-from memory_app.sleep.rules import SleepOptions, Trigger, summary
+from memory_app.sleep.rules import SleepOptions, summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
