@@ -1,6 +1,6 @@
-"""Near twins: rows of a ranking that say again what a better one says. Pure.
+"""Find near duplicates in a ranking: rows that repeat what a better one says. Pure.
 
-A cosine hardly sees a number, a date or a negation, so the texts themselves have the last word.
+A cosine hardly changes with a number, a date or a negation, so the texts themselves are compared too.
 """
 
 from __future__ import annotations
@@ -28,43 +28,50 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Of which better candidate; ``cosine`` None: word for word."""
+    """The better candidate that is repeated. ``cosine`` None: both have the same words."""
 
     of: Hashable
     cosine: float | None = None
 
 
-def twins(ranked: Sequence[Ranked], *, same: float) -> Mapping[Hashable, Repeat]:
-    """What each candidate that repeats a better one repeats; the rest is worth keeping.
+def near_duplicates(ranked: Sequence[Ranked], *, same: float) -> Mapping[Hashable, Repeat]:
+    """Which better candidate each near duplicate repeats, by its id. What is not in the result is worth keeping.
 
-    A repeat has the same canonical key, or a cosine of at least ``same`` and no conflict: see `guards.conflicting`.
+    A duplicate has the same canonical key, or a cosine of at least ``same`` and no conflict: see `guards.conflicting`.
     """
     near = _near(ranked, same)
     repeats: dict[Hashable, Repeat] = {}
-    keys: dict[str, Hashable] = {}
+    first_by_key: dict[str, Hashable] = {}
     for place, candidate in enumerate(ranked):
-        repeat = Repeat(keys[candidate.key]) if candidate.key in keys else None
-        for better, cosine in near.get(place, ()) if repeat is None else ():
-            kept = ranked[better]
-            if kept.id not in repeats and conflicting(kept.text, candidate.text) is None:
-                repeat = Repeat(kept.id, cosine)
-                break
+        if candidate.key in first_by_key:
+            repeats[candidate.id] = Repeat(first_by_key[candidate.key])
+            continue
+        # What is itself left out hides nothing: otherwise a chain of likenesses would hide what differs from its head.
+        better = [(ranked[other], cosine) for other, cosine in near.get(place, ())]
+        repeat = _repeat(candidate, [(row, cosine) for row, cosine in better if row.id not in repeats])
         if repeat is None:
-            keys[candidate.key] = candidate.id
+            first_by_key[candidate.key] = candidate.id
         else:
             repeats[candidate.id] = repeat
     return repeats
 
 
+def _repeat(candidate: Ranked, better: Sequence[tuple[Ranked, float]]) -> Repeat | None:
+    for row, cosine in better:
+        if conflicting(row.text, candidate.text) is None:
+            return Repeat(row.id, cosine)
+    return None
+
+
 def _near(ranked: Sequence[Ranked], same: float) -> dict[int, list[tuple[int, float]]]:
     """For each place the better places with such a cosine, best first."""
-    having = [(place, one.vector) for place, one in enumerate(ranked) if one.vector is not None]
-    if len(having) < 2:
+    places = [place for place, candidate in enumerate(ranked) if candidate.vector is not None]
+    vectors = [candidate.vector for candidate in ranked if candidate.vector is not None]
+    if len(vectors) < 2:
         return {}
-    places = [place for place, _ in having]
-    vectors = np.stack([vector for _, vector in having])
+    matrix = np.stack(vectors)
     # Not a matrix product: so small a one starts threads that keep all cores busy for milliseconds.
-    cosines = np.einsum("id,jd->ij", vectors, vectors)
+    cosines = np.einsum("id,jd->ij", matrix, matrix)
     near: dict[int, list[tuple[int, float]]] = {}
     for worse, better in np.argwhere(np.tril(cosines >= same, k=-1)).tolist():
         near.setdefault(places[worse], []).append((places[better], float(cosines[worse, better])))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory_app.language.text import normalise
-from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, twins
+from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, near_duplicates
 from memory_app.recall.query import Question
 from memory_app.recall.records import Hit, Recalled
 from memory_app.records.records import Tier
@@ -35,7 +35,7 @@ def ranked(question: Question, candidates: Sequence[Candidate], *, considered: i
     ordered = sorted(candidates, key=order)
     if not question.asked.explain:
         ordered = ordered[: considered or TWINS_CONSIDERED * (question.asked.limit + 1)]
-    repeats = twins(
+    repeats = near_duplicates(
         [Ranked(place, _sameness(c.hit), c.hit.text, c.vector) for place, c in enumerate(ordered)],
         same=question.same,
     )

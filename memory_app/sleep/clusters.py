@@ -1,6 +1,6 @@
-"""Which of many memories say one thing: near pairs over all of them, then groups in which every pair is alike.
+"""Find clusters of memories that say one thing: near pairs first, then groups in which every pair is similar.
 
-Pure, but over thousands of rows, so the cosines are computed by blocks. What is in a group is the ladder's to say.
+Pure. There may be thousands of rows, so the cosines are computed by blocks. The ladder decides what is in a group.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PIECE = 300
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Memories that say one thing; ``text_of`` is the one whose words stand, ``similarity`` the lowest cosine inside.
+    """Memories that say one thing. ``text_of`` is the one whose text stands, ``similarity`` the lowest cosine inside.
 
-    ``needs_model``: the words that stand lose much of the others.
+    ``needs_model``: that text loses much of the words of the others.
     """
 
     members: tuple[UUID, ...]
@@ -38,61 +38,67 @@ class Cluster:
     needs_model: bool
 
 
-def near_pairs(vectors: NDArray[np.float32], *, least: float, most: int) -> Iterator[tuple[int, int]]:
-    """Places (i < j) of rows whose cosine is at least ``least``, for each row its ``most`` nearest.
+def near_pairs(vectors: NDArray[np.float32], *, least: float, limit: int) -> Iterator[tuple[int, int]]:
+    """Places (i < j) of rows whose cosine is at least ``least``, for each row its ``limit`` nearest.
 
     Shape of ``vectors``: (n, dimensions), unit rows. A pair may come twice.
     """
     for start in range(0, len(vectors), BLOCK):
         cosines = vectors[start : start + BLOCK] @ vectors.T
         for place, row in enumerate(cosines, start=start):
+            # No row is near itself.
             row[place] = -1.0
             near = np.flatnonzero(row >= least)
-            if len(near) > most:
-                near = near[np.argpartition(-row[near], most)[:most]]
-            yield from ((min(place, other), max(place, other)) for other in near.tolist())
+            if len(near) > limit:
+                near = near[np.argpartition(-row[near], limit)[:limit]]
+            for other in near.tolist():
+                yield min(place, other), max(place, other)
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Sets of places that hang together by pairs, each in order."""
-    root: dict[int, int] = {}
+    """The connected components of the graph of ``pairs``, each in order (union-find with path halving)."""
+    parent: dict[int, int] = {}
 
-    def find(place: int) -> int:
-        while root.setdefault(place, place) != place:
-            root[place] = root[root[place]]
-            place = root[place]
+    def root(place: int) -> int:
+        while parent.setdefault(place, place) != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
         return place
 
-    for one, other in pairs:
-        root[find(one)] = find(other)
-    found: dict[int, list[int]] = defaultdict(list)
-    for place in sorted(root):
-        found[find(place)].append(place)
-    return sorted(found.values())
+    for first, second in pairs:
+        parent[root(first)] = root(second)
+    members: dict[int, list[int]] = defaultdict(list)
+    for place in sorted(parent):
+        members[root(place)].append(place)
+    return sorted(members.values())
 
 
 def clusters(memories: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pairs) -> tuple[Cluster, ...]:
-    """What of ``memories`` (current rows of one scope) may become one row each, however many they are.
+    """The clusters among ``memories``, current rows of one scope, of whatever size.
 
-    Every two members are alike and without conflict, so they may be united in any order.
+    Every two members are similar and without conflict, so they may be merged in any order.
     """
-    said = {n.memory.id: n.memory.text for n in memories}
-    alike = {
+    texts = {n.memory.id: n.memory.text for n in memories}
+    similar = {pair: cosine for pair, cosine in pairs.items() if cosine >= thresholds.merge}
+    mergeable = {
         pair: cosine
-        for pair, cosine in pairs.items()
-        if cosine >= thresholds.merge and conflicting(*(said[id] for id in sorted(pair))) is None
+        for pair, cosine in similar.items()
+        if conflicting(*(texts[id] for id in sorted(pair))) is None
     }
+    # The ladder's limit is for one operation; how a large cluster is merged is the caller's to say.
     unlimited = replace(thresholds, merge_most=max(len(memories), 2))
-    groups = ladder.cohesive(memories, thresholds=unlimited, pairs=alike)
-    return tuple(sorted((_cluster(group, alike) for group in groups), key=lambda cluster: cluster.members[0]))
+    groups = ladder.cohesive(memories, thresholds=unlimited, pairs=mergeable)
+    result = [_cluster(group, mergeable) for group in groups]
+    return tuple(sorted(result, key=lambda cluster: cluster.members[0]))
 
 
-def _cluster(group: Sequence[Neighbour], alike: Pairs) -> Cluster:
+def _cluster(group: Sequence[Neighbour], pairs: Pairs) -> Cluster:
     text = ladder.merge(group).memory.text
     members = tuple(sorted(n.memory.id for n in group))
+    cosines = [pairs[frozenset(pair)] for pair in combinations(members, 2)]
     return Cluster(
         members,
         text_of=min(n.memory.id for n in group if n.memory.text == text),
-        similarity=round(min(alike[frozenset(pair)] for pair in combinations(members, 2)), 4),
+        similarity=round(min(cosines), 4),
         needs_model=ladder.needs_model([n.memory.text for n in group]),
     )

@@ -276,7 +276,7 @@ def _clusters_of_group(
 ) -> Iterator[ClusterPlan]:
     """Clusters among memories of one kind and session."""
     neighbours = search.runtime.settings.remember.neighbours
-    pairs = near_pairs(vectors, least=thresholds.merge, most=neighbours)
+    pairs = near_pairs(vectors, least=thresholds.merge, limit=neighbours)
     for batch in _batches(components(pairs)):
         pieces = [[ids[place] for place in piece] for piece in batch]
         yield from _clusters_of_pieces(search, pieces, thresholds=thresholds)
@@ -285,7 +285,7 @@ def _clusters_of_group(
 def _similar_pairs(
     ids: Sequence[UUID], vectors: NDArray[np.float32], *, least: float
 ) -> Iterator[links.Edge]:
-    for first, second in sorted(set(near_pairs(vectors, least=least, most=LINKS_PER_MEMORY))):
+    for first, second in sorted(set(near_pairs(vectors, least=least, limit=LINKS_PER_MEMORY))):
         yield ids[first], ids[second], float(vectors[first] @ vectors[second])
 
 
@@ -410,7 +410,7 @@ def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[T
         speakers = (row.agent, row.user, *sleeping.speakers(connection, row.id))
     names = frozenset(name.casefold() for name in speakers if name)
     weeks, count = settings.pattern_weeks, settings.pattern_memories
-    return [topic for topic in topics if is_pattern(topic, weeks=weeks, memories=count, besides=names)]
+    return [topic for topic in topics if is_pattern(topic, weeks=weeks, memories=count, excluding=names)]
 
 
 def _promotable(

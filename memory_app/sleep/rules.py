@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -82,32 +83,33 @@ RANGES: Mapping[str, tuple[float, float]] = {
 """Least and greatest value of each option that is a number."""
 
 
-def checked_options(given: Mapping[str, object], defaults: SleepOptions) -> SleepOptions:
-    """``given`` over ``defaults``. Raises `InvalidInput` naming the option that is unknown, unfit or contradicts
-    another."""
-    known = SleepOptions.__slots__
-    for name in given:
-        if name not in known:
-            raise InvalidInput(f"{name}: unknown option; one of {', '.join(known)}", field=name)
-    values = {name: getattr(defaults, name) for name in known} | {
-        name: _checked(name, value) for name, value in given.items() if value is not None
-    }
-    options = SleepOptions(**values)
-    if options.min_cluster_size > options.max_inspected:
+def checked_options(options: Mapping[str, object], defaults: SleepOptions) -> SleepOptions:
+    """``options`` by name over ``defaults``; None means the default.
+
+    Raises `InvalidInput` naming the option that is unknown, out of range or contradicts another.
+    """
+    names = SleepOptions.__slots__
+    for name in options:
+        if name not in names:
+            raise InvalidInput(f"{name}: unknown option; one of {', '.join(names)}", field=name)
+    values = {name: getattr(defaults, name) for name in names}
+    for name, value in options.items():
+        if value is not None:
+            values[name] = _checked(name, value)
+    checked = SleepOptions(**values)
+    if checked.min_cluster_size > checked.max_inspected:
         raise InvalidInput(
             "min_cluster_size: larger than max_inspected, so no cluster could be found",
             field="min_cluster_size",
         )
-    if options.force and given.get("cool_down_seconds"):
+    if checked.force and options.get("cool_down_seconds"):
         raise InvalidInput("force: contradicts cool_down_seconds; give one of them", field="force")
-    return options
+    return checked
 
 
 def _checked(name: str, value: object) -> object:
     if name in ("force", "dry_run"):
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{name}: true or false", field=name)
-        return value
+        return _flag(name, value)
     if name == "trigger":
         if not isinstance(value, str) or value not in set(Trigger):
             raise InvalidInput(f"{name}: one of {', '.join(Trigger)}", field=name)
@@ -115,14 +117,21 @@ def _checked(name: str, value: object) -> object:
     return _number(name, value)
 
 
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}: true or false", field=name)
+    return value
+
+
 def _number(name: str, value: object) -> int | float:
     low, high = RANGES[name]
     is_whole = name not in ("similarity", "min_strength", "cool_down_seconds")
-    fits = isinstance(value, int if is_whole else int | float) and not isinstance(value, bool)
-    if not fits or not isinstance(value, int | float) or not low <= value <= high:
-        kind = "a whole number" if is_whole else "a number"
-        raise InvalidInput(f"{name}: {kind} of {low:g} to {high:g}", field=name)
-    return value
+    types = int if is_whole else int | float
+    # To Python, True is the number 1.
+    if isinstance(value, types) and not isinstance(value, bool) and low <= value <= high:
+        return value
+    kind = "a whole number" if is_whole else "a number"
+    raise InvalidInput(f"{name}: {kind} of {low:g} to {high:g}", field=name)
 
 
 # --- summaries ----------------------------------------------------------------------------------------------
@@ -130,9 +139,9 @@ def _number(name: str, value: object) -> int | float:
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*[\"'\u201d\u2019)]*\s*")
 
 
-def share_a_sentence(one: str, other: str) -> bool:
-    """Do both say one sentence alike? Then each may add others without being about something else."""
-    return not _sentences(one).isdisjoint(_sentences(other))
+def share_a_sentence(first: str, second: str) -> bool:
+    """Do both contain the same sentence? Then each may say more and still be about the same."""
+    return not _sentences(first).isdisjoint(_sentences(second))
 
 
 def _sentences(text: str) -> set[str]:
@@ -140,19 +149,27 @@ def _sentences(text: str) -> set[str]:
 
 
 def summary(texts: Sequence[str], *, limit: int) -> str:
-    """The longest text, and the sentences of the others that say something it does not, up to ``limit`` characters.
+    """The longest text, and the sentences of the others that add something, up to ``limit`` characters.
 
-    The words are those of the sources: nothing is worded anew, so nothing is made up. The longest text stands whole,
-    whatever its length.
+    All words are those of the sources, so that nothing is made up. The longest text stands whole, whatever its length.
     """
-    first, *others = sorted(dict.fromkeys(texts), key=lambda text: (-len(text), text))
-    said, known = first, set(terms(first))
-    for sentence in (match[0].strip() for text in others for match in _SENTENCE.finditer(text)):
-        words = set(terms(sentence))
-        fits = len(said) + 1 + len(sentence) <= limit
-        if fits and words and len(words - known) > LOSS_ALLOWED * len(words):
-            said, known = f"{said} {sentence}", known | words
-    return said
+    # The text itself decides between two of one length, so that a dry run and the run say the same.
+    longest, *others = sorted(dict.fromkeys(texts), key=lambda text: (-len(text), text))
+    result, words = longest, set(terms(longest))
+    for text in others:
+        for match in _SENTENCE.finditer(text):
+            sentence = match[0].strip()
+            has_room = len(result) + 1 + len(sentence) <= limit
+            if has_room and _adds_to(words, sentence):
+                result = f"{result} {sentence}"
+                words |= set(terms(sentence))
+    return result
+
+
+def _adds_to(words: AbstractSet[str], sentence: str) -> bool:
+    """Are more of the sentence's words new than a merge may lose?"""
+    own = set(terms(sentence))
+    return len(own - words) > LOSS_ALLOWED * len(own)
 
 
 # --- patterns -----------------------------------------------------------------------------------------------
@@ -160,7 +177,7 @@ def summary(texts: Sequence[str], *, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """An entity, the memories that mention it and when each of those was true first."""
+    """An entity, the memories that mention it, and when each of these began to be true."""
 
     entity_id: int
     label: str
@@ -168,17 +185,19 @@ class Topic:
     at: tuple[datetime, ...]
 
 
-def is_pattern(topic: Topic, *, weeks: int, memories: int, besides: frozenset[str]) -> bool:
-    """Does it come up again and again: in so many memories, in so many different weeks, over as long a time?
+def is_pattern(topic: Topic, *, weeks: int, memories: int, excluding: frozenset[str]) -> bool:
+    """Is it mentioned by so many memories, in so many different weeks, over as long a time?
 
-    Those in ``besides`` (the names of who talks, in lower case) come up by nature.
+    ``excluding`` are names in lower case that are mentioned by nature: those of the speakers.
     """
-    if len(set(topic.memories)) < memories or topic.label.casefold() in besides:
+    if len(set(topic.memories)) < memories or topic.label.casefold() in excluding:
         return False
-    seen = {at.isocalendar()[:2] for at in topic.at}
-    return len(seen) >= weeks and max(topic.at) - min(topic.at) >= timedelta(weeks=weeks - 1)
+    calendar_weeks = {at.isocalendar()[:2] for at in topic.at}
+    # Two neighbouring days may lie in two weeks, so the time between first and last counts too.
+    is_long = max(topic.at) - min(topic.at) >= timedelta(weeks=weeks - 1)
+    return is_long and len(calendar_weeks) >= weeks
 
 
 def pattern_text(label: str, since: datetime) -> str:
-    """The same words each time, so that a pattern is known again."""
+    """The sentence of a pattern: always in the same words, so that a second cycle finds it stored."""
     return f"{label} keeps coming up, since {MONTHS[since.month - 1]} {since.year}."

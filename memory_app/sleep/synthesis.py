@@ -1,13 +1,14 @@
-"""Synthesis: what remains of a whole session, and what the memories of a week show together. Asks the larger model.
+"""Synthesise a session, or the memories that were seen lately, with the agent's larger language model.
 
-Both are jobs on a scope. They read, ask with no transaction open, and commit effects and report together; statements go
-through the one write path, so that a second run over the same material reinforces instead of doubling.
+Both are jobs on a scope. They read, call the model with no transaction open, and commit effects and report together.
+Statements go through the write path, so that a second run over the same material reinforces instead of doubling.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,7 +28,7 @@ from memory_app.memories import capacity, remember
 from memory_app.memories.rows import links, memories
 from memory_app.recall.rows.always_shown import Want, strongest
 from memory_app.records.kinds import Section, kinds_of_section
-from memory_app.records.records import LinkType, Retirement
+from memory_app.records.records import LinkType, Memory, Retirement
 from memory_app.records.reports import DeepReport, SessionReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
@@ -47,7 +48,7 @@ def ask_for(
     max_memories: int | None = None,
     days: int | None = None,
 ) -> Run:
-    """Have a synthesis made in the background; its run. ``session`` needs a session in the scope.
+    """Enqueue a synthesis; its run. ``type`` is "session", which needs a session in the scope, or "deep".
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session.
     """
@@ -81,11 +82,14 @@ def ask_for(
 
 
 def enqueue_idle(runtime: Runtime) -> int:
-    """Write down a run for every session of an agent with a model that fell silent; how many. Once per state of it."""
+    """Enqueue a synthesis of every session that fell silent, for agents with a model; the number of sessions.
+
+    There is one run for each state of a session, however often this is called.
+    """
     silence = timedelta(minutes=runtime.settings.synthesis.idle_minutes)
     with transaction(runtime.engine, None) as connection:
-        found = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
-    for session in found:
+        idle = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
+    for session in idle:
         with transaction(runtime.engine, session.tenant_id) as connection:
             run = runs.enqueue(
                 connection,
@@ -96,85 +100,97 @@ def enqueue_idle(runtime: Runtime) -> int:
                 period=f"{session.session_id}:{session.last_seq}",
             )
             sessions.note_asked(connection, session.scope_id, session.session_id, session.last_seq)
+        # After the commit: a worker must find the run.
         runtime.hint(queue.SYNTHESIZE_SESSION, run_id=str(run.id))
-    return len(found)
+    return len(idle)
 
 
 def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
-    """The job of a session: anchors, artifacts, identity, expression, curated facts and the rolling summary."""
+    """Do the run of a session: anchors, artifacts, identity, expression, curated facts and the rolling summary."""
     assert claimed.session_id is not None
+    settings = runtime.settings.synthesis
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         row = _need_model(connection, claimed)
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
         if session is None:
             raise NotFound("the session was forgotten")
-        last = session.next_seq - 1
-        first = max(1, last - runtime.settings.synthesis.turns + 1)
-        said = turns.between(connection, claimed.scope_id, claimed.session_id, low=first, high=last)
-        kinds = kinds_of_section(Section.RELATIONSHIP)
-        wants = [Want(kind, runtime.settings.synthesis.anchors) for kind in kinds]
+        last_seq = session.next_seq - 1
+        # Of a long session only the last turns fit into one prompt.
+        first_seq = max(1, last_seq - settings.turns + 1)
+        session_turns = turns.between(
+            connection, claimed.scope_id, claimed.session_id, low=first_seq, high=last_seq
+        )
+        wants = [Want(kind, settings.anchors) for kind in kinds_of_section(Section.RELATIONSHIP)]
         anchors = strongest(connection, [row.id], wants)
-    talk = Talk(said, row.user or "user", row.agent, zone_of(row.time_zone))
-    made = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
-    _apply_session(runtime, claimed, row, made, last_seq=last)
+    talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
+    synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
+    _apply_session(runtime, claimed, row, synthesis=synthesis, last_seq=last_seq)
 
 
 def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
-    """The job of a scope: what says the same becomes one, patterns become artifacts, what fits is linked."""
-    settings = runtime.settings.synthesis
+    """Do the run of a scope: merge repeats, store patterns as artifacts, and link what belongs together."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         row = _need_model(connection, claimed)
-        run = runs.read(connection, claimed.run_id)
-        options: dict[str, Any] = {} if run is None else run.options
-        recent = memories.lately_seen(
-            connection,
-            row.id,
-            within=timedelta(days=options.get("days") or settings.deep_days),
-            limit=options.get("max_memories") or settings.deep_memories,
-        )
-    made = synthesize_deep(
-        model_calls.large(runtime, claimed.tenant_id), recent, time_zone=zone_of(row.time_zone)
-    )
-    prepared = remember.prepare(
-        runtime, [*made.consolidated, *made.patterns], policy=parse_policy(row.policy)
-    )
+        recent = _recent_memories(connection, runtime, claimed)
+    model = model_calls.large(runtime, claimed.tenant_id)
+    synthesis = synthesize_deep(model, recent, time_zone=zone_of(row.time_zone))
+    policy = parse_policy(row.policy)
+    consolidated = remember.prepare(runtime, synthesis.consolidated, policy=policy)
+    patterns = remember.prepare(runtime, synthesis.patterns, policy=policy)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         _lock(connection, claimed)
+        # What was retired while the model worked must not come back by a statement about it.
         current = memories.current_ids(connection, row.id, [memory.id for memory in recent])
         place = _place(claimed)
-        merged = 0
-        for item in prepared[: len(made.consolidated)]:
-            if set(item.statement.parents) <= current:
-                merged += _replace(connection, runtime, place, item)
-        whole = [
-            item for item in prepared[len(made.consolidated) :] if set(item.statement.parents) <= current
-        ]
-        patterns = remember.write_all(connection, runtime, place, whole)
-        _write_links(connection, runtime, claimed, made.links, current)
-        # What is linked may be older than this transaction.
+        replaced = sum(
+            _replace(connection, runtime, place, item) for item in _resting_on(consolidated, current)
+        )
+        stored = remember.write_all(connection, runtime, place, _resting_on(patterns, current))
+        _write_links(connection, runtime, claimed, deep_links=synthesis.links, current=current)
+        # The links may be of memories older than this transaction, which the bound does not count.
         _keep_ceiling(
-            connection, runtime, claimed, row, written=[result.id for result in patterns], recount=True
+            connection, runtime, claimed, row=row, written=[result.id for result in stored], recount=True
         )
         report = DeepReport(
             success=True,
             agent=row.agent,
             user=row.user,
-            consolidated=merged,
-            patterns=len(patterns),
-            links=len(made.links),
-            made=made.made.as_dict(),
+            consolidated=replaced,
+            patterns=len(stored),
+            links=len(synthesis.links),
+            made=synthesis.made.as_dict(),
         )
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)
 
 
+def _recent_memories(connection: Connection, runtime: Runtime, claimed: RunClaim) -> tuple[Memory, ...]:
+    """The memories seen lately, by the options of the run or the settings."""
+    settings = runtime.settings.synthesis
+    run = runs.read(connection, claimed.run_id)
+    options: dict[str, Any] = {} if run is None else run.options
+    return memories.lately_seen(
+        connection,
+        claimed.scope_id,
+        within=timedelta(days=options.get("days") or settings.deep_days),
+        limit=options.get("max_memories") or settings.deep_memories,
+    )
+
+
+def _resting_on(prepared: Sequence[remember.Prepared], current: AbstractSet[UUID]) -> list[remember.Prepared]:
+    """Those whose parents are all current."""
+    return [item for item in prepared if set(item.statement.parents) <= current]
+
+
 def _apply_session(
-    runtime: Runtime, claimed: RunClaim, row: ScopeRow, made: SessionSynthesis, *, last_seq: int
+    runtime: Runtime, claimed: RunClaim, row: ScopeRow, *, synthesis: SessionSynthesis, last_seq: int
 ) -> None:
+    assert claimed.session_id is not None
     policy = parse_policy(row.policy)
-    statements = remember.prepare(runtime, made.statements, policy=policy)
-    changed = remember.prepare(runtime, [change.statement for change in made.changed], policy=policy)
-    summary = remember.prepare(runtime, [made.summary] if made.summary else [], policy=policy)
+    changes = [change.statement for change in synthesis.changed]
+    statements = remember.prepare(runtime, synthesis.statements, policy=policy)
+    changed = remember.prepare(runtime, changes, policy=policy)
+    summary = remember.prepare(runtime, [synthesis.summary] if synthesis.summary else [], policy=policy)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         _lock(connection, claimed)
         place = _place(claimed)
@@ -182,17 +198,19 @@ def _apply_session(
         replaced = sum(
             _replace(connection, runtime, place, item, until=item.statement.valid_from) for item in changed
         )
-        assert claimed.session_id is not None
-        rolled = [_roll(connection, runtime, place, item, claimed.session_id) for item in summary]
-        kept = [*(result.id for result in written), *rolled]
-        _keep_ceiling(connection, runtime, claimed, row, written=kept)
+        summary_ids = [
+            _replace_summary(connection, runtime, place, item=item, session_id=claimed.session_id)
+            for item in summary
+        ]
+        stored_ids = [*(result.id for result in written), *summary_ids]
+        _keep_ceiling(connection, runtime, claimed, row=row, written=stored_ids)
         report = SessionReport(
             statements=len(written),
             changed=replaced,
             summary=bool(summary),
             to_seq=last_seq,
             memories=tuple(result.id for result in written),
-            made=made.made.as_dict(),
+            made=synthesis.made.as_dict(),
         )
         sessions.note_synthesis(connection, place.scope_id, claimed.session_id, last_seq)
         jobs.complete(connection, claimed, report)
@@ -207,10 +225,14 @@ def _replace(
     *,
     until: datetime | None = None,
 ) -> int:
-    """Store a statement in the place of its parents, which retire as superseded by it; true ``until``, if it ended."""
+    """Store a statement and retire its parents as superseded by it; 1 if there were any.
+
+    ``until`` is when the parents stopped being true, if they did.
+    """
+    # Without deduplication: it would merge the statement with the very parents that it replaces.
     remembered = remember.write(connection, runtime, place, item, deduplicate=False)
     parents = [parent for parent in item.statement.parents if parent != remembered.id]
-    gone = memories.retire(
+    retired = memories.retire(
         connection,
         place.scope_id,
         parents,
@@ -218,24 +240,28 @@ def _replace(
         successor=remembered.id,
         valid_until=until,
     )
-    return int(bool(gone))
+    return int(bool(retired))
 
 
-def _roll(
+def _replace_summary(
     connection: Connection,
     runtime: Runtime,
     place: remember.Place,
+    *,
     item: remember.Prepared,
     session_id: int,
 ) -> UUID:
-    """One rolling summary per session: the newer one supersedes the older."""
-    before = sessions.summary_memory(connection, place.scope_id, session_id)
+    """Store the session's rolling summary and retire the one before; the id of the new one."""
+    previous = sessions.summary_memory(connection, place.scope_id, session_id)
     remembered = remember.write(connection, runtime, place, item, deduplicate=False)
-    if before is not None and before != remembered.id:
+    # The same words give the same row, which must not be superseded by itself.
+    if previous is not None and previous != remembered.id:
         memories.retire(
-            connection, place.scope_id, [before], reason=Retirement.SUPERSEDED, successor=remembered.id
+            connection, place.scope_id, [previous], reason=Retirement.SUPERSEDED, successor=remembered.id
         )
-    sessions.note_summary(connection, place.scope_id, session_id, remembered.id, item.statement.text)
+    sessions.note_summary(
+        connection, place.scope_id, session_id, memory_id=remembered.id, summary=item.statement.text
+    )
     return remembered.id
 
 
@@ -243,17 +269,17 @@ def _keep_ceiling(
     connection: Connection,
     runtime: Runtime,
     claimed: RunClaim,
-    row: ScopeRow,
     *,
+    row: ScopeRow,
     written: Sequence[UUID],
     recount: bool = False,
 ) -> None:
     capacity.keep_ceiling(
         connection,
         runtime,
-        claimed.tenant_id,
-        row.id,
-        parse_policy(row.policy),
+        tenant_id=claimed.tenant_id,
+        scope_id=row.id,
+        policy=parse_policy(row.policy),
         written=written,
         recount=recount,
     )
@@ -263,16 +289,18 @@ def _write_links(
     connection: Connection,
     runtime: Runtime,
     claimed: RunClaim,
-    found: Sequence[DeepLink],
-    current: set[UUID],
+    *,
+    deep_links: Sequence[DeepLink],
+    current: AbstractSet[UUID],
 ) -> None:
+    """Link memories that are still current, as the model said."""
     edges: dict[LinkType, list[links.Edge]] = defaultdict(list)
-    for link in found:
+    for link in deep_links:
         if {link.source, link.target} <= current:
             edges[link.type].append((link.source, link.target, link.weight))
-    most = runtime.settings.remember.links_each
-    for kind, some in edges.items():
-        links.add(connection, claimed.tenant_id, claimed.scope_id, some, type=kind, most=most)
+    limit = runtime.settings.remember.links_each
+    for type, edges_of_type in edges.items():
+        links.add(connection, claimed.tenant_id, claimed.scope_id, edges_of_type, type=type, most=limit)
 
 
 def _place(claimed: RunClaim) -> remember.Place:
@@ -292,7 +320,7 @@ def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
         raise NotFound("the person was forgotten")
     if parse_policy(row.policy).extraction is not ExtractionMode.LLM:
         raise _NoModel(
-            f"agent {row.agent!r} asks no language model: set its extraction to llm to synthesise",
+            f"agent {row.agent!r} has no language model: set its extraction to llm to synthesise",
         )
     return row
 

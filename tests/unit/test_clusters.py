@@ -35,14 +35,14 @@ def memory(n: int, said: str) -> Neighbour:
 def test_near_pairs_are_those_of_a_plain_comparison(count: int, seed: int, least: float) -> None:
     rows = unit(count, seed) if count else np.zeros((0, 8), np.float32)
     plain = {(i, j) for i, j in combinations(range(count), 2) if float(rows[i] @ rows[j]) >= least + 1e-6}
-    near = set(near_pairs(rows, least=least, most=count + 1))
+    near = set(near_pairs(rows, least=least, limit=count + 1))
     assert plain <= near
     assert all(i < j and float(rows[i] @ rows[j]) >= least - 1e-6 for i, j in near)
 
 
 def test_only_the_nearest_of_a_row_are_paired_and_blocks_make_no_difference() -> None:
     rows = unit(found.BLOCK + 30, seed=1)
-    near = set(near_pairs(rows, least=-1.0, most=2))
+    near = set(near_pairs(rows, least=-1.0, limit=2))
     assert len(near) <= 2 * len(rows)
     nearest = np.argsort(-(rows @ rows.T), axis=1)[:, 1]
     assert all((min(i, int(j)), max(i, int(j))) in near for i, j in enumerate(nearest))

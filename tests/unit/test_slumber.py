@@ -57,13 +57,15 @@ def test_texts_that_share_a_sentence_may_each_add_others() -> None:
 
 def test_a_pattern_needs_memories_weeks_and_time() -> None:
     def found(one: Topic, *, besides: frozenset[str] = frozenset()) -> bool:
-        return is_pattern(one, weeks=2, memories=3, besides=besides)
+        return is_pattern(one, weeks=2, memories=3, excluding=besides)
 
     assert found(topic(0, 7, 14))
     assert not found(topic(0, 7)), "too few memories"
     assert not found(topic(0, 1, 2)), "one week"
     assert not found(topic(5, 6, 8)), "two weeks by the calendar, but three days"
-    assert not found(topic(0, 7, 14, label="Bob"), besides=frozenset({"bob"})), "who talks comes up by nature"
+    assert not found(topic(0, 7, 14, label="Bob"), excluding=frozenset({"bob"})), (
+        "who talks comes up by nature"
+    )
 
 
 def test_a_pattern_is_worded_the_same_each_time() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, twins
+from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, near_duplicates
 
 SAME = 0.96
 
@@ -17,12 +17,12 @@ def at(cosine: float) -> Vector:
 
 def test_the_better_of_two_equal_texts_is_kept() -> None:
     ranked = [Ranked("a", "tea"), Ranked("b", "coffee"), Ranked("c", "tea")]
-    assert twins(ranked, same=SAME) == {"c": Repeat("a")}
+    assert near_duplicates(ranked, same=SAME) == {"c": Repeat("a")}
 
 
 def test_a_repeat_of_a_repeat_names_what_was_kept() -> None:
     ranked = [Ranked("a", "tea"), Ranked("b", "tea"), Ranked("c", "tea")]
-    assert twins(ranked, same=SAME) == {"b": Repeat("a"), "c": Repeat("a")}
+    assert near_duplicates(ranked, same=SAME) == {"b": Repeat("a"), "c": Repeat("a")}
 
 
 def test_a_cosine_from_the_limit_on_is_a_repeat() -> None:
@@ -32,7 +32,7 @@ def test_a_cosine_from_the_limit_on_is_a_repeat() -> None:
         Ranked("c", "3", "Ann drinks tea", at(0.9)),
         Ranked("d", "4", "Ann likes green tea too"),
     ]
-    repeats = twins(ranked, same=SAME)
+    repeats = near_duplicates(ranked, same=SAME)
     assert set(repeats) == {"b"} and repeats["b"].of == "a"
     assert repeats["b"].cosine == pytest.approx(0.97)
 
@@ -40,8 +40,10 @@ def test_a_cosine_from_the_limit_on_is_a_repeat() -> None:
 def test_what_is_near_only_to_a_repeat_is_kept() -> None:
     between = Ranked("b", "2", "Ann likes green tea very much", at(0.97))
     far = Ranked("c", "3", "Ann likes green tea so much", at(0.9))
-    assert twins([Ranked("a", "1", "Ann likes green tea", at(1)), between, far], same=SAME).keys() == {"b"}
-    assert twins([between, far], same=SAME).keys() == {"c"}
+    assert near_duplicates(
+        [Ranked("a", "1", "Ann likes green tea", at(1)), between, far], same=SAME
+    ).keys() == {"b"}
+    assert near_duplicates([between, far], same=SAME).keys() == {"c"}
 
 
 @pytest.mark.parametrize(
@@ -53,4 +55,6 @@ def test_what_is_near_only_to_a_repeat_is_kept() -> None:
     ],
 )
 def test_a_number_a_date_or_a_negation_keeps_rows_apart(said: str, other: str) -> None:
-    assert twins([Ranked("a", "1", said, at(1)), Ranked("b", "2", other, at(0.999))], same=SAME) == {}
+    assert (
+        near_duplicates([Ranked("a", "1", said, at(1)), Ranked("b", "2", other, at(0.999))], same=SAME) == {}
+    )
