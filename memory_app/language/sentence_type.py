@@ -1,7 +1,7 @@
-"""Traits: what sort of thing a text says, told from its words, and which sort a query is after.
+"""Find the traits of a text by its words, and the traits that an answer to a query should have.
 
-Similar words are not an answer: "how many" is answered by a number, "when" by a time, and how somebody wants things
-done is told once and meant for every question after it. All of it is pure, and knows the words of
+Similar words are not an answer: "how many" is answered by a number, "when" by a time, and an instruction of the user
+is given once and meant for every later question. All of it is pure, and knows the words of
 `language.table`; a text in another language has the traits that digits and question marks show.
 """
 
@@ -15,7 +15,7 @@ from functools import cache
 from memory_app.language.table import alternatives
 from memory_app.language.text import asks, prose
 
-TOLD_CHARS = 1_500
+EXAMINED_CHARS = 1_500
 """Characters in which a quantity or a time is looked for: some number stands in every long text."""
 
 
@@ -43,7 +43,7 @@ SIGNALS = {
     Trait.QUANTITY: "quantity",
     Trait.MOMENT: "moment",
 }
-"""What a trait is called among the signals of a candidate."""
+"""Name of each trait among the signals of a candidate."""
 
 ON_DEMAND = (Trait.PREFERENCE, Trait.QUANTITY, Trait.MOMENT)
 """What weighs only where the query is after it, and all that a memory may have: it never asks, and says what holds, not
@@ -62,25 +62,26 @@ _MOMENT = re.compile(
 
 def traits_of(text: str, *, by_user: bool) -> Trait:
     """The traits of ``text``; only what the user says is an instruction or a preference of theirs."""
-    told = prose(text)
-    beginning = told[:TOLD_CHARS]
-    found = NONE
+    # Blocks of code within a message say nothing about what its author wants.
+    words = prose(text)
+    beginning = words[:EXAMINED_CHARS]
+    traits = NONE
     if asks(text):
-        found |= Trait.ASKS
-    if by_user and _STANDING.search(told):
-        found |= Trait.STANDING
-    if by_user and _PREFERENCE.search(told):
-        found |= Trait.PREFERENCE
+        traits |= Trait.ASKS
+    if by_user and _STANDING.search(words):
+        traits |= Trait.STANDING
+    if by_user and _PREFERENCE.search(words):
+        traits |= Trait.PREFERENCE
     if _QUANTITY.search(beginning):
-        found |= Trait.QUANTITY
+        traits |= Trait.QUANTITY
     if _MOMENT.search(beginning):
-        found |= Trait.MOMENT
-    return found
+        traits |= Trait.MOMENT
+    return traits
 
 
 @cache
-def shown(traits: int) -> Mapping[str, float]:
-    """The signals of a row with these bits, 1 for each trait it has. Not to be changed: it is kept."""
+def trait_signals(traits: int) -> Mapping[str, float]:
+    """The signals of a row with these bits, 1 for each trait. Cached: the caller must not change the result."""
     return {signal: 1.0 for trait, signal in SIGNALS.items() if traits & trait}
 
 
@@ -91,13 +92,13 @@ _WANTS_MOMENT = re.compile(alternatives(lambda language: language.wants_moment_p
 _WANTS_ADVICE = re.compile(alternatives(lambda language: language.wants_advice_patterns), re.IGNORECASE)
 
 
-def wanted(query: str) -> Trait:
+def expected_traits(query: str) -> Trait:
     """The traits that an answer to ``query`` is likely to have: of quantity, moment and, for advice, preference."""
-    found = NONE
+    traits = NONE
     if _WANTS_QUANTITY.search(query):
-        found |= Trait.QUANTITY
+        traits |= Trait.QUANTITY
     if _WANTS_MOMENT.search(query):
-        found |= Trait.MOMENT
+        traits |= Trait.MOMENT
     if _WANTS_ADVICE.search(query):
-        found |= Trait.PREFERENCE
-    return found
+        traits |= Trait.PREFERENCE
+    return traits

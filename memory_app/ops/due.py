@@ -1,6 +1,6 @@
-"""Whether work that is due gets done: late while somebody is at it is a backlog, late while nobody is, a stand-still.
+"""Tell a backlog from a stand-still: is work that is late in somebody's hands?
 
-The age of the oldest work alone cannot tell: under a flood it grows although everybody works.
+The age of the oldest work alone cannot tell: under a flood it grows although every worker is busy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """A kind of work that is late. ``is_stalled``: nobody is at it, and nobody will come to it soon."""
+    """A kind of work that is late. ``is_stalled``: no worker has it in hand, and none will take it soon."""
 
     kind: str
     seconds: float
@@ -36,10 +36,10 @@ class Lateness:
 
 
 def lateness(look: Callable[[], Sequence[DueWork]], heard: Mapping[str, Heard]) -> tuple[Lateness, ...]:
-    """Every kind that is late, by the latest of some looks; those that follow are only taken where one is in doubt."""
+    """Every kind of work that is late. Looks again after a pause while a kind seems stalled, at most `LOOKS` times."""
     late = _late(look(), heard)
     for _ in range(LOOKS - 1):
-        if not any(one.is_stalled for one in late):
+        if not any(kind.is_stalled for kind in late):
             break
         time.sleep(PAUSE_SECONDS)
         late = _late(look(), heard)
@@ -47,21 +47,21 @@ def lateness(look: Callable[[], Sequence[DueWork]], heard: Mapping[str, Heard]) 
 
 
 def _late(works: Sequence[DueWork], heard: Mapping[str, Heard]) -> tuple[Lateness, ...]:
-    return tuple(
-        Lateness(work.kind, work.oldest_seconds, is_stalled=not (work.is_held or _may_wait(work.kind, heard)))
-        for work in works
-        if work.oldest_seconds > LATE_AFTER_SECONDS
-    )
+    late = [work for work in works if work.oldest_seconds > LATE_AFTER_SECONDS]
+    return tuple(Lateness(work.kind, work.oldest_seconds, _is_stalled(work, heard)) for work in late)
+
+
+def _is_stalled(work: DueWork, heard: Mapping[str, Heard]) -> bool:
+    return not work.is_held and not _may_wait(work.kind, heard)
 
 
 def _may_wait(kind: str, heard: Mapping[str, Heard]) -> bool:
-    """Whether work of this kind may lie there for minutes although everybody works."""
+    """May work of this kind wait for minutes although every worker is busy?"""
     if kind == "runs":
         # The worker for maintenance may be busy with what is no run, such as an index.
-        workers = [
-            heard[worker_of(name)] for name in (queue.MODEL, queue.MAINTENANCE) if worker_of(name) in heard
-        ]
-        return any(sign.tasks > 0 for worker in workers for sign in worker.living)
+        names = worker_of(queue.MODEL), worker_of(queue.MAINTENANCE)
+        signs = [sign for name in names if name in heard for sign in heard[name].living]
+        return any(sign.tasks > 0 for sign in signs)
     if kind == "periodic jobs":
         # A finder looks for them every few seconds; Beat when its schedule says so, which may be at night alone.
         return FINDER not in heard or not heard[FINDER].living

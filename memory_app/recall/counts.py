@@ -1,6 +1,7 @@
-"""Which memories were shown: noted beside the answer, counted in the table by a task. Reading itself never writes.
+"""Count recalls: an answer notes the ids of its memories in Redis, and a task adds them to the table.
 
-What is recalled fades later, so the counts matter, but none of them is worth a slower answer or a failed one.
+What is recalled fades later, so the counts matter, but none of them is worth a slower answer or a failed one. Reading
+never writes to the database.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
 log = structlog.get_logger(__name__)
 
 BATCH = 1_000
-MOST_BATCHES = 20
+BATCHES_LIMIT = 20
+"""Batches in one call: the task must end within its time limit, and the next goes on."""
 
 
 def note_shown(runtime: Runtime, tenant_id: int, ids: Iterable[UUID | str]) -> None:
-    """Leave the ids of memories that were shown for `note_recalls`. Never fails, never waits for the database."""
-    shown = [id for id in ids if isinstance(id, UUID)]
+    """Note the ids of memories in an answer for `note_recalls`. Never fails, never waits for the database."""
+    memory_ids = [id for id in ids if isinstance(id, UUID)]
     try:
         is_free = recall_counts.note(
-            runtime.hot, tenant_id, shown, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
+            runtime.hot, tenant_id, memory_ids, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
         )
     except MemoryAppError as error:
         log.warning("recalls_not_noted", error=error.kind)
@@ -38,17 +40,18 @@ def note_shown(runtime: Runtime, tenant_id: int, ids: Iterable[UUID | str]) -> N
 
 
 def note_recalls(runtime: Runtime) -> int:
-    """Count what was shown since the last call; how many memories were counted. What is gone meanwhile is left out."""
+    """Add the noted recalls to the table; how many memories were counted. Ids of deleted memories are dropped."""
+    # Cleared before the counting, so that what is noted meanwhile brings another message.
     try:
         hints.clear(runtime.hot, hint_name(queue.NOTE_RECALLS))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
-    noted = 0
-    for _ in range(MOST_BATCHES):
-        taken = recall_counts.take(runtime.hot, most=BATCH)
-        if not taken:
+    counted = 0
+    for _ in range(BATCHES_LIMIT):
+        batch = recall_counts.take(runtime.hot, most=BATCH)
+        if not batch:
             break
-        for tenant_id, counts in taken.items():
+        for tenant_id, counts in batch.items():
             with transaction(runtime.engine, tenant_id) as connection:
-                noted += memories.note_recalls(connection, counts)
-    return noted
+                counted += memories.note_recalls(connection, counts)
+    return counted

@@ -19,7 +19,7 @@ from memory_app.db.db import plan_anew
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.keywords import anchor_terms, keyword_weights, query_weights
-from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, wanted
+from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, expected_traits
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
@@ -191,7 +191,7 @@ def weights_of(preset: str, policy: Policy) -> Weights:
 
 def _weights(runtime: Runtime, policy: Policy, asked: RecallQuery, speakers: Sequence[str]) -> Weights:
     weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
-    wants = wanted(asked.text or "")
+    wants = expected_traits(asked.text or "")
     weights = replace(weights, **{SIGNALS[trait]: 0.0 for trait in ON_DEMAND if trait not in wants})
     if is_overview(asked.text or ""):
         # What is to be done from now on is no part of how things went.

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew, transaction
-from memory_app.language.sentence_type import shown, traits_of
+from memory_app.language.sentence_type import trait_signals, traits_of
 from memory_app.language.text import indexed_text, terms
 from memory_app.memories.rows import links
 from memory_app.memories.rows.cards import EntityCard
@@ -198,7 +198,7 @@ def _of_turn(question: Question, turn: Turn, raw: Raw, traits: int, *, indexed: 
         user_role=float(turn.role is Role.USER),
         recency=recency(turn.at, question.now),
         same_session=float(turn.session == question.current_session),
-        **shown(traits),
+        **trait_signals(traits),
         in_time=float(in_periods(turn.at, question.periods)),
     )
     hit = Hit(
@@ -261,7 +261,7 @@ def _of_memory(
         session_keyword=memory.raw.keyword,
         named_person=float(memory.subject in question.speakers),
         user_role=1.0,
-        **shown(memory.traits),
+        **trait_signals(memory.traits),
         recency=recency(memory.last_seen, question.now),
         frequency=memory.frequency,
         same_session=float(memory.session is not None and memory.session == question.current_session),

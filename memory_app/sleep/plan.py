@@ -147,6 +147,12 @@ def make_plan(
     )
     kinds = {item.memory.kind for item in linked if item.memory.id in search.inspected}
     cluster_plans, similar = _similar(search, kinds, with_links=Step.LINK in steps)
+    patterns: tuple[tuple[Topic, Prepared], ...] = ()
+    if Step.NAME_PATTERNS in steps:
+        patterns = _patterns(runtime, tenant_id, row, policy=policy)
+    promotable: tuple[Promotable, ...] = ()
+    if Step.PROMOTE in steps:
+        promotable = _promotable(runtime, tenant_id, row, linked=linked, at=at)
     plan = CyclePlan(
         row=row,
         policy=policy,
@@ -158,10 +164,8 @@ def make_plan(
         clusters=cluster_plans,
         vectors=_new_vectors(runtime, cluster_plans),
         similar=similar,
-        patterns=_patterns(runtime, tenant_id, row, policy=policy) if Step.NAME_PATTERNS in steps else (),
-        promotable=_promotable(runtime, tenant_id, row, linked=linked, at=at)
-        if Step.PROMOTE in steps
-        else (),
+        patterns=patterns,
+        promotable=promotable,
     )
     return _with_probes(runtime, tenant_id, plan, questions=questions)
 

@@ -56,8 +56,8 @@ def test_texts_that_share_a_sentence_may_each_add_others() -> None:
 
 
 def test_a_pattern_needs_memories_weeks_and_time() -> None:
-    def found(one: Topic, *, besides: frozenset[str] = frozenset()) -> bool:
-        return is_pattern(one, weeks=2, memories=3, excluding=besides)
+    def found(one: Topic, *, excluding: frozenset[str] = frozenset()) -> bool:
+        return is_pattern(one, weeks=2, memories=3, excluding=excluding)
 
     assert found(topic(0, 7, 14))
     assert not found(topic(0, 7)), "too few memories"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.language.sentence_type import NONE, Trait, traits_of, wanted
+from memory_app.language.sentence_type import NONE, Trait, expected_traits, traits_of
 from memory_app.language.text import prose
 
 
@@ -86,7 +86,7 @@ def test_a_number_far_down_a_long_text_says_nothing_about_it() -> None:
     ],
 )
 def test_a_query_wants_what_would_answer_it(query: str, traits: Trait) -> None:
-    assert wanted(query) == traits
+    assert expected_traits(query) == traits
 
 
 @pytest.mark.parametrize("piece", ["\n", " ", "from now on ", "to ", "last a", "```", "?", "always "])

@@ -1,4 +1,4 @@
-"""Where a memory comes from: the turns it rests on, the rows it was made of, and the job that made it."""
+"""Queries of where a memory comes from: its turns, the rows it was made of, and the run that wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge is made of: the united row, its parts, and how to bring them back. The scope's row must be locked."""
+"""Queries of merges: rows with their parts, and making parts current again. The scope's row must be locked."""
 
 from __future__ import annotations
 
@@ -111,18 +111,20 @@ def count_terms(
 ) -> None:
     """Count rows in the document frequencies of their scope, or take them out with ``sign`` −1."""
     present = keyword_terms(connection, scope_id, ids)
-    term_store.add(connection, tenant_id, [(scope_id, found) for found in present], sign=sign)
+    term_store.add(connection, tenant_id, [(scope_id, term_counts) for term_counts in present], sign=sign)
 
 
 def vectors(connection: Connection, scope_id: int, *, kind: str, model: str) -> tuple[Vectors, ...]:
-    """Ids and vectors of the current, open-ended memories of a kind, by session; rows of another model are left out."""
+    """Vectors of the current, open-ended memories of a kind by this model, in one group per session."""
     groups: dict[int | None, list[tuple[UUID, NDArray[np.float32]]]] = defaultdict(list)
     for row in connection.execute(_VECTORS, {"scope": scope_id, "kind": kind, "model": model}):
         groups[row.session_id].append((row.id, np.fromstring(row.embedding[1:-1], dtype=np.float32, sep=",")))
-    return tuple(
-        Vectors(tuple(id for id, _ in found), _unit(np.stack([vector for _, vector in found])))
-        for found in groups.values()
-    )
+    return tuple(_vectors(group) for group in groups.values())
+
+
+def _vectors(group: Sequence[tuple[UUID, NDArray[np.float32]]]) -> Vectors:
+    ids = tuple(id for id, _ in group)
+    return Vectors(ids, _unit(np.stack([vector for _, vector in group])))
 
 
 def sessions_of(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, int | None]:
@@ -132,7 +134,7 @@ def sessions_of(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> d
 
 
 def _unit(rows_of_floats: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Half precision is not exactly of length 1."""
+    """The rows at length 1, which half precision in the table does not keep exactly."""
     lengths = np.linalg.norm(rows_of_floats, axis=1, keepdims=True)
     unit: NDArray[np.float32] = rows_of_floats / np.maximum(lengths, np.float32(1e-9))
     return unit
