@@ -9,7 +9,13 @@ import pytest
 from documentation import ANYTHING, PAGES, ROOT, anchors, blocks, is_answer, is_printed, links, prose
 
 from benchmarks import settings_page
+from memory_app import MemoryApp
 from memory_app.main.commands import COMMANDS
+from memory_app.main.http import create_app
+from memory_app.queue import ROUTES
+from memory_app.records.kinds import KINDS
+from memory_app.runtime import build
+from memory_app.settings import Embedding, Settings
 
 LANGUAGES = ("sh", "python", "http", "output", "text", "ini")
 README_WORDS = 900
@@ -115,6 +121,72 @@ def test_pages_name_only_commands_that_exist(page: Path) -> None:
             code += re.findall(r"(?:^|bin/)memory ([a-z]+)", block.code, re.M)
 
     assert set(code) - COMMANDS.keys() == set()
+
+
+def first_cells(page: str, heading: str) -> list[list[str]]:
+    """The names in backquotes of the first cell of each row below a heading."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    section = text.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+    cells = re.findall(r"^\| (`[^|]*`) \|", section, re.M)
+    return [re.findall(r"`([^`]+)`", cell) for cell in cells]
+
+
+def test_the_page_of_the_api_names_every_call() -> None:
+    runtime = build(Settings(_env_file=None, embedding=Embedding(provider="hash")))
+    try:
+        paths = create_app(runtime).openapi()["paths"]
+    finally:
+        runtime.close()
+    calls = {
+        f"{method.upper()} {path.replace('/v1/agents/{agent}/users/{user}', 'S')}"
+        for path, methods in paths.items()
+        for method in methods
+    }
+
+    assert {call for cell in first_cells("docs/api.md", "### All calls") for call in cell} == calls
+
+
+def test_the_page_of_the_api_names_every_method_and_command() -> None:
+    methods = {name for name in vars(MemoryApp) if not name.startswith("_")}
+    not_verbs = {"connect", "beside", "close", "runtime", "tenant_id"}
+
+    shown = {name for cell in first_cells("docs/api.md", "## Python") for name in cell}
+    assert shown == methods - not_verbs
+    assert {
+        name for cell in first_cells("docs/api.md", "## Command line") for name in cell
+    } == COMMANDS.keys()
+
+
+def test_the_page_of_celery_names_every_task_with_its_queue() -> None:
+    text = (ROOT / "docs/celery.md").read_text(encoding="utf-8")
+
+    assert dict(re.findall(r"^\| `(memory\.\w+)` \| (\w+) \|", text, re.M)) == ROUTES
+
+
+def test_the_table_of_kinds_is_that_of_the_code() -> None:
+    text = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([\w ]+) \| (\d+) \|$", text, re.M)
+
+    assert rows == [
+        (
+            kind.name,
+            f"{kind.half_life.days} days"
+            if kind.half_life
+            else "a setting"
+            if kind.name == "query"
+            else "never fades",
+            str(kind.importance),
+        )
+        for kind in KINDS.values()
+    ]
+
+
+def test_the_tree_of_the_page_on_development_is_that_of_the_repository() -> None:
+    (tree,) = [block for block in blocks(ROOT / "docs/development.md") if block.language == "text"]
+    shown = set(re.findall(r"(?:^|  )(\w+)/", tree.code, re.M))
+    packages = {path.parent.name for path in ROOT.glob("memory_app/*/__init__.py")}
+
+    assert shown == packages | {"memory_app", "workers", "migrations"}
 
 
 def test_an_output_is_compared_but_for_what_varies() -> None:
