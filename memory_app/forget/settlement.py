@@ -38,13 +38,13 @@ class Forgotten:
 NOTHING = Forgotten({})
 
 
-def united(one: Forgotten, other: Forgotten) -> Forgotten:
-    """Both as one."""
+def united(first: Forgotten, second: Forgotten) -> Forgotten:
+    """The two added up."""
     return Forgotten(
-        added(one.counts, other.counts),
-        one.touched | other.touched,
-        (*one.erased, *other.erased),
-        (*one.memories, *other.memories),
+        added(first.counts, second.counts),
+        first.touched | second.touched,
+        (*first.erased, *second.erased),
+        (*first.memories, *second.memories),
     )
 
 
@@ -60,12 +60,13 @@ def forget_turns(
     ids = [turn.id for turn in found]
     resting = erase.resting_on(connection, scope_id, ids)
     for other in resting:
+        # The caller has locked its own scope.
         if other != scope_id:
             names.lock_scope(connection, tenant_id, other)
     erase.fence_sessions(connection, scope_id, found)
     counts: Counts = {"turns": erase.delete_turns(connection, tenant_id, scope_id, found)}
     counts = added(counts, {"checkpoints": erase.delete_checkpoints(connection, scope_id, ids)})
-    said = "\n".join(turn.text for turn in found)
+    text = "\n".join(turn.text for turn in found)
     for other in sorted({scope_id, *resting}):
         settled = settle(
             connection,
@@ -73,7 +74,7 @@ def forget_turns(
             other,
             gone=gone if other == scope_id else (),
             touched=resting.get(other, ()),
-            said=said,
+            said=text,
             by_turn=True,
         )
         counts = added(counts, settled)
@@ -83,9 +84,9 @@ def forget_turns(
     return Forgotten(counts, frozenset({scope_id, *resting}))
 
 
-def _named(labels: Sequence[tuple[int, tuple[str, ...]]], said: str) -> list[int]:
+def _named(labels: Sequence[tuple[int, tuple[str, ...]]], text: str) -> list[int]:
     """Entities that a text names by any of their labels."""
-    folded = said.casefold()
+    folded = text.casefold()
     return [entity for entity, called in labels if any(name.casefold() in folded for name in called)]
 
 
@@ -99,14 +100,15 @@ def settle(
     said: str,
     by_turn: bool,
 ) -> Counts:
-    """Delete what goes with the forgotten, retire what has lost its last source, bring back what a merge had hidden."""
+    """Delete memories that rest on what is erased alone, retire those without a source, restore parts of merges."""
     family = erase.family(connection, scope_id, {*gone, *touched}, touched=touched)
     fate = fates(family.kin, gone=gone, said=said, by_turn=by_turn)
-    lost = sorted(id for id, one in fate.items() if one is Fate.GONE)
-    unsupported = [id for id, one in fate.items() if one is Fate.UNSUPPORTED]
+    lost = sorted(id for id, verdict in fate.items() if verdict is Fate.GONE)
+    unsupported = [id for id, verdict in fate.items() if verdict is Fate.UNSUPPORTED]
     mentioned = erase.mentioned_by(connection, scope_id, lost)
     checkpoints = erase.delete_checkpoints(connection, scope_id, lost)
     erase.drop_answers(connection, scope_id)
+    # The parts come back only after the merged row is gone, whose text may be that of one of them.
     deleted = merges.remove(connection, tenant_id, scope_id, lost)
     _bring_back(connection, scope_id, family, set(lost))
     retired = erase.retire_unsupported(connection, scope_id, unsupported)
@@ -118,25 +120,25 @@ def settle(
 
 
 def _bring_back(connection: Connection, scope_id: int, family: Family, lost: set[UUID]) -> None:
-    """Parts of a merged row that went: they stand again where it stood."""
+    """Put the remaining parts of deleted merged rows in their place: current, or retired as the row was."""
     for id in sorted(lost & family.parts.keys()):
-        left = _parts_left(family, id, lost)
+        parts = _parts_left(family, id, lost)
         retired = family.retired.get(id)
-        if not left or (retired is not None and retired[2] in lost):
+        if not parts or (retired is not None and retired[2] in lost):
             continue
         if retired is None:
-            taken = {part for part, _ in merges.twins(connection, scope_id, left, besides=left)}
-            merges.restore(connection, scope_id, [part for part in left if part not in taken])
+            duplicates = {part for part, _ in merges.twins(connection, scope_id, parts, besides=parts)}
+            merges.restore(connection, scope_id, [part for part in parts if part not in duplicates])
         else:
             at, reason, successor = retired
-            erase.hand_on(connection, scope_id, left, at=at, reason=reason, successor=successor)
+            erase.hand_on(connection, scope_id, parts, at=at, reason=reason, successor=successor)
 
 
 def _parts_left(family: Family, id: UUID, lost: set[UUID]) -> list[UUID]:
-    found: list[UUID] = []
+    parts: list[UUID] = []
     for part in family.parts.get(id, ()):
-        found += _parts_left(family, part, lost) if part in lost else [part]
-    return found
+        parts += _parts_left(family, part, lost) if part in lost else [part]
+    return parts
 
 
 def added(counts: Counts, more: Counts) -> Counts:

@@ -134,13 +134,13 @@ def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity)
 def _take_back(connection: Connection, merged: Entity, heir: Entity, report: EntityMergeReport) -> None:
     """What the heir was called and when it was seen, but for what it learned itself since."""
     names_of_merged = {merged.label, *merged.aliases}
-    kept = list(heir.aliases)
-    for name in [name for name in reversed(kept) if name in names_of_merged][: report.aliases_added]:
-        kept.remove(name)
+    remaining = list(heir.aliases)
+    for name in [name for name in reversed(remaining) if name in names_of_merged][: report.aliases_added]:
+        remaining.remove(name)
     aliases.amend(
         connection,
         heir,
-        aliases=kept,
+        aliases=remaining,
         count=-merged.mention_count,
         first_seen=report.first_seen if heir.first_seen == merged.first_seen else heir.first_seen,
         last_seen=report.last_seen if heir.last_seen == merged.last_seen else heir.last_seen,
@@ -156,16 +156,16 @@ def _card(connection: Connection, entity: Entity) -> Card:
     )
 
 
-def _heir(connection: Connection, found: Resolved) -> Entity:
-    if found.merged_into is None:
-        return found.entity
-    return _by_id(connection, found.entity.scope_id, found.merged_into)
+def _heir(connection: Connection, resolved: Resolved) -> Entity:
+    if resolved.merged_into is None:
+        return resolved.entity
+    return _by_id(connection, resolved.entity.scope_id, resolved.merged_into)
 
 
 def _by_id(connection: Connection, scope_id: int, entity_id: int) -> Entity:
-    found = entities.find(connection, scope_id, entity_id)
-    assert found is not None
-    return found.entity
+    resolved = entities.find(connection, scope_id, entity_id)
+    assert resolved is not None
+    return resolved.entity
 
 
 def _need(connection: Connection, scope_ids: tuple[int, ...], key: str, field: str) -> Resolved:

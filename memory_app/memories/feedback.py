@@ -58,27 +58,29 @@ def give_feedback(
     merged into. Raises `NotFound` for a target that is not of this scope, `InvalidInput` for a turn of anybody but the
     assistant, `TooLarge` for the note.
     """
-    said = None if note is None else clean_given(note, field="note")[0].strip() or None
-    if said is not None and len(said) > NOTE_LIMIT:
+    note_text = None if note is None else clean_given(note, field="note")[0].strip() or None
+    if note_text is not None and len(note_text) > NOTE_LIMIT:
         raise TooLarge(f"note: at most {NOTE_LIMIT} characters", field="note")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        meant = _target(connection, row, target)
-        names.lock_scope(connection, tenant_id, meant.scope_id)
-        if meant.memory_id is not None:
-            meant = replace(meant, memory_id=_standing(connection, meant.scope_id, meant.memory_id))
+        resolved = _target(connection, row, target)
+        names.lock_scope(connection, tenant_id, resolved.scope_id)
+        if resolved.memory_id is not None:
+            resolved = replace(
+                resolved, memory_id=_standing(connection, resolved.scope_id, resolved.memory_id)
+            )
         feedback.add(
             connection,
             tenant_id,
-            meant.scope_id,
-            turn_id=meant.turn_id,
-            memory_id=meant.memory_id,
+            resolved.scope_id,
+            turn_id=resolved.turn_id,
+            memory_id=resolved.memory_id,
             label=label.value,
-            note=said,
+            note=note_text,
         )
-        given = _move(connection, meant, target, label)
-    drop_context(runtime, meant.scope_id)
-    return given
+        effect = _move(connection, resolved, target, label)
+    drop_context(runtime, resolved.scope_id)
+    return effect
 
 
 def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
@@ -98,23 +100,23 @@ def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
 
 def _standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID:
     """Which row holds now what the memory said; under the scope's lock, since sleep may just have merged it."""
-    found = feedback.standing(connection, scope_id, memory_id)
-    if found is None:
+    row_id = feedback.standing(connection, scope_id, memory_id)
+    if row_id is None:
         raise _unknown(memory_id)
-    return found
+    return row_id
 
 
 def _unknown(target: UUID) -> NotFound:
     return NotFound(f"target: no turn or memory {target} of this agent and user", field="target")
 
 
-def _move(connection: Connection, meant: _Target, target: UUID, label: Label) -> Given:
-    if meant.turn_id is not None:
-        moved = feedback.memories_of_turn(connection, meant.scope_id, meant.turn_id)
+def _move(connection: Connection, resolved: _Target, target: UUID, label: Label) -> Given:
+    if resolved.turn_id is not None:
+        moved = feedback.memories_of_turn(connection, resolved.scope_id, resolved.turn_id)
     else:
-        assert meant.memory_id is not None
-        moved = (meant.memory_id,)
-    neighbours = feedback.similar(connection, meant.scope_id, moved) if moved else ()
-    feedback.move(connection, meant.scope_id, moved, STEP[label])
-    feedback.move(connection, meant.scope_id, neighbours, STEP[label] * DIFFUSION)
+        assert resolved.memory_id is not None
+        moved = (resolved.memory_id,)
+    neighbours = feedback.similar(connection, resolved.scope_id, moved) if moved else ()
+    feedback.move(connection, resolved.scope_id, moved, STEP[label])
+    feedback.move(connection, resolved.scope_id, neighbours, STEP[label] * DIFFUSION)
     return Given(target, label, moved, neighbours)

@@ -113,7 +113,7 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         row = names.read_scope(connection, scope_id)
     if row is None or not needs_seed(row):
         return
-    defaults = [Statement(**given) for given in row.default_memories]
+    defaults = [Statement(**fields) for fields in row.default_memories]
     prepared = prepare(runtime, defaults, policy=parse_policy(row.policy))
     with transaction(runtime.engine, tenant_id) as connection:
         if not names.lock_scope(connection, tenant_id, scope_id):
@@ -277,7 +277,7 @@ def _footing(
     derived = [statement for statement in statements if statement.origin in DERIVED]
     turn_ids = {id for statement in derived for id in statement.evidence}
     parents = {id for statement in derived for id in statement.parents}
-    found = store_neighbours.footing(
+    footing = store_neighbours.footing(
         connection,
         place.scope_id,
         model=runtime.embedder.model,
@@ -285,11 +285,11 @@ def _footing(
         parents=list(parents),
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
-    if not turn_ids | parents <= found.sources:
+    if not turn_ids | parents <= footing.sources:
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
         )
-    return found
+    return footing
 
 
 def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:

@@ -129,17 +129,17 @@ class Writer:
             self.connection, place.tenant_id, place.scope_id, united, [*decision.targets, part]
         )
 
-    def _vectors_of(self, said: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
+    def _vectors_of(self, text: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
         inside the transaction (but for a parent that still waits to be embedded again)."""
-        if said == self.prepared.statement.text:
+        if text == self.prepared.statement.text:
             return self.prepared.vector, self.prepared.keywords
-        kept = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == said)
-        if kept.embedding_model == self.runtime.embedder.model:
-            vector: Vector = memories.vector(self.connection, self.place.scope_id, kept.id)
+        memory = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == text)
+        if memory.embedding_model == self.runtime.embedder.model:
+            vector: Vector = memories.vector(self.connection, self.place.scope_id, memory.id)
         else:
-            vector = self.runtime.embedder.embed([unframed(said)])[0].tolist()
-        return vector, keyword_weights(terms(said))
+            vector = self.runtime.embedder.embed([unframed(text)])[0].tolist()
+        return vector, keyword_weights(terms(text))
 
     def _count_terms(self, memory_id: UUID) -> None:
         present = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
@@ -192,10 +192,10 @@ class Writer:
 
 
 def _seen(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
-    found = {}
+    mentioned = {}
     for mention in mentions:
         try:
-            found[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
+            mentioned[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
         except InvalidInput:
             continue  # A label of signs only names nothing; the statement itself stands.
-    return found
+    return mentioned

@@ -237,8 +237,12 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:
     """Who stands behind it, with the role: what an assistant said must never pass for what the user said."""
-    told = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
-    return statement if told is None else replace(statement, source=f"{told.role.value}:{told.speaker}")
+    source_turn = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
+    return (
+        statement
+        if source_turn is None
+        else replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
+    )
 
 
 def _note_questions(

@@ -116,42 +116,42 @@ def _store(
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:
-    found = sessions.lock_session(connection, tenant_id, scope)
-    if found is not None:
-        return found
+    session = sessions.lock_session(connection, tenant_id, scope)
+    if session is not None:
+        return session
     row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
     assert scope.session is not None
     sessions.ensure_session(connection, tenant_id, row.id, scope.session)
-    made = sessions.lock_session(connection, tenant_id, scope)
-    assert made is not None
-    return made
+    new_session = sessions.lock_session(connection, tenant_id, scope)
+    assert new_session is not None
+    return new_session
 
 
-def _fresh(prepared: Sequence[_Prepared], known: dict[str, turns.KnownKey]) -> list[_Prepared]:
+def _fresh(prepared: Sequence[_Prepared], stored_keys: dict[str, turns.KnownKey]) -> list[_Prepared]:
     """The turns to store; `Conflict` where a key stood for other content, before or within this call."""
     fresh: list[_Prepared] = []
-    hashes = {key: earlier.request_hash for key, earlier in known.items()}
-    for turn, speaker, said in prepared:
+    hashes = {key: earlier.request_hash for key, earlier in stored_keys.items()}
+    for turn, speaker, body_hash in prepared:
         key = turn.idempotency_key
-        if key is not None and said is not None:
+        if key is not None and body_hash is not None:
             earlier = hashes.get(key)
             if earlier is not None:
-                if earlier != said:
+                if earlier != body_hash:
                     raise Conflict(
                         f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
                         field="idempotency_key",
                     )
                 continue
-            hashes[key] = said
-        fresh.append((turn, speaker, said))
+            hashes[key] = body_hash
+        fresh.append((turn, speaker, body_hash))
     return fresh
 
 
 def _tickets(
-    prepared: Sequence[_Prepared], known: dict[str, turns.KnownKey], stored: Sequence[tuple[UUID, int]]
+    prepared: Sequence[_Prepared], stored_keys: dict[str, turns.KnownKey], stored: Sequence[tuple[UUID, int]]
 ) -> tuple[Ticket, ...]:
     waiting = iter(stored)
-    by_key = {key: earlier.ticket for key, earlier in known.items()}
+    by_key = {key: earlier.ticket for key, earlier in stored_keys.items()}
     tickets = []
     for turn, _, _ in prepared:
         key = turn.idempotency_key
@@ -185,15 +185,17 @@ def _announce(
     runtime.hint(queue.INDEX_TURNS)
 
 
-def _note_interaction(runtime: Runtime, session: sessions.LockedSession, said: Sequence[NewTurn]) -> None:
+def _note_interaction(
+    runtime: Runtime, session: sessions.LockedSession, new_turns: Sequence[NewTurn]
+) -> None:
     """When the user was last here and in which tone, for the next context window."""
-    tones = [turn.emotional_tone for turn in said if turn.emotional_tone]
+    tones = [turn.emotional_tone for turn in new_turns if turn.emotional_tone]
     try:
         expression.note(
             runtime.hot,
             session.scope_id,
             session_id=session.id,
-            at=max(turn.at or session.now for turn in said),
+            at=max(turn.at or session.now for turn in new_turns),
             tone=expression.label(tones[-1]) if tones else None,
             session_started_at=session.created_at,
         )

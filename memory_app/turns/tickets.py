@@ -87,7 +87,7 @@ def pauses(seconds: float) -> Iterator[float]:
 def look(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
     """The ticket as it is now. Raises `NotFound`."""
     with transaction(runtime.engine, tenant_id) as connection:
-        found = turns.ticket(connection, turn_id)
-    if found is None:
+        ticket = turns.ticket(connection, turn_id)
+    if ticket is None:
         raise NotFound(f"no turn {turn_id}", field="id")
-    return found
+    return ticket

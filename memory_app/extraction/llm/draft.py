@@ -72,17 +72,17 @@ class Sifted:
 
 def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
     """Hold drafts against the conversation; suspect ones stay with a flag."""
-    kept: dict[tuple[str, str], Statement] = {}
+    statements: dict[tuple[str, str], Statement] = {}
     rejected: list[tuple[Draft, str]] = []
     for draft in drafts:
         fault = fault_of(draft, ground)
         if fault is not None:
             rejected.append((draft, fault))
         else:
-            kept.setdefault(
+            statements.setdefault(
                 (draft.statement.kind, canonical_key(draft.statement.text)), flagged(draft.statement)
             )
-    return Sifted(tuple(kept.values()), dict(Counter(fault for _, fault in rejected)), tuple(rejected))
+    return Sifted(tuple(statements.values()), dict(Counter(fault for _, fault in rejected)), tuple(rejected))
 
 
 def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
@@ -184,10 +184,10 @@ def dated(text: str, turns: Sequence[Turn], zone: ZoneInfo) -> str:
     """``text`` with "yesterday" and its kin as dates, seen from the turn that said so and in the user's zone."""
     if not turns:
         return text
-    for found in reversed(resolve_dates(text, _teller(turns).at, zone=zone)):
-        start, end = found.span
+    for date in reversed(resolve_dates(text, _teller(turns).at, zone=zone)):
+        start, end = date.span
         if _RELATIVE.search(text[start:end]):
-            text = text[:start] + found.phrase + text[end:]
+            text = text[:start] + date.phrase + text[end:]
     return text
 
 
@@ -198,16 +198,16 @@ def _valid_from(when: str | None, turns: Sequence[Turn], zone: ZoneInfo) -> date
     said_at = _teller(turns).at
     words = when if when and _was_said(when, turns) else ""
     for wording in (words, f"in {words}"):
-        found = resolve_dates(wording, said_at, zone=zone)
-        if words and found:
-            return min(said_at, datetime.combine(found[0].start, time(0), tzinfo=zone))
+        dates = resolve_dates(wording, said_at, zone=zone)
+        if words and dates:
+            return min(said_at, datetime.combine(dates[0].start, time(0), tzinfo=zone))
     return said_at
 
 
 def _was_said(when: str, turns: Sequence[Turn]) -> bool:
     """Whether the words for time stand in a turn; a date the model worked out, or found elsewhere, does not count."""
-    wanted = " ".join(when.lower().split())
-    return any(wanted in " ".join(turn.text.lower().split()) for turn in turns)
+    words = " ".join(when.lower().split())
+    return any(words in " ".join(turn.text.lower().split()) for turn in turns)
 
 
 def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statement:
@@ -236,19 +236,19 @@ def _part(value: str | None) -> str | None:
 
 def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn]) -> tuple[Mention, ...]:
     """Entities that stand in the statement or its turns; others were made up."""
-    seen = " ".join([text, *(turn.text for turn in turns)]).casefold()
-    found: dict[str, Mention] = {}
+    source_text = " ".join([text, *(turn.text for turn in turns)]).casefold()
+    mentions: dict[str, Mention] = {}
     for entity in entities:
         label = clean(entity.label)[0].strip()
         try:
             key = entity_key(entity.type, label)
         except InvalidInput:
             continue
-        if label.casefold() in seen:
-            found.setdefault(key, Mention(entity.type, label))
-    return tuple(found.values())
+        if label.casefold() in source_text:
+            mentions.setdefault(key, Mention(entity.type, label))
+    return tuple(mentions.values())
 
 
-def _phrases(given: Sequence[str]) -> tuple[str, ...]:
-    cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in given)
+def _phrases(phrases: Sequence[str]) -> tuple[str, ...]:
+    cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in phrases)
     return tuple(dict.fromkeys(phrase for phrase in cleaned if phrase))[:PHRASES_AT_MOST]

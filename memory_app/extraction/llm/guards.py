@@ -188,32 +188,32 @@ def _share(words: frozenset[str], text: str) -> float:
 
 def _own_text(turn: Turn, ground: Ground) -> str:
     """What the speaker of ``turn`` says in it, with the question it says yes to."""
-    said = own_words(turn.text)
+    text = own_words(turn.text)
     before = [other for other in ground.turns if other.seq < turn.seq]
     if turn.role is not Role.USER or not before or not _affirms(turn):
-        return said
-    asked = _QUESTION.search(before[-1].text[-500:])
-    return f"{said}\n{asked[0]}" if asked else said
+        return text
+    question = _QUESTION.search(before[-1].text[-500:])
+    return f"{text}\n{question[0]}" if question else text
 
 
 def _affirms(turn: Turn) -> bool:
-    said = "".join(c if c.isalnum() else " " for c in turn.text[:200].lower()).split()
-    if not said or turn.text.rstrip().endswith(("?", "？")):
+    words = "".join(c if c.isalnum() else " " for c in turn.text[:200].lower()).split()
+    if not words or turn.text.rstrip().endswith(("?", "？")):
         return False
-    return said[0] in AFFIRMATIONS or (len(said) <= 8 and said[-1] in AFFIRMATIONS)
+    return words[0] in AFFIRMATIONS or (len(words) <= 8 and words[-1] in AFFIRMATIONS)
 
 
 def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
-    said = [own_words(turn.text) for turn in draft.turns]
-    if any(named[0] in text for text in said):
+    texts = [own_words(turn.text) for turn in draft.turns]
+    if any(named[0] in text for text in texts):
         return True
-    for turn, text in zip(draft.turns, said, strict=True):
+    for turn, text in zip(draft.turns, texts, strict=True):
         local = turn.at.astimezone(ground.zone).date()
-        found = (
+        dates = (
             *resolve_dates(text, turn.at, zone=ground.zone),
             *resolve_dates(text, turn.at, zone=ground.zone, future=True),
         )
-        if any(named[0] in when.bare or _begins(when.start, named) for when in found):
+        if any(named[0] in when.bare or _begins(when.start, named) for when in dates):
             return True
         if _is_near(named, local):
             return not any(named[0] in sample for sample in ground.samples)

@@ -37,10 +37,10 @@ class Shown:
 
         None at all when only earlier turns are named: what they say was read when they were new.
         """
-        wanted = {reference.strip().strip("[]").lower() for reference in references}
-        if not any(reference in wanted and reference.startswith("t") for reference in self.turns):
+        keys = {reference.strip().strip("[]").lower() for reference in references}
+        if not any(reference in keys and reference.startswith("t") for reference in self.turns):
             return ()
-        return tuple(turn for reference, turn in self.turns.items() if reference in wanted)
+        return tuple(turn for reference, turn in self.turns.items() if reference in keys)
 
 
 def show_turns(
@@ -83,17 +83,17 @@ def numbered_memories(memories: Sequence[Memory], letter: str = "m") -> dict[str
     return _numbered(letter, memories)
 
 
-def _turn_line(reference: str, turn: Turn, zone: ZoneInfo, most: int) -> str:
-    said = quoted(_middle_left_out(turn.text, most))
+def _turn_line(reference: str, turn: Turn, zone: ZoneInfo, limit: int) -> str:
+    text = quoted(_middle_left_out(turn.text, limit))
     when = f"{turn.at.astimezone(zone):%Y-%m-%d %H:%M}"
-    return f"[{reference}] {when} | {turn.role} | {quoted_label(turn.speaker)}: {said}"
+    return f"[{reference}] {when} | {turn.role} | {quoted_label(turn.speaker)}: {text}"
 
 
-def _middle_left_out(text: str, most: int) -> str:
+def _middle_left_out(text: str, limit: int) -> str:
     """Beginning and end of a long text: people state their business first or last."""
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    return f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
+    return f"{text[: limit * 2 // 3]} … {text[-(limit // 3) :]}"
 
 
 def _block(tag: str, lines: Sequence[str]) -> str:

@@ -59,18 +59,18 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
         return SessionSynthesis((), (), None, Made())
     prompt = load_prompt("synthesize_session")
     scene = scene_of(talk, prompt)
-    known = numbered_memories(anchors, "a")
-    material = [show_memories(known, zone=talk.time_zone, tag="known_anchors"), scene.shown.text]
+    numbered = numbered_memories(anchors, "a")
+    material = [show_memories(numbered, zone=talk.time_zone, tag="known_anchors"), scene.shown.text]
     answer = ask(asking, prompt, material, SynthesizeSession)
     handed_in = (*scene.ground.injected, *(anchor.text for anchor in anchors))
     fresh = sift(_fresh(answer.value, scene), replace(scene.ground, injected=handed_in))
-    again = _known_anchors(answer.value.anchors, known, scene)
+    repeated = _known_anchors(answer.value.anchors, numbered, scene)
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
     dropped = {**fresh.dropped, **({TRIMMED: trimmed} if trimmed else {})}
     return SessionSynthesis(
-        statements=(*curated, *(statement for change, _, statement in again if change == "strengthened")),
+        statements=(*curated, *(statement for change, _, statement in repeated if change == "strengthened")),
         changed=tuple(
-            Changed(anchor.id, statement) for change, anchor, statement in again if change == "changed"
+            Changed(anchor.id, statement) for change, anchor, statement in repeated if change == "changed"
         ),
         summary=_summary(answer.value.summary, talk),
         made=made_of(prompt, answer, dropped),
@@ -79,18 +79,18 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
 
 def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[Statement, ...], int]:
     """All that is no fact, and the most important facts up to a tenth of the log; and how many facts went."""
-    left = max(FACTS_SHARE * log_chars, LEAST_FACTS_CHARS)
+    room = max(FACTS_SHARE * log_chars, LEAST_FACTS_CHARS)
     facts = sorted(
         (statement for statement in statements if KINDS[statement.kind].is_curated),
         key=lambda statement: (-(statement.importance or 0), len(statement.text)),
     )
-    kept: set[int] = set()
+    chosen: set[int] = set()
     for fact in facts:
-        if len(fact.text) <= left:
-            kept.add(id(fact))
-            left -= len(fact.text)
-    remaining = tuple(s for s in statements if not KINDS[s.kind].is_curated or id(s) in kept)
-    return remaining, len(facts) - len(kept)
+        if len(fact.text) <= room:
+            chosen.add(id(fact))
+            room -= len(fact.text)
+    remaining = tuple(s for s in statements if not KINDS[s.kind].is_curated or id(s) in chosen)
+    return remaining, len(facts) - len(chosen)
 
 
 def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
@@ -105,15 +105,15 @@ def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
 
 
 def _known_anchors(
-    answers: Sequence[AnchorAnswer], known: Mapping[str, Memory], scene: Scene
+    answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene
 ) -> list[tuple[str, Memory, Statement]]:
     """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it.
 
     That they repeat what was handed in is their nature, so the anchors do not count as such here.
     """
-    found: dict[UUID, tuple[str, Memory, Statement]] = {}
+    by_anchor: dict[UUID, tuple[str, Memory, Statement]] = {}
     for answer in answers:
-        anchor = known.get((answer.of or "").strip().strip("[]").lower())
+        anchor = anchors.get((answer.of or "").strip().strip("[]").lower())
         draft = draft_insight(answer, scene)
         if (
             answer.change == "new"
@@ -128,8 +128,8 @@ def _known_anchors(
         statement = (
             again if answer.change == "strengthened" else replace(draft.statement, parents=(anchor.id,))
         )
-        found.setdefault(anchor.id, (answer.change, anchor, statement))
-    return list(found.values())
+        by_anchor.setdefault(anchor.id, (answer.change, anchor, statement))
+    return list(by_anchor.values())
 
 
 def _summary(text: str, talk: Talk) -> Statement:
