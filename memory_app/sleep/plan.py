@@ -188,12 +188,11 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
     with transaction(runtime.engine, tenant_id) as connection:
         if not _changes_something(connection, runtime, plan):
             return plan
-    # A member whose words stand is found by them anyway: only the others can be lost.
     replaced = [
         (member.memory.id, member.memory.text)
         for cluster in plan.clusters
         for member in cluster.members
-        if member.memory.text != cluster.text
+        if member.memory.text != cluster.text or _may_be_reworded(plan, cluster)
     ]
     probes = quality.probes(runtime, questions, replaced, limit=runtime.settings.sleep.probes)
     if not probes:
@@ -201,6 +200,11 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
     with transaction(runtime.engine, tenant_id) as connection:
         hits = quality.search(connection, runtime, tenant_id, row=plan.row, probes=probes)
     return replace(plan, probes=probes, expected=quality.expected_hits(probes, hits))
+
+
+def _may_be_reworded(plan: CyclePlan, cluster: ClusterPlan) -> bool:
+    """Otherwise the member whose text stands is found by it anyway: only the others can be lost."""
+    return cluster.needs_model and not plan.rules.summarise
 
 
 def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan) -> bool:
@@ -322,6 +326,7 @@ def _clusters_of_pieces(
         pairs = memories.pair_similarities(connection, search.scope_id, *pieces)
         depths = sleeping.depths(connection, search.scope_id, ids)
     limit = search.rules.rewrites_limit
+    # Each merge may lose some words: after so many of them a memory is left as it is.
     if limit is not None:
         neighbours = {id: n for id, n in neighbours.items() if depths.get(id, 0) < limit}
     pairs = _mergeable(search.rules, neighbours, pairs, least=thresholds.merge)
@@ -400,6 +405,7 @@ def _patterns(
         for topic in topics
     ]
     prepared = remember.prepare(runtime, statements, policy=policy)
+    # A pattern that was retired, or forgotten by merging, must not come back with each cycle.
     with transaction(runtime.engine, tenant_id) as connection:
         stored_keys = sleeping.stored_keys(connection, row.id, [item.key for item in prepared])
     return tuple(

@@ -37,8 +37,10 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     rows = images.rows_of_run(connection, run.scope_id, run.id)
     if not rows and run.report.get("changes", run.report.get("freed")):
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
+    # Rows that the run stored go; an obstacle to that is only what came to rest on them.
     inserted = [row.id for row in rows if row.change is Change.INSERT]
     obstacles = [obstacle for row in rows if (obstacle := _obstacle(row)) is not None]
+    # A row whose merge was undone by hand is as before already, so nothing of it can be in the way.
     pending = [row.id for row in rows if row.change is Change.UPDATE and not _is_restored(row)]
     for id, twin in merges.twins(connection, run.scope_id, pending, besides=inserted):
         obstacles.append(f"{id} was stored again as {twin}")

@@ -64,6 +64,7 @@ def word(
             texts[cluster.anchor] = text
     if not texts:
         return {}
+    # One call for all clusters, since each call of a provider takes as long as many texts in one.
     vectors = runtime.embedder.embed(list(texts.values()))
     return {
         anchor: Wording(text, tuple(map(float, vector)))
