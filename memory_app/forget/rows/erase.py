@@ -12,9 +12,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    DateTime,
+    and_,
+    bindparam,
+    delete,
+    func,
+    null,
+    select,
+    text,
+    update,
+)
 
-from memory_app.db.literals import literals
+from memory_app.db.expressions import among, before_if_given, columns_of
+from memory_app.db.tables.jobs import runs
+from memory_app.db.tables.memories import entities as entities_table
+from memory_app.db.tables.memories import evidence, memories, mentions
+from memory_app.db.tables.transfer import checkpoints
+from memory_app.db.tables.turns import sessions
+from memory_app.db.tables.turns import turns as turns_table
 from memory_app.forget.rules import Kin
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import LinkType, Origin, Retirement
@@ -46,20 +64,25 @@ class Family:
     """By merged memory: the rows it unites, one step back."""
 
 
-_TURN_COLUMNS = "SELECT t.id, t.session_id, t.seq, t.speaker, t.text, t.terms FROM turns t "
-_TURN = text("SELECT t.scope_id FROM turns t WHERE t.id = :id")
-_TURNS = text(_TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.id = ANY(:ids) ORDER BY t.id")
-_IS_OLDER = "(CAST(:before AS timestamptz) IS NULL OR {at} < :before)"
-"""Of what is erased again, only what is older than the erasure."""
+_SCOPE = bindparam("scope", type_=BigInteger)
+_SESSION = bindparam("session", type_=BigInteger)
+_BEFORE = bindparam("before", type_=DateTime(timezone=True))
 
-_TURNS_OF_SESSION = text(
-    _TURN_COLUMNS + "WHERE t.scope_id = :scope AND t.session_id = :session "
-    f"AND {_IS_OLDER.format(at='t.accepted_at')} ORDER BY t.id"
+_TURN = select(turns_table.c.scope_id).where(turns_table.c.id == bindparam("turn"))
+_TURNS_OF_SCOPE = (
+    select(*columns_of(turns_table, TurnRow))
+    .where(turns_table.c.scope_id == _SCOPE, before_if_given(turns_table.c.accepted_at, "before"))
+    .order_by(turns_table.c.id)
 )
-_TURNS_OF_SCOPE = text(
-    f"{_TURN_COLUMNS} WHERE t.scope_id = :scope AND {_IS_OLDER.format(at='t.accepted_at')} ORDER BY t.id"
+"""Of what is erased again, only what is older than the erasure."""
+_TURNS_OF_SESSION = _TURNS_OF_SCOPE.where(turns_table.c.session_id == _SESSION)
+_OF_TURNS = and_(turns_table.c.scope_id == _SCOPE, among(turns_table.c.id, "ids"))
+_TURNS = select(*columns_of(turns_table, TurnRow)).where(_OF_TURNS).order_by(turns_table.c.id)
+_OF_MEMORIES = and_(memories.c.scope_id == _SCOPE, among(memories.c.id, "ids"))
+_MEMORIES_OF_SCOPE = select(memories.c.id).where(
+    memories.c.scope_id == _SCOPE, before_if_given(memories.c.stored_at, "before")
 )
-_MEMORIES_OF_SCOPE = text("SELECT id FROM memories WHERE scope_id = :scope AND stored_at < :before")
+_MEMORIES_OF_SESSION = _MEMORIES_OF_SCOPE.where(memories.c.session_id == _SESSION)
 _HOLDS_ROWS = text(
     """
     SELECT EXISTS (SELECT FROM turns WHERE scope_id = ANY(:scopes) AND accepted_at >= :since)
@@ -73,8 +96,10 @@ _CITED_ELSEWHERE = text(
     WHERE e.turn_scope_id = ANY(:scopes) AND e.scope_id <> ALL(:scopes)
     """
 )
-_RESTING = text(
-    "SELECT DISTINCT scope_id, memory_id FROM evidence WHERE turn_scope_id = :scope AND turn_id = ANY(:ids)"
+_RESTING = (
+    select(evidence.c.scope_id, evidence.c.memory_id)
+    .distinct()
+    .where(evidence.c.turn_scope_id == _SCOPE, among(evidence.c.turn_id, "ids"))
 )
 _FENCE = text(
     """
@@ -84,11 +109,13 @@ _FENCE = text(
     WHERE scope_id = :scope AND id = :session
     """
 )
-_DROP_ANSWERS = text(
-    f"UPDATE runs SET answer = NULL WHERE scope_id = :scope AND answer IS NOT NULL AND state IN ({literals(OPEN)})"
+_DROP_ANSWERS = (
+    update(runs)
+    .where(runs.c.scope_id == _SCOPE, runs.c.answer.is_not(None), runs.c.state.in_(OPEN))
+    .values(answer=null())
 )
-_DELETE_TURNS = text("DELETE FROM turns WHERE scope_id = :scope AND id = ANY(:ids)")
-_DELETE_SESSION = text("DELETE FROM sessions WHERE scope_id = :scope AND id = :session")
+_DELETE_TURNS = delete(turns_table).where(_OF_TURNS)
+_DELETE_SESSION = delete(sessions).where(sessions.c.scope_id == _SCOPE, sessions.c.id == _SESSION)
 _DELETE_EMPTY_SESSIONS = text(
     """
     DELETE FROM sessions s
@@ -99,19 +126,17 @@ _DELETE_EMPTY_SESSIONS = text(
     """
 )
 _DELETE_OLDER = {
-    table: text(f"DELETE FROM {table} WHERE scope_id = :scope AND created_at < :before")
-    for table in ("checkpoints", "runs")
+    table.name: delete(table).where(table.c.scope_id == _SCOPE, table.c.created_at < _BEFORE)
+    for table in (checkpoints, runs)
 }
-_OLDER_ENTITIES = text("SELECT id FROM entities WHERE scope_id = :scope AND first_seen < :before")
+_OLDER_ENTITIES = select(entities_table.c.id).where(
+    entities_table.c.scope_id == _SCOPE, entities_table.c.first_seen < _BEFORE
+)
 _SPEAKERS = text(
     """
     DELETE FROM speakers s WHERE s.scope_id = :scope AND s.name = ANY(:names)
       AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = s.scope_id AND t.speaker = s.name)
     """
-)
-_OF_SESSION = text(
-    "SELECT id FROM memories WHERE scope_id = :scope AND session_id = :session "
-    f"AND {_IS_OLDER.format(at='stored_at')}"
 )
 _SAME_WORDS = text(
     """
@@ -147,12 +172,14 @@ _PARENTS = text(
                       AND m.successor = l.source_id AND m.retired_reason = '{Retirement.MERGED}')
     """
 )
-_ROWS = text(
-    """
-    SELECT id, text, origin, retired_at, retired_reason, successor FROM memories
-    WHERE scope_id = :scope AND id = ANY(:ids)
-    """
-)
+_ROWS = select(
+    memories.c.id,
+    memories.c.text,
+    memories.c.origin,
+    memories.c.retired_at,
+    memories.c.retired_reason,
+    memories.c.successor,
+).where(_OF_MEMORIES)
 _EVIDENCE = text(
     """
     SELECT e.memory_id, e.turn_id, t.text FROM evidence e
@@ -160,17 +187,11 @@ _EVIDENCE = text(
     WHERE e.scope_id = :scope AND e.memory_id = ANY(:ids)
     """
 )
-_HAND_ON = text(
-    """
-    UPDATE memories SET retired_at = :at, retired_reason = :reason, successor = :successor
-    WHERE scope_id = :scope AND id = ANY(:ids)
-    """
-)
-_UNSUPPORTED = text(
-    f"""
-    UPDATE memories SET retired_at = now(), retired_reason = '{Retirement.EXPIRED}'
-    WHERE scope_id = :scope AND id = ANY(:ids) AND retired_at IS NULL
-    """
+_HAND_ON = update(memories).where(_OF_MEMORIES)
+_UNSUPPORTED = (
+    update(memories)
+    .where(_OF_MEMORIES, memories.c.retired_at.is_(None))
+    .values(retired_at=func.now(), retired_reason=Retirement.EXPIRED)
 )
 _CHECKPOINTS = text(
     """
@@ -178,8 +199,14 @@ _CHECKPOINTS = text(
       AND EXISTS (SELECT FROM unnest(CAST(:ids AS text[])) v(id) WHERE position(v.id IN c.content::text) > 0)
     """
 )
-_LABELS = text("SELECT id, label, aliases FROM entities WHERE scope_id = :scope")
-_MENTIONED = text("SELECT DISTINCT entity_id FROM mentions WHERE scope_id = :scope AND memory_id = ANY(:ids)")
+_LABELS = select(entities_table.c.id, entities_table.c.label, entities_table.c.aliases).where(
+    entities_table.c.scope_id == _SCOPE
+)
+_MENTIONED = (
+    select(mentions.c.entity_id)
+    .distinct()
+    .where(mentions.c.scope_id == _SCOPE, among(mentions.c.memory_id, "ids"))
+)
 _LOWER = text(
     """
     UPDATE entities e SET summary = NULL, mention_count = greatest(e.mention_count - v.n, 0)
@@ -199,11 +226,13 @@ _ORPHANS = text(
 
 
 def scope_of_turn(connection: Connection, turn_id: UUID) -> int | None:
-    return connection.execute(_TURN, {"id": turn_id}).scalar_one_or_none()
+    return connection.execute(_TURN, {"turn": turn_id}).scalar_one_or_none()
 
 
 def turns(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[TurnRow, ...]:
-    return tuple(TurnRow(*row) for row in connection.execute(_TURNS, {"scope": scope_id, "ids": list(ids)}))
+    return tuple(
+        TurnRow(**row._mapping) for row in connection.execute(_TURNS, {"scope": scope_id, "ids": list(ids)})
+    )
 
 
 def turns_of_session(
@@ -211,13 +240,13 @@ def turns_of_session(
 ) -> tuple[TurnRow, ...]:
     """The turns of a session; with ``before`` those that were accepted earlier."""
     values = {"scope": scope_id, "session": session_id, "before": before}
-    return tuple(TurnRow(*row) for row in connection.execute(_TURNS_OF_SESSION, values))
+    return tuple(TurnRow(**row._mapping) for row in connection.execute(_TURNS_OF_SESSION, values))
 
 
 def turns_of_scope(connection: Connection, scope_id: int, *, before: datetime) -> tuple[TurnRow, ...]:
     """The turns of a scope that were accepted before that instant."""
     rows = connection.execute(_TURNS_OF_SCOPE, {"scope": scope_id, "before": before})
-    return tuple(TurnRow(*row) for row in rows)
+    return tuple(TurnRow(**row._mapping) for row in rows)
 
 
 def memories_of_scope(connection: Connection, scope_id: int, *, before: datetime) -> tuple[UUID, ...]:
@@ -306,7 +335,7 @@ def memories_of_session(
 ) -> tuple[UUID, ...]:
     """The memories of a session; with ``before`` those that were stored earlier."""
     values = {"scope": scope_id, "session": session_id, "before": before}
-    return tuple(connection.execute(_OF_SESSION, values).scalars())
+    return tuple(connection.execute(_MEMORIES_OF_SESSION, values).scalars())
 
 
 def same_words(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:
@@ -358,7 +387,13 @@ def hand_on(
     successor: UUID | None,
 ) -> None:
     """Retire the parts of a row that goes the way that row was retired."""
-    values = {"scope": scope_id, "ids": list(ids), "at": at, "reason": reason, "successor": successor}
+    values = {
+        "scope": scope_id,
+        "ids": list(ids),
+        "retired_at": at,
+        "retired_reason": reason,
+        "successor": successor,
+    }
     connection.execute(_HAND_ON, values)
 
 

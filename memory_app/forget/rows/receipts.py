@@ -6,14 +6,20 @@ which is written in the same transaction and so at the same time (`created_at` o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Select, bindparam, func, select, text
+from sqlalchemy.dialects.postgresql import insert
 
+from memory_app.db.expressions import columns_of
+from memory_app.db.tables.forget import erasures
+from memory_app.db.tables.memories import memories
+from memory_app.db.tables.tenancy import agents, scopes, tenants, users
+from memory_app.db.tables.turns import sessions, turns
 from memory_app.forget.receipt import Receipt, Subject, session_name
 from memory_app.records.run import RunName
 
@@ -32,20 +38,19 @@ class Erasure:
     finished_at: datetime | None
 
 
-_RECORD = text(
-    """
-    INSERT INTO erasures (tenant_id, subject_digest, state, counts, finished_at)
-    VALUES (:tenant, :digest, 'done', CAST(:counts AS jsonb), now())
-    RETURNING id, created_at, (SELECT name FROM tenants WHERE id = :tenant) AS tenant
-    """
+_TENANT = select(tenants.c.name).where(tenants.c.id == bindparam("tenant")).scalar_subquery()
+_RECORD = (
+    insert(erasures)
+    .values(state="done", finished_at=func.now())
+    .returning(erasures.c.id, erasures.c.created_at, _TENANT.label("tenant"))
 )
-_RECORD_AGAIN = text(
-    """
-    INSERT INTO erasures (id, tenant_id, subject_digest, state, counts, created_at, finished_at)
-    VALUES (:id, :tenant, :digest, 'done', CAST(:counts AS jsonb), :erased_at, now()) ON CONFLICT (id) DO NOTHING
-    """
+_RECORD_AGAIN = (
+    insert(erasures)
+    .values(state="done", finished_at=func.now())
+    .on_conflict_do_nothing(index_elements=[erasures.c.id])
+    .inline()
 )
-_READ = text("SELECT id, state, counts, created_at, finished_at FROM erasures WHERE id = :id")
+_READ = select(*columns_of(erasures, Erasure)).where(erasures.c.id == bindparam("erasure"))
 _RECEIPTS = text(
     f"""
     SELECT e.id, e.tenant_id, t.name AS tenant, r.options ->> 'of' AS of, r.report -> 'digests' AS digests,
@@ -58,17 +63,16 @@ _RECEIPTS = text(
     ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
     """
 )
-_IDS = text("SELECT id FROM erasures WHERE tenant_id = :tenant")
-_NAMES = {
-    Subject.USER: "SELECT name FROM users WHERE tenant_id = :tenant",
-    Subject.SESSION: """
-        SELECT a.name, u.name, s.name FROM sessions s
-        JOIN scopes c ON c.id = s.scope_id
-        JOIN agents a ON a.id = c.agent_id
-        LEFT JOIN users u ON u.id = c.user_id
-        WHERE s.tenant_id = :tenant""",
-    Subject.TURN: "SELECT id FROM turns WHERE tenant_id = :tenant",
-    Subject.MEMORY: "SELECT id FROM memories WHERE tenant_id = :tenant",
+_IDS = select(erasures.c.id).where(erasures.c.tenant_id == bindparam("tenant"))
+_NAMES: dict[Subject, Select[Any]] = {
+    Subject.USER: select(users.c.name).where(users.c.tenant_id == bindparam("tenant")),
+    Subject.SESSION: select(agents.c.name, users.c.name, sessions.c.name)
+    .join_from(sessions, scopes, scopes.c.id == sessions.c.scope_id)
+    .join(agents, agents.c.id == scopes.c.agent_id)
+    .outerjoin(users, users.c.id == scopes.c.user_id)
+    .where(sessions.c.tenant_id == bindparam("tenant")),
+    Subject.TURN: select(turns.c.id).where(turns.c.tenant_id == bindparam("tenant")),
+    Subject.MEMORY: select(memories.c.id).where(memories.c.tenant_id == bindparam("tenant")),
 }
 
 
@@ -81,7 +85,12 @@ def record(
     counts: Mapping[str, int],
 ) -> Receipt:
     """Write a receipt down. Of what was named only the first digest is kept here; the run's report has the others."""
-    values = {"tenant": tenant_id, "digest": digests[0], "counts": json.dumps(dict(counts))}
+    values = {
+        "tenant": tenant_id,
+        "tenant_id": tenant_id,
+        "subject_digest": digests[0],
+        "counts": dict(counts),
+    }
     row = connection.execute(_RECORD, values).one()
     return Receipt(row.id, tenant_id, row.tenant, of, tuple(digests), row.created_at, dict(counts))
 
@@ -90,17 +99,17 @@ def record_again(connection: Connection, receipt: Receipt) -> None:
     """Write a receipt of a file down as it was first, which says that it has taken effect here."""
     values = {
         "id": receipt.id,
-        "tenant": receipt.tenant_id,
-        "digest": receipt.digests[0],
-        "counts": json.dumps(dict(receipt.counts)),
-        "erased_at": receipt.erased_at,
+        "tenant_id": receipt.tenant_id,
+        "subject_digest": receipt.digests[0],
+        "counts": dict(receipt.counts),
+        "created_at": receipt.erased_at,
     }
     connection.execute(_RECORD_AGAIN, values)
 
 
 def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
-    row = connection.execute(_READ, {"id": erasure_id}).one_or_none()
-    return None if row is None else Erasure(*row)
+    row = connection.execute(_READ, {"erasure": erasure_id}).one_or_none()
+    return None if row is None else Erasure(**row._mapping)
 
 
 def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:
@@ -128,6 +137,6 @@ def ids(connection: Connection, tenant_id: int) -> frozenset[UUID]:
 def names(connection: Connection, tenant_id: int, of: Subject) -> Iterator[str]:
     """What each user, session, turn or memory of the tenant is called in a digest, without holding all of them."""
     options = {"stream_results": True, "yield_per": BATCH}
-    with connection.execute(text(_NAMES[of]), {"tenant": tenant_id}, execution_options=options) as rows:
+    with connection.execute(_NAMES[of], {"tenant": tenant_id}, execution_options=options) as rows:
         for row in rows:
             yield session_name(*row) if of is Subject.SESSION else str(row[0])
