@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -107,6 +108,7 @@ def _engine(
     engine = create_engine(
         _address(url, setting),
         execution_options={"setting": setting},
+        json_serializer=_json_text,
         pool_size=pool_size,
         max_overflow=pool_overflow,
         pool_timeout=pool_timeout_seconds,
@@ -139,6 +141,11 @@ def _engine(
             engine, "do_connect", lambda _dialect, _record, given, named: open_bounded(*given, **named)
         )
     return engine
+
+
+def _json_text(value: object) -> str:
+    """In UTF-8 as it is: escaped, a text in Chinese would be twice as long."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _address(url: str, setting: str) -> URL:

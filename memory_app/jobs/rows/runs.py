@@ -9,9 +9,25 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import (
+    Connection,
+    Interval,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    func,
+    insert,
+    null,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
-from memory_app.db.literals import literals
+from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.tables.jobs import runs
 from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName, RunState
 
@@ -71,8 +87,14 @@ class DueRun:
     is_suspect: bool
 
 
-_COLUMNS = """r.id, r.name, r.state, r.scope_id, r.session_id, r.from_seq, r.to_seq, r.answer, r.report, r.reason,
-    r.attempts, r.options, r.created_at, r.finished_at"""
+_COLUMNS = columns_of(runs, Run)
+_IS_RUN = runs.c.id == bindparam("run")
+_IS_RUNNING = and_(_IS_RUN, runs.c.state == RunState.RUNNING)
+_IS_CLAIMED = and_(_IS_RUNNING, runs.c.fence == bindparam("claimed_fence"))
+# A report is JSON already: it writes ids and instants in its own way.
+_REPORT = cast(bindparam("report_json", type_=Text), JSONB)
+_FINISHED: dict[str, Any] = {"finished_at": func.now(), "answer": null()}
+_FREE: dict[str, Any] = {"lease_until": null(), "due_at": null()}
 
 _BEGIN_EXTRACT = text(
     f"""
@@ -81,74 +103,48 @@ _BEGIN_EXTRACT = text(
     ON CONFLICT (session_id, from_seq) WHERE name = '{RunName.EXTRACT}' AND state = '{RunState.RUNNING}'
     DO UPDATE SET attempts = r.attempts + 1, started_at = now(),
         to_seq = CASE WHEN r.answer IS NULL THEN excluded.to_seq ELSE r.to_seq END
-    RETURNING {_COLUMNS}
+    RETURNING {column_list(_COLUMNS, "r")}
     """
 )
-_KEEP_ANSWER = text(
-    f"""UPDATE runs SET answer = CAST(:answer AS jsonb), to_seq = :to_seq, model = :model,
-        prompt_version = :prompt_version
-    WHERE id = :id AND state = '{RunState.RUNNING}' AND answer IS NULL"""
-)
-_FINISH = text(
-    f"""UPDATE runs SET state = '{RunState.DONE}', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb)
-    WHERE id = :id AND state = '{RunState.RUNNING}'"""
-)
-_FAIL = text(
-    f"""UPDATE runs SET state = '{RunState.FAILED}', finished_at = now(), answer = NULL, reason = :reason
-    WHERE id = :id AND state IN ({literals(OPEN)})"""
-)
+_KEEP_ANSWER = update(runs).where(_IS_RUNNING, runs.c.answer.is_(None))
+_FINISH = update(runs).where(_IS_RUNNING).values(**_FINISHED, state=RunState.DONE, report=_REPORT)
+_FAIL = update(runs).where(_IS_RUN, runs.c.state.in_(OPEN)).values(**_FINISHED, state=RunState.FAILED)
 _ENQUEUE = text(
     f"""
     INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
     VALUES (:tenant, :scope, :session, :name, :period, '{RunState.QUEUED}', CAST(:options AS jsonb), now())
     ON CONFLICT (tenant_id, name, scope_id, period) WHERE period IS NOT NULL
     DO UPDATE SET period = r.period
-    RETURNING {_COLUMNS}
+    RETURNING {column_list(_COLUMNS, "r")}
     """
 )
 _CLAIM = text(
     "SELECT tenant_id, scope_id, session_id, name, fence, starts FROM claim_run(:run, :lease, :shared)"
 )
 _DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
-_COMPLETE = text(
-    f"""
-    UPDATE runs SET state = '{RunState.DONE}', finished_at = now(), answer = NULL, report = CAST(:report AS jsonb),
-        lease_until = NULL, due_at = NULL
-    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
-    """
+_COMPLETE = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.DONE, report=_REPORT)
+_ABANDON = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.FAILED)
+_POSTPONE = (
+    update(runs)
+    .where(_IS_CLAIMED)
+    .values(
+        attempts=runs.c.attempts + 1,
+        starts=0,
+        lease_until=null(),
+        due_at=func.now() + bindparam("wait", type_=Interval),
+        failing_since=func.coalesce(runs.c.failing_since, func.now()),
+    )
+    .returning(runs.c.attempts, (func.now() - runs.c.failing_since).label("failing_for"))
 )
-_ABANDON = text(
-    f"""
-    UPDATE runs SET state = '{RunState.FAILED}', finished_at = now(), answer = NULL, reason = :reason,
-        lease_until = NULL, due_at = NULL
-    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
-    """
+_EXTEND = update(runs).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
+_READ = select(*_COLUMNS).where(_IS_RUN)
+_RECORD = (
+    insert(runs)
+    .values(state=RunState.DONE, report=_REPORT, attempts=1, started_at=func.now(), finished_at=func.now())
+    .returning(runs.c.id)
 )
-_POSTPONE = text(
-    f"""
-    UPDATE runs SET attempts = attempts + 1, starts = 0, lease_until = NULL, due_at = now() + :wait,
-        failing_since = coalesce(failing_since, now())
-    WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence
-    RETURNING attempts, now() - failing_since AS failing_for
-    """
-)
-_EXTEND = text(
-    f"UPDATE runs SET lease_until = now() + :lease WHERE id = :id AND state = '{RunState.RUNNING}' AND fence = :fence"
-)
-_READ = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id")
-_RECORD = text(
-    f"""
-    INSERT INTO runs (tenant_id, scope_id, name, state, options, report, attempts, started_at, finished_at)
-    VALUES (:tenant, :scope, :name, '{RunState.DONE}', CAST(:options AS jsonb), CAST(:report AS jsonb), 1, now(), now())
-    RETURNING id
-    """
-)
-_NOTE_UNDO = text(
-    f"UPDATE runs SET report = CAST(:report AS jsonb) WHERE id = :id AND state = '{RunState.DONE}'"
-)
-_LOCK = text(f"SELECT {_COLUMNS} FROM runs r WHERE r.id = :id FOR NO KEY UPDATE")
-
-
+_NOTE_UNDO = update(runs).where(_IS_RUN, runs.c.state == RunState.DONE)
+_LOCK = _READ.with_for_update(key_share=True)
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
 _DROP = text(
     """
@@ -194,8 +190,8 @@ def keep_answer(
     """Keep what the extractor said about the turns up to ``to_seq``, so that a retry applies the same answer to the
     same turns instead of asking again; another worker may have begun a shorter piece meanwhile."""
     values = {
-        "id": run_id,
-        "answer": json.dumps(answer, ensure_ascii=False),
+        "run": run_id,
+        "answer": answer,
         "to_seq": to_seq,
         "model": model,
         "prompt_version": prompt_version,
@@ -205,11 +201,11 @@ def keep_answer(
 
 def finish(connection: Connection, run_id: UUID, report: Report) -> None:
     """Done: the answer goes, the report (ids and counts) stays."""
-    connection.execute(_FINISH, {"id": run_id, "report": report.as_json()})
+    connection.execute(_FINISH, {"run": run_id, "report_json": report.as_json()})
 
 
 def fail(connection: Connection, run_id: UUID, reason: str) -> None:
-    connection.execute(_FAIL, {"id": run_id, "reason": reason})
+    connection.execute(_FAIL, {"run": run_id, "reason": reason})
 
 
 def enqueue(
@@ -289,25 +285,25 @@ def drop(
 
 def complete(connection: Connection, claimed: RunLease, report: Report) -> bool:
     """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
-    values = {"id": claimed.run_id, "fence": claimed.fence, "report": report.as_json()}
+    values = {**_keys(claimed), "report_json": report.as_json()}
     return connection.execute(_COMPLETE, values).rowcount == 1
 
 
 def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
     """Failed for good, and why."""
-    connection.execute(_ABANDON, {"id": claimed.run_id, "fence": claimed.fence, "reason": reason})
+    connection.execute(_ABANDON, {**_keys(claimed), "reason": reason})
 
 
 def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tuple[int, timedelta] | None:
     """Give the run back until ``wait`` has passed; how often and for how long it has been failing."""
-    values = {"id": claimed.run_id, "fence": claimed.fence, "wait": wait}
+    values = {**_keys(claimed), "wait": wait}
     row = connection.execute(_POSTPONE, values).one_or_none()
     return None if row is None else (row.attempts, row.failing_for)
 
 
 def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:
     """Hold on to a long run; False when it was taken over."""
-    values = {"id": claimed.run_id, "fence": claimed.fence, "lease": lease}
+    values = {**_keys(claimed), "lease": lease}
     return connection.execute(_EXTEND, values).rowcount == 1
 
 
@@ -322,31 +318,35 @@ def record(
 ) -> UUID:
     """Write down work that was done at once, in the transaction of its effects; the run's id."""
     values = {
-        "tenant": tenant_id,
-        "scope": scope_id,
+        "tenant_id": tenant_id,
+        "scope_id": scope_id,
         "name": name,
-        "options": json.dumps(options or {}),
-        "report": report.as_json(),
+        "options": options or {},
+        "report_json": report.as_json(),
     }
     return connection.execute(_RECORD, values).scalar_one()  # type: ignore[no-any-return]
 
 
 def amend(connection: Connection, run_id: UUID, report: Mapping[str, Any]) -> None:
     """Put a new report in place of that of a finished run, such as one that says it was undone."""
-    connection.execute(_NOTE_UNDO, {"id": run_id, "report": json.dumps(report)})
+    connection.execute(_NOTE_UNDO, {"run": run_id, "report": report})
 
 
 def lock(connection: Connection, run_id: UUID) -> Run | None:
     """The run, held until the end of the transaction."""
-    row = connection.execute(_LOCK, {"id": run_id}).one_or_none()
+    row = connection.execute(_LOCK, {"run": run_id}).one_or_none()
     return None if row is None else _run(row)
 
 
 def read(connection: Connection, run_id: UUID) -> Run | None:
-    row = connection.execute(_READ, {"id": run_id}).one_or_none()
+    row = connection.execute(_READ, {"run": run_id}).one_or_none()
     return None if row is None else _run(row)
 
 
-def _run(row: Row[Any]) -> Run:
+def _keys(claimed: RunLease) -> dict[str, Any]:
+    return {"run": claimed.run_id, "claimed_fence": claimed.fence}
+
+
+def _run(row: Row[*tuple[Any, ...]]) -> Run:
     fields = {**row._mapping, "state": RunState(row.state)}
     return Run(**fields) if row.scope_id is None else ScopeRun(**fields)
