@@ -9,11 +9,13 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, and_, bindparam, cast, delete, select, text
 
+from memory_app.db.expressions import among
+from memory_app.db.tables.memories import memories
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memories import keyword_terms
-from memory_app.memories.rows.memory_rows import COLUMNS, row_of
+from memory_app.memories.rows.memory_rows import MEMORIES, row_of
 from memory_app.records.records import MemoryRow, Retirement
 
 
@@ -25,21 +27,24 @@ class Vectors:
     vectors: NDArray[np.float32]
 
 
-_VECTORS = text(
-    """
-    SELECT m.id, m.session_id, m.embedding::text AS embedding FROM memories m
-    WHERE m.scope_id = :scope AND m.kind = :kind AND m.retired_at IS NULL AND m.valid_until IS NULL
-      AND m.embedding_model = :model ORDER BY m.id
-    """
+_OF_SCOPE = memories.c.scope_id == bindparam("scope")
+_OF_IDS = and_(_OF_SCOPE, among(memories.c.id, "ids"))
+_VECTORS = (
+    select(memories.c.id, memories.c.session_id, cast(memories.c.embedding, Text).label("embedding"))
+    .where(
+        _OF_SCOPE,
+        memories.c.kind == bindparam("kind"),
+        memories.c.retired_at.is_(None),
+        memories.c.valid_until.is_(None),
+        memories.c.embedding_model == bindparam("model"),
+    )
+    .order_by(memories.c.id)
 )
-_SESSIONS = text("SELECT id, session_id FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
-_ROWS = text(f"SELECT {COLUMNS} FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:ids) ORDER BY m.id")
-_PARTS = text(
-    f"""
-    SELECT {COLUMNS} FROM memories m
-    WHERE m.scope_id = :scope AND m.successor = ANY(:ids) AND m.retired_reason = '{Retirement.MERGED}' ORDER BY m.id
-    """
-)
+_SESSIONS = select(memories.c.id, memories.c.session_id).where(_OF_IDS)
+_ROWS = MEMORIES.where(_OF_IDS).order_by(memories.c.id)
+_PARTS = MEMORIES.where(
+    _OF_SCOPE, among(memories.c.successor, "ids"), memories.c.retired_reason == Retirement.MERGED
+).order_by(memories.c.id)
 _TWINS = text(
     """
     SELECT p.id, min(o.id::text)::uuid AS twin FROM memories p
@@ -70,7 +75,7 @@ _BESIDE = text(
       AND m.session_id IS NOT DISTINCT FROM c.session_id AND m.canonical_key = c.canonical_key
     """
 )
-_REMOVE = text("DELETE FROM memories WHERE scope_id = :scope AND id = ANY(:ids)")
+_REMOVE = delete(memories).where(_OF_IDS)
 
 
 def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
