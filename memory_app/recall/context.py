@@ -25,12 +25,13 @@ from memory_app.hot.window import Warm
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
-from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
-from memory_app.recall.query import Embedded, checked, embedded
-from memory_app.recall.recall import Recalling, begin, finish
+from memory_app.recall.counts import note_hits
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart
+from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
+from memory_app.recall.recall import search, search_previous_models
 from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import always_shown
-from memory_app.recall.rows.always_shown import Want
+from memory_app.recall.rows.always_shown import KindLimit
 from memory_app.recall.sections import ContextWindow, render, shared_vocabulary
 from memory_app.records.kinds import KINDS, Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
@@ -79,13 +80,13 @@ _READS = {
 _LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
 
 
-def _wants() -> tuple[Want, ...]:
+def _kind_limits() -> tuple[KindLimit, ...]:
     """What is read for every window: it depends on who, not on the query.
 
     The usual importance of a kind is enough to be shown, whatever its section asks for.
     """
     return tuple(
-        Want(kind.name, limit, min(least, kind.importance))
+        KindLimit(kind.name, limit, min(least, kind.importance))
         for section, (limit, least) in _READS.items()
         for kind in KINDS.values()
         if kind.section is section
@@ -94,14 +95,14 @@ def _wants() -> tuple[Want, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read in one transaction. ``row`` None: there is nothing to be searched. ``recalling`` None: nothing is
-    asked, or the search failed. ``topic`` None: the answer, or what is shown with it, waits for another vector."""
+    """What was read in one transaction. ``row`` None: there is nothing to be searched. ``topic`` is what recall
+    returned; a `ScopedQuery` where rows must be searched with vectors that were not at hand; None: nothing is searched,
+    or the search failed."""
 
     row: ScopeRow | None
     parts: ContextParts
     now: datetime
-    recalling: Recalling | None = None
-    topic: _Topic | None = None
+    topic: _Topic | ScopedQuery | None = None
 
 
 def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequest) -> ContextWindow:
@@ -109,72 +110,74 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequ
 
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
     """
-    budget, shown_turns = _checked(runtime, request)
-    asked = _asked(runtime, request)
-    vectors = embedded(runtime, asked.text) if asked else Embedded()
-    read = _read(runtime, tenant_id, _Wanted(scope, request.session, shown_turns, asked, vectors))
-    if read.row is None or asked is None:
+    budget, turns_limit = _limits_of(runtime, request)
+    query = _query_of(runtime, request)
+    vectors = embed_query(runtime, query.text) if query else QueryVectors()
+    read = _read(runtime, tenant_id, _Request(scope, request.session, turns_limit, query, vectors))
+    if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
-    found = _found(runtime, tenant_id, read.row, read)
-    shown = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
-    most = runtime.settings.context.memories
-    rendered = render(_with_topic(read.parts, found, shown, most), budget_tokens=budget, now=read.now)
-    left_out = shown - {str(turn.id) for turn in rendered.turns}
-    if any(str(row.id) in left_out for row in found.rows):
+    topic = _searched_topic(runtime, tenant_id, read.row, read)
+    turn_ids = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
+    limit = runtime.settings.context.memories
+    parts = _with_topic(read.parts, topic, turn_ids=turn_ids, limit=limit)
+    rendered = render(parts, budget_tokens=budget, now=read.now)
+    omitted = turn_ids - {str(turn.id) for turn in rendered.turns}
+    if any(str(hit.id) in omitted for hit in topic.hits):
         # The budget took these turns out of the session section: the best of them may stand as rows.
-        parts = _with_topic(read.parts, found, shown - left_out, most)
+        parts = _with_topic(read.parts, topic, turn_ids=turn_ids - omitted, limit=limit)
         rendered = render(parts, budget_tokens=budget, now=read.now)
     return rendered
 
 
-def _checked(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
+def _limits_of(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
+    """The budget in tokens and the number of turns, checked."""
     settings = runtime.settings.context
     budget = settings.budget_tokens if request.budget_tokens is None else request.budget_tokens
-    shown = settings.turns if request.turns is None else request.turns
+    turns = settings.turns if request.turns is None else request.turns
     if not 1 <= budget <= BUDGET_LIMIT_TOKENS:
         raise InvalidInput(f"budget_tokens: 1 to {BUDGET_LIMIT_TOKENS}", field="budget_tokens")
-    if not 0 <= shown <= TURNS_LIMIT:
+    if not 0 <= turns <= TURNS_LIMIT:
         raise InvalidInput(f"turns: 0 to {TURNS_LIMIT}", field="turns")
-    return budget, shown
+    return budget, turns
 
 
 # --- what depends on who ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """``asked`` None: nothing is to be searched for. ``vectors`` are those of its text."""
+class _Request:
+    """What is read. ``query`` None: nothing is to be searched for. ``vectors`` are those of its text."""
 
     scope: Scope
     session: str | None
     turns: int
-    asked: RecallQuery | None
-    vectors: Embedded
+    query: RecallQuery | None
+    vectors: QueryVectors
 
 
-def _read(runtime: Runtime, tenant_id: int, wanted: _Wanted, *, has_session: bool = True) -> _Read:
+def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: bool = True) -> _Read:
     """One transaction for all of it, as each round trip costs more than what it reads. If the session fails, all is
     read again without it; if the search fails, it is left out."""
     read, stage = None, "scope"
     try:
         with transaction(runtime.engine, tenant_id) as connection:
-            row = names.find_scope(connection, tenant_id, Scope(wanted.scope.agent, wanted.scope.user))
+            row = names.find_scope(connection, tenant_id, Scope(request.scope.agent, request.scope.user))
             if row is None or not parse_policy(row.policy).memory:
-                return _with_persona(connection, tenant_id, wanted.scope, row)
+                return _with_persona(connection, tenant_id, request.scope, row)
             warm = _warm(runtime, row)
             parts = _standing(runtime, connection, row, warm)
             stage = "session"
             if has_session:
-                parts = _with_session(runtime, connection, row, wanted, warm, parts)
+                parts = _with_session(runtime, connection, row, request, warm, parts)
             else:
                 parts = replace(parts, degraded=(*parts.degraded, stage))
             read, stage = _Read(row, parts, row.now), "memories"
-            return _with_search(runtime, connection, read, row, wanted)
+            return _with_search(runtime, connection, read, row, request)
     except Transient as error:
-        if read is None and (stage == "scope" or wanted.session is None or not has_session):
+        if read is None and (stage == "scope" or request.session is None or not has_session):
             raise
         log.warning("context_degraded", section=stage, error=error.kind)
-    return read or _read(runtime, tenant_id, wanted, has_session=False)
+    return read or _read(runtime, tenant_id, request, has_session=False)
 
 
 def _with_persona(connection: Connection, tenant_id: int, scope: Scope, row: ScopeRow | None) -> _Read:
@@ -185,17 +188,21 @@ def _with_persona(connection: Connection, tenant_id: int, scope: Scope, row: Sco
 
 
 def _with_search(
-    runtime: Runtime, connection: Connection, read: _Read, row: ScopeRow, wanted: _Wanted
+    runtime: Runtime, connection: Connection, read: _Read, row: ScopeRow, request: _Request
 ) -> _Read:
-    if wanted.asked is None:
+    if request.query is None:
         return read
-    shown = len(read.parts.session.turns) if read.parts.session else 0
-    spare = min(shown, runtime.settings.recall.limit_max - wanted.asked.limit)
-    asked = replace(wanted.asked, limit=wanted.asked.limit + spare)
-    session = wanted.session if row.user_id is not None else None
-    recalling = begin(connection, runtime, row, asked, wanted.vectors, session=session, spare=spare)
-    topic = None if recalling.answer is None else _topic(connection, row, recalling.answer)
-    return replace(read, recalling=recalling, topic=topic)
+    turn_count = len(read.parts.session.turns) if read.parts.session else 0
+    # Turns of the session section are hits again; as many more are asked for, so that memories are not displaced.
+    spare = min(turn_count, runtime.settings.recall.limit_max - request.query.limit)
+    query = replace(request.query, limit=request.query.limit + spare)
+    session = request.session if row.user_id is not None else None
+    scoped = prepare_query(
+        connection, runtime, row, query, vectors=request.vectors, session=session, spare=spare
+    )
+    if scoped.missing_models:
+        return replace(read, topic=scoped)
+    return replace(read, topic=_topic(connection, row, search(connection, runtime, scoped)))
 
 
 def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
@@ -233,15 +240,15 @@ def _standing_memories(
     runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None
 ) -> tuple[Memory, ...]:
     """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
-    wants = _wants()
+    limits = _kind_limits()
     if warm is None:
-        return always_shown.strongest(connection, row.visible, wants)
+        return always_shown.strongest(connection, row.visible, limits)
     kept = warm.kept.context
     # Part of the key, so that a kind that is new in this version shows at once.
-    asked = asked_about("standing", *wants)
+    asked = asked_about("standing", *limits)
     if kept is not None and kept.asked == asked:
         return always_shown.by_ids(connection, row.visible, kept.ids.get("standing", ()))
-    memories = always_shown.strongest(connection, row.visible, wants)
+    memories = always_shown.strongest(connection, row.visible, limits)
     try:
         fresh = CachedContext(asked, {"standing": tuple(memory.id for memory in memories)})
         cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
@@ -253,11 +260,11 @@ def _standing_memories(
 def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
     """Strongest first in each section, whichever scope and kind a memory is of."""
     ordered = sorted(memories, key=_strength_order, reverse=True)
-    found = {}
+    by_section = {}
     for section in Section:
         kinds = kinds_of_section(section)
-        found[section] = tuple(m for m in ordered if m.kind in kinds)[: _LIMITS.get(section)]
-    return found
+        by_section[section] = tuple(m for m in ordered if m.kind in kinds)[: _LIMITS.get(section)]
+    return by_section
 
 
 def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
@@ -272,11 +279,11 @@ def _with_session(
     runtime: Runtime,
     connection: Connection,
     row: ScopeRow,
-    wanted: _Wanted,
+    request: _Request,
     warm: Warm | None,
     parts: ContextParts,
 ) -> ContextParts:
-    ongoing = sessions.ongoing(connection, row.id, wanted.session)
+    ongoing = sessions.ongoing(connection, row.id, request.session)
     session, felt = ongoing.session, _expression(runtime, row, ongoing, warm)
     parts = replace(parts, expression=replace(parts.expression, last_tone=felt.tone))
     if session is None:
@@ -293,7 +300,7 @@ def _with_session(
                 connection,
                 row.id,
                 session=session,
-                limit=wanted.turns,
+                limit=request.turns,
                 listed=warm.listed if warm else None,
             ),
         ),
@@ -323,35 +330,38 @@ def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """What recall found for the query, and how entities and insights of it are shown."""
+    """What recall returned for the query, and how entities and insights of it are shown."""
 
-    rows: tuple[Row, ...] = ()
+    hits: tuple[Hit, ...] = ()
     artifacts: tuple[Memory, ...] = ()
     cards: tuple[Card, ...] = ()
     degraded: tuple[str, ...] = ()
 
 
-def _asked(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
+def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
     if request.query is None or not clean_given(request.query, field="query")[0].strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
     limits = runtime.settings.recall
     text, limit = request.query[: limits.query_limit_chars], min(TOPIC_MEMORIES, limits.limit_max)
-    return checked(runtime, RecallQuery(text=text, limit=limit, preset=request.preset))
+    return check_query(runtime, RecallQuery(text=text, limit=limit, preset=request.preset))
 
 
-def _found(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read) -> _Topic:
-    if read.recalling is None:
-        return _Topic(degraded=("memories",))
+def _searched_topic(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read) -> _Topic:
+    """The topic of what was read; searches now what missed a vector then."""
+    topic = read.topic
     try:
-        recalled = finish(runtime, tenant_id, read.recalling)
-        if read.topic is not None:
-            return read.topic
-        with transaction(runtime.engine, tenant_id) as connection:
-            return _topic(connection, row, recalled)
+        if isinstance(topic, ScopedQuery):
+            recalled = search_previous_models(runtime, tenant_id, topic)
+            with transaction(runtime.engine, tenant_id) as connection:
+                topic = _topic(connection, row, recalled)
     except Transient as error:
         log.warning("context_degraded", section="memories", error=error.kind)
+        topic = None
+    if topic is None:
         return _Topic(degraded=("memories",))
+    note_hits(runtime, tenant_id, topic.hits)
+    return topic
 
 
 def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
@@ -359,40 +369,35 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
     about = always_shown.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
-    shown = cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS) if named else ()
+    entities = (
+        cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS) if named else ()
+    )
     return _Topic(
-        rows=tuple(_row(hit) for hit in recalled.memories if hit.tier is not Tier.ENTITIES),
+        hits=recalled.memories,
         artifacts=about,
-        cards=tuple(_card(card) for card in shown),
+        cards=tuple(_card(card) for card in entities),
         degraded=recalled.degraded,
     )
 
 
-def _with_topic(parts: ContextParts, found: _Topic, shown_turns: set[str], most_rows: int) -> ContextParts:
-    """Sections 5, 7 and 8, without what other sections show anyway."""
-    artifacts = found.artifacts or parts.artifacts
-    speaking = parts.expression.memories
-    elsewhere = {m.id for m in (*parts.core, *speaking, *parts.anchors, *parts.identity, *artifacts)}
+def _with_topic(parts: ContextParts, topic: _Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
+    """Sections 5, 7 and 8, without what other sections show anyway; ``turn_ids`` are those of the session section."""
+    artifacts = topic.artifacts or parts.artifacts
+    elsewhere = {
+        m.id for m in (*parts.core, *parts.expression.memories, *parts.anchors, *parts.identity, *artifacts)
+    }
     elsewhere |= set(parts.narrative_ids)
-    rows = [row for row in found.rows if str(row.id) not in shown_turns and row.id not in elsewhere]
+    rows = [
+        hit
+        for hit in topic.hits
+        if hit.tier is not Tier.ENTITIES and str(hit.id) not in turn_ids and hit.id not in elsewhere
+    ]
     return replace(
         parts,
-        rows=tuple(rows[:most_rows]),
+        rows=tuple(rows[:limit]),
         artifacts=artifacts,
-        cards=found.cards,
-        degraded=(*parts.degraded, *found.degraded),
-    )
-
-
-def _row(hit: Hit) -> Row:
-    return Row(
-        id=hit.id,
-        tier=hit.tier,
-        text=hit.text,
-        at=hit.at,
-        speaker=hit.speaker,
-        score=hit.score,
-        indexed=hit.indexed,
+        cards=topic.cards,
+        degraded=(*parts.degraded, *topic.degraded),
     )
 
 

@@ -16,6 +16,8 @@ from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.hot import hints, recall_counts
 from memory_app.memories.rows import memories
+from memory_app.recall.records import Hit
+from memory_app.records.records import Tier
 from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
 
 log = structlog.get_logger(__name__)
@@ -25,12 +27,12 @@ BATCHES_LIMIT = 20
 """Batches in one call: the task must end within its time limit, and the next goes on."""
 
 
-def note_shown(runtime: Runtime, tenant_id: int, ids: Iterable[UUID | str]) -> None:
-    """Note the ids of memories in an answer for `note_recalls`. Never fails, never waits for the database."""
-    memory_ids = [id for id in ids if isinstance(id, UUID)]
+def note_hits(runtime: Runtime, tenant_id: int, hits: Iterable[Hit]) -> None:
+    """Note the ids of recalled memories for `note_recalls`. Never fails, never waits for the database."""
+    ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
     try:
         is_free = recall_counts.note(
-            runtime.hot, tenant_id, memory_ids, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
+            runtime.hot, tenant_id, ids, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
         )
     except MemoryAppError as error:
         log.warning("recalls_not_noted", error=error.kind)
@@ -46,12 +48,12 @@ def note_recalls(runtime: Runtime) -> int:
         hints.clear(runtime.hot, hint_name(queue.NOTE_RECALLS))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
-    counted = 0
+    count = 0
     for _ in range(BATCHES_LIMIT):
         batch = recall_counts.take(runtime.hot, most=BATCH)
         if not batch:
             break
         for tenant_id, counts in batch.items():
             with transaction(runtime.engine, tenant_id) as connection:
-                counted += memories.note_recalls(connection, counts)
-    return counted
+                count += memories.note_recalls(connection, counts)
+    return count

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart
+from memory_app.recall.records import Hit
 from memory_app.records.kinds import KINDS
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Tier, Turn
@@ -118,7 +119,7 @@ def _card_line(card: Card) -> Line:
     return Line(head, statements, tail=linked, ids=(card.key,))
 
 
-def _row_line(row: Row, zone: tzinfo) -> Line:
+def _row_line(row: Hit, zone: tzinfo) -> Line:
     pending = "" if row.indexed else ' indexed="no"'
     head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{pending}>'
     if row.tier is Tier.DAILY_LOGS:

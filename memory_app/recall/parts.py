@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from uuid import UUID
 
-from memory_app.records.records import EmotionalState, Memory, Tier, Turn
+from memory_app.recall.records import Hit
+from memory_app.records.records import EmotionalState, Memory, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +35,6 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One recalled row. ``id`` is a memory's or turn's, or an entity's key.
-
-    ``at`` and ``speaker`` are shown for daily logs. Not ``indexed``: just accepted, found without the index.
-    """
-
-    id: UUID | str
-    tier: Tier
-    text: str
-    at: datetime | None = None
-    speaker: str | None = None
-    score: float = 0.0
-    indexed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SessionPart:
     """The conversation going on. ``turns`` are the latest, oldest first.
 
@@ -73,7 +58,7 @@ class ContextParts:
     artifacts: tuple[Memory, ...] = ()
     identity: tuple[Memory, ...] = ()
     cards: tuple[Card, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Hit, ...] = ()
     narrative: str = ""
     narrative_ids: tuple[UUID, ...] = ()
     session: SessionPart | None = None

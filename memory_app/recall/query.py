@@ -28,7 +28,7 @@ from memory_app.providers.embedders import Embedder, embed_queries
 from memory_app.recall.overview import is_overview, subject_of
 from memory_app.recall.records import RecallQuery, checked_query
 from memory_app.recall.rows import scope_facts
-from memory_app.recall.rows.scope_facts import Known
+from memory_app.recall.rows.scope_facts import ScopeFacts
 from memory_app.recall.rows.search import IndexedScope, QueryVector
 from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.records.scoring import LINKED_WEIGHT, PRESETS, Weights
@@ -54,17 +54,29 @@ _UNCLEAR = frozenset({Precision.SINCE, Precision.DURATION})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A query, the scope it is asked in, and the weights that apply. ``same`` is the cosine from which two rows say the
-    same. ``waiting`` are models of rows that no vector was made for yet. ``spare`` rows of the limit make up for turns
-    that the caller shows anyway: that many fewer memories do."""
+class QueryVectors:
+    """The vectors of a query's text, and what is degraded for want of one."""
 
-    asked: RecallQuery
+    vectors: tuple[QueryVector, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedQuery:
+    """A query with what its scope knows of it: all that a search needs.
+
+    ``repeat_cosine`` is the cosine from which two rows say the same. ``missing_models`` are models of rows that the
+    query has no vector of yet (see `embed_missing`). ``mentioning`` are weights of memories about entities of the
+    query, ``periods`` the times it names, half-open. ``spare`` rows of the limit make up for turns that the caller
+    shows anyway: that many fewer memories are searched.
+    """
+
+    query: RecallQuery
     row: ScopeRow
     policy: Policy
-    known: Known
+    facts: ScopeFacts
     weights: Weights
-    same: float
+    repeat_cosine: float
     tiers: tuple[Tier, ...]
     current_session: str | None
     words: Mapping[str, int]
@@ -75,156 +87,158 @@ class Question:
     entities: tuple[EntityCard, ...]
     mentioning: Mapping[UUID, float]
     periods: tuple[tuple[datetime, datetime], ...]
-    waiting: tuple[str, ...]
+    missing_models: tuple[str, ...]
     degraded: tuple[str, ...]
     spare: int = 0
 
     @property
     def now(self) -> datetime:
-        return self.known.now
+        return self.facts.now
 
     @property
     def indexed(self) -> tuple[IndexedScope, ...]:
-        """Visible scopes with search indexes for every vector of the question that fits rows of theirs."""
-        scopes = dict.fromkeys(row.scope_id for row in self.known.models if row.is_indexed)
-        asked = {vector.model for vector in self.vectors}
-        models = {scope: [row for row in self.known.models if row.scope_id == scope] for scope in scopes}
-        return tuple(
-            IndexedScope(scope, tuple(row.model for row in rows if row.is_indexed))
-            for scope, rows in models.items()
-            if all(row.is_indexed for row in rows if row.model in asked)
-        )
+        """Visible scopes with search indexes for every vector of the query that fits rows of theirs."""
+        query_models = {vector.model for vector in self.vectors}
+        scopes = []
+        for scope_id in dict.fromkeys(row.scope_id for row in self.facts.models if row.is_indexed):
+            rows = [row for row in self.facts.models if row.scope_id == scope_id]
+            if all(row.is_indexed for row in rows if row.model in query_models):
+                scopes.append(IndexedScope(scope_id, tuple(row.model for row in rows if row.is_indexed)))
+        return tuple(scopes)
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """The query's vectors, and what is missing for want of them."""
-
-    vectors: tuple[QueryVector, ...] = ()
-    degraded: tuple[str, ...] = ()
-
-
-def checked(runtime: Runtime, query: RecallQuery) -> RecallQuery:
+def check_query(runtime: Runtime, query: RecallQuery) -> RecallQuery:
     """See `checked_query`; the limits are the settings'."""
     settings = runtime.settings.recall
     return checked_query(query, limit_most=settings.limit_max, query_limit_chars=settings.query_limit_chars)
 
 
-def embedded(runtime: Runtime, said: str | None) -> Embedded:
+def embed_query(runtime: Runtime, text: str | None) -> QueryVectors:
     """The vector of the current model; call it with no transaction open."""
-    return Embedded() if said is None else _embed(runtime.embedder, said)
+    return QueryVectors() if text is None else _embed(runtime.embedder, text)
 
 
-def with_former_vectors(runtime: Runtime, question: Question) -> Question:
-    """The question with vectors of models that its rows still wait to leave; call it with no transaction open."""
-    assert question.asked.text is not None
-    for model in question.waiting:
+def embed_missing(runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
+    """The query with vectors of its ``missing_models``; call it with no transaction open.
+
+    Rows keep the model that they were embedded with until the re-embedding reaches them.
+    """
+    assert scoped.query.text is not None
+    vectors, degraded = list(scoped.vectors), list(scoped.degraded)
+    for model in scoped.missing_models:
         embedder = runtime.formers.get(model)
-        more = (
-            Embedded(degraded=("similarity",)) if embedder is None else _embed(embedder, question.asked.text)
-        )
-        question = replace(
-            question,
-            vectors=(*question.vectors, *more.vectors),
-            degraded=tuple(dict.fromkeys((*question.degraded, *more.degraded))),
-        )
-    return replace(question, waiting=())
+        if embedder is None:
+            degraded.append("similarity")
+            continue
+        more = _embed(embedder, scoped.query.text)
+        vectors += more.vectors
+        degraded += more.degraded
+    return replace(scoped, vectors=tuple(vectors), degraded=tuple(dict.fromkeys(degraded)), missing_models=())
 
 
-def prepared(
+def prepare_query(
     connection: Connection,
     runtime: Runtime,
     row: ScopeRow,
-    asked: RecallQuery,
-    embedded: Embedded,
+    query: RecallQuery,
     *,
-    session: str | None,
+    vectors: QueryVectors,
+    session: str | None = None,
     spare: int = 0,
-) -> Question:
-    """Everything but the search itself; ``session`` is the one that is going on. Raises `NotFound` for an unknown
-    session that is asked for."""
+) -> ScopedQuery:
+    """Read what the scope knows of a checked query; ``session`` is the one going on, ``spare`` as in the record.
+
+    Raises `NotFound` for an unknown session that is asked for.
+    """
     plan_anew(connection)
     policy = parse_policy(row.policy)
-    words = terms(subject_of(asked.text)) if asked.text else {}
-    known = scope_facts.about(
+    words = terms(subject_of(query.text)) if query.text else {}
+    facts = scope_facts.read(
         connection,
         row.id,
         row.visible,
         terms=keyword_weights(words) if words else (),
-        entity_keys=[f"{kind}:{name}" for name in _names(asked.text) for kind in ENTITY_TYPES],
-        sessions=[name for name in (asked.session, session) if name is not None],
+        entity_keys=[f"{kind}:{name}" for name in _names(query.text) for kind in ENTITY_TYPES],
+        sessions=[name for name in (query.session, session) if name is not None],
     )
-    if asked.session is not None and asked.session not in known.sessions:
-        raise NotFound(f"session: no session {asked.session!r} here", field="session")
-    tiers = _tiers(asked)
-    speakers = _named(asked.text, known.speakers) if asked.text else ()
-    about = known.entities
-    return Question(
-        asked=asked,
+    if query.session is not None and query.session not in facts.sessions:
+        raise NotFound(f"session: no session {query.session!r} here", field="session")
+    tiers = _tiers(query)
+    speakers = _named_speakers(query.text, facts.speakers) if query.text else ()
+    entities: tuple[EntityCard, ...] = ()
+    mentioning: Mapping[UUID, float] = {}
+    if facts.entities:
+        entities = cards.named(connection, row.visible, facts.entities)
+        if Tier.FACTS in tiers:
+            mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
+    return ScopedQuery(
+        query=query,
         row=row,
         policy=policy,
-        known=known,
-        weights=_weights(runtime, policy, asked, speakers),
-        same=runtime.embedder.thresholds.same,
+        facts=facts,
+        weights=_weights(runtime, policy, query, speakers),
+        repeat_cosine=runtime.embedder.thresholds.same,
         tiers=tiers,
         current_session=session,
         words=words,
-        vectors=embedded.vectors,
-        keywords=query_weights(words, known.counts, known.rows),
-        anchors=anchor_terms(known.counts, known.rows),
+        vectors=vectors.vectors,
+        keywords=query_weights(words, facts.counts, facts.rows),
+        anchors=anchor_terms(facts.counts, facts.rows),
         speakers=speakers,
-        entities=cards.named(connection, row.visible, about) if about else (),
-        mentioning=scope_facts.mentioning(connection, row.visible, about)
-        if about and Tier.FACTS in tiers
-        else {},
-        periods=_periods(asked.text, known.now, row.time_zone) if asked.text else (),
-        waiting=_waiting(runtime, known) if asked.text else (),
-        degraded=embedded.degraded,
+        entities=entities,
+        mentioning=mentioning,
+        periods=_periods(query.text, facts.now, row.time_zone) if query.text else (),
+        missing_models=_missing_models(runtime, facts) if query.text else (),
+        degraded=vectors.degraded,
         spare=spare,
     )
 
 
 def weights_of(preset: str, policy: Policy) -> Weights:
     """The preset's weights with the agent's own in place of those it overrides."""
-    return replace(PRESETS[preset], **dict(policy.weights))
+    return {**PRESETS[preset], **policy.weights}
 
 
-def _weights(runtime: Runtime, policy: Policy, asked: RecallQuery, speakers: Sequence[str]) -> Weights:
-    weights = weights_of(asked.preset or policy.preset or runtime.settings.recall.preset, policy)
-    wants = expected_traits(asked.text or "")
-    weights = replace(weights, **{SIGNALS[trait]: 0.0 for trait in ON_DEMAND if trait not in wants})
-    if is_overview(asked.text or ""):
-        # What is to be done from now on is no part of how things went.
-        weights = replace(weights, standing=0.0)
-    if speakers and not is_first_person(asked.text or ""):
-        # The question is about somebody by name, who may be on either side: being the user is no sign then.
-        weights = replace(weights, user_role=0.0)
-    if asked.expand_graph and "linked" not in policy.weights:
-        weights = replace(weights, linked=LINKED_WEIGHT)
+def _weights(runtime: Runtime, policy: Policy, query: RecallQuery, speakers: Sequence[str]) -> Weights:
+    text = query.text or ""
+    weights = dict(weights_of(query.preset or policy.preset or runtime.settings.recall.preset, policy))
+    wants = expected_traits(text)
+    for trait in ON_DEMAND:
+        if trait not in wants:
+            weights[SIGNALS[trait]] = 0.0
+    if is_overview(text):
+        # An instruction for the future is no part of how things went.
+        weights["standing"] = 0.0
+    if speakers and not is_first_person(text):
+        # The query is about somebody by name, who may be on either side: being the user is no sign then.
+        weights["user_role"] = 0.0
+    if query.expand_graph and "linked" not in policy.weights:
+        weights["linked"] = LINKED_WEIGHT
     return weights
 
 
-def _tiers(asked: RecallQuery) -> tuple[Tier, ...]:
-    tiers = asked.tiers or tuple(Tier)
-    if any(getattr(asked, name) is not None for name in _FACT_FILTERS):
+def _tiers(query: RecallQuery) -> tuple[Tier, ...]:
+    tiers = query.tiers or tuple(Tier)
+    if any(getattr(query, name) is not None for name in _FACT_FILTERS):
         tiers = tuple(tier for tier in tiers if tier is Tier.FACTS)
     return tiers
 
 
-def _embed(embedder: Embedder, said: str) -> Embedded:
-    # Code counts as little here as in what was embedded of the turns.
-    sought = prose(subject_of(said))
+def _embed(embedder: Embedder, text: str) -> QueryVectors:
+    # Code is left out here as it is when turns are embedded.
+    subject = prose(subject_of(text))
     try:
-        return Embedded((QueryVector(embedder.model, embed_queries(embedder, [sought])[0].tolist()),))
+        vector = embed_queries(embedder, [subject])[0].tolist()
+        return QueryVectors((QueryVector(embedder.model, vector),))
     except Transient as error:
         log.warning("recall_without_vectors", model=embedder.model, error=error.kind)
     except MemoryAppError as error:
         log.error("recall_without_vectors", model=embedder.model, error=error.kind)
-    return Embedded(degraded=("similarity",))
+    return QueryVectors(degraded=("similarity",))
 
 
-def _waiting(runtime: Runtime, known: Known) -> tuple[str, ...]:
-    models = dict.fromkeys(row.model for row in known.models)
+def _missing_models(runtime: Runtime, facts: ScopeFacts) -> tuple[str, ...]:
+    models = dict.fromkeys(row.model for row in facts.models)
     return tuple(model for model in models if model != runtime.embedder.model)
 
 
@@ -232,54 +246,54 @@ def _names(query: str | None) -> list[str]:
     """What may be the slug of an entity's name: runs of up to `NAME_WORDS` words of the query."""
     if query is None:
         return []
-    found: dict[str, None] = {}
-    for said in dict.fromkeys((_POSSESSIVE.sub("", query), query)):
-        words = _slug_words(said)
+    names: dict[str, None] = {}
+    for text in dict.fromkeys((_POSSESSIVE.sub("", query), query)):
+        words = _slug_words(text)
         for start in range(len(words)):
             for length in range(1, NAME_WORDS + 1):
                 name = "_".join(words[start : start + length])
                 if start + length <= len(words) and name not in STOP_WORDS:
-                    found[name] = None
-            if len(found) >= NAMES_LIMIT:
-                return list(found)
-    return list(found)
+                    names[name] = None
+            if len(names) >= NAMES_LIMIT:
+                return list(names)
+    return list(names)
 
 
-def _slug_words(said: str) -> list[str]:
+def _slug_words(text: str) -> list[str]:
     try:
-        return slug(said).split("_")
+        return slug(text).split("_")
     except InvalidInput:
         return []
 
 
-def _named(query: str, known: Sequence[str]) -> tuple[str, ...]:
+def _named_speakers(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
     """The speakers of the scope that the query names, by full or first name."""
-    asked = set(_words(query))
-    named = []
-    for speaker in known:
-        parts = _words(speaker)
-        if parts and (parts[0] in asked or set(parts) <= asked):
-            named.append(speaker)
-    return tuple(named)
+    query_words = set(_words(query))
+    names = []
+    for speaker in speakers:
+        words = _words(speaker)
+        if words and (words[0] in query_words or set(words) <= query_words):
+            names.append(speaker)
+    return tuple(names)
 
 
-def _words(said: str) -> list[str]:
-    return re.findall(r"\w+", normalise(said))
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", normalise(text))
 
 
 def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime, datetime], ...]:
     """The times that the query names in relation to now ("yesterday", "last March"), as instants.
 
-    A date with its year is among the words of what was said then, and found by them: weighing it again lowered recall.
+    A date with its year is among the words of what was said then, and a hit by them: weighing it again lowered recall.
     """
     zone = zone_of(zone_name)
-    clear = [
-        found
-        for found in resolve_dates(query, now, zone=zone)
-        if found.precision not in _UNCLEAR and not _YEAR.search(query[slice(*found.span)])
+    spans = [
+        span
+        for span in resolve_dates(query, now, zone=zone)
+        if span.precision not in _UNCLEAR and not _YEAR.search(query[slice(*span.span)])
     ]
     try:
-        return tuple((_midnight(found.start, zone), _midnight(found.end, zone)) for found in clear)
+        return tuple((_midnight(span.start, zone), _midnight(span.end, zone)) for span in spans)
     except OverflowError:  # the first or last day a calendar can hold
         return ()
 
@@ -292,6 +306,6 @@ def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bo
     return bool(periods) and any(start <= at < until for start, until in periods)
 
 
-def horizon(question: Question, runtime: Runtime) -> datetime:
+def horizon(scoped: ScopedQuery, runtime: Runtime) -> datetime:
     """Turns accepted before it are searched no more."""
-    return question.now - timedelta(days=runtime.settings.index.daily_log_days)
+    return scoped.now - timedelta(days=runtime.settings.index.daily_log_days)

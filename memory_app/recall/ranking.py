@@ -1,4 +1,4 @@
-"""The order of what was found: best first, without what says the same again, cut to the limit, and why each was cut."""
+"""Order candidates: best first, without repeats, cut to the limit, and why each was cut."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from memory_app.language.text import normalise
 from memory_app.recall.near_duplicates import Ranked, Repeat, Vector, near_duplicates
-from memory_app.recall.query import Question
+from memory_app.recall.query import ScopedQuery
 from memory_app.recall.records import Hit, Recalled
 from memory_app.records.records import Tier
-from memory_app.records.scoring import Signals, contributions
+from memory_app.records.scoring import SIGNAL_NAMES, Signals, contributions
 
-TWINS_CONSIDERED = 3
+CONSIDERED_PER_HIT = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
 
@@ -27,60 +27,61 @@ class Candidate:
     via: tuple[Mapping[str, object], ...] = ()
 
 
-def ranked(question: Question, candidates: Sequence[Candidate], *, considered: int | None = None) -> Recalled:
-    """Best first, without near twins, cut to the limit; equal scores in the order of time, newest first.
+def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: int | None = None) -> Recalled:
+    """Best first, without near duplicates, cut to the limit; equal scores in the order of time, newest first.
 
     ``considered`` is how many are looked through for repeats; None takes what usually suffices.
     """
+    explain = scoped.query.explain
     ordered = sorted(candidates, key=order)
-    if not question.asked.explain:
-        ordered = ordered[: considered or TWINS_CONSIDERED * (question.asked.limit + 1)]
-    repeats = near_duplicates(
-        [Ranked(place, _sameness(c.hit), c.hit.text, c.vector) for place, c in enumerate(ordered)],
-        same=question.same,
-    )
-    kept: list[Hit] = []
+    if not explain:
+        ordered = ordered[: considered or CONSIDERED_PER_HIT * (scoped.query.limit + 1)]
+    entries = [
+        Ranked(place, _repeat_key(candidate.hit), candidate.hit.text, candidate.vector)
+        for place, candidate in enumerate(ordered)
+    ]
+    repeats = near_duplicates(entries, same=scoped.repeat_cosine)
+    hits: list[Hit] = []
     cut: list[Hit] = []
     for place, candidate in enumerate(ordered):
-        reason = _reason_to_cut(question, candidate, ordered, repeats.get(place), len(kept))
-        (kept if reason is None else cut).append(_explained(question, candidate, reason))
-    return Recalled(tuple(kept), question.degraded, tuple(cut) if question.asked.explain else ())
+        repeat = _repeat_reason(repeats.get(place), ordered)
+        reason = repeat or _reason_to_cut(scoped, candidate, hit_count=len(hits))
+        hit = _explained(scoped, candidate, reason) if explain else candidate.hit
+        (hits if reason is None else cut).append(hit)
+    return Recalled(tuple(hits), scoped.degraded, tuple(cut) if explain else ())
 
 
-def _reason_to_cut(
-    question: Question,
-    candidate: Candidate,
-    ordered: Sequence[Candidate],
-    repeat: Repeat | None,
-    kept: int,
-) -> str | None:
-    if repeat is not None and isinstance(repeat.of, int):
-        nearly = "" if repeat.cosine is None else f" in other words (cosine {repeat.cosine:.2f})"
-        return f"says the same as {ordered[repeat.of].hit.id}{nearly}"
-    if kept >= question.asked.limit:
+def _repeat_reason(repeat: Repeat | None, ordered: Sequence[Candidate]) -> str | None:
+    if repeat is None or not isinstance(repeat.of, int):
+        return None
+    nearly = "" if repeat.cosine is None else f" in other words (cosine {repeat.cosine:.2f})"
+    return f"says the same as {ordered[repeat.of].hit.id}{nearly}"
+
+
+def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int) -> str | None:
+    if hit_count >= scoped.query.limit:
         return "below the limit"
-    if candidate.hit.score <= 0 and question.asked.text is not None and not candidate.signals.pinned:
+    is_pinned = candidate.signals.get("pinned", 0.0) > 0
+    if candidate.hit.score <= 0 and scoped.query.text is not None and not is_pinned:
         return "nothing in common with the query"
     return None
 
 
-def _sameness(hit: Hit) -> str:
+def _repeat_key(hit: Hit) -> str:
     """Equal for what need not be shown twice: the same words, of turns only within one session."""
     return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{normalise(hit.text)}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:
+    """A sort key: higher scores first, and of equal ones the newer."""
     hit = candidate.hit
     return (-hit.score, -(hit.at.timestamp() if hit.at else 0.0))
 
 
-def _explained(question: Question, candidate: Candidate, reason: str | None) -> Hit:
-    if not question.asked.explain:
-        return candidate.hit
-    signals = {name: getattr(candidate.signals, name) for name in Signals.__slots__}
+def _explained(scoped: ScopedQuery, candidate: Candidate, reason: str | None) -> Hit:
     explanation: dict[str, object] = {
-        "signals": signals,
-        "contributions": contributions(candidate.signals, question.weights),
+        "signals": {name: candidate.signals.get(name, 0.0) for name in SIGNAL_NAMES},
+        "contributions": contributions(candidate.signals, scoped.weights),
     }
     if candidate.via:
         explanation["via"] = list(candidate.via)

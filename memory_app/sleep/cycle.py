@@ -426,7 +426,7 @@ def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UU
     Also returned are the memories that would not be found by their own words, if nothing else is lost.
     """
     plan, floor = cycle.plan, cycle.runtime.settings.sleep.recall_floor
-    hits = quality.search(cycle.connection, cycle.runtime, cycle.tenant_id, row=plan.row, probes=plan.probes)
+    hits = quality.search(cycle.connection, cycle.runtime, plan.row, probes=plan.probes)
     missing = quality.missing_hits(
         cycle.connection, cycle.runtime, plan.row, expected=plan.expected, hits=hits
     )

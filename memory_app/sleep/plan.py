@@ -198,7 +198,7 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
     if not probes:
         return plan
     with transaction(runtime.engine, tenant_id) as connection:
-        hits = quality.search(connection, runtime, tenant_id, row=plan.row, probes=probes)
+        hits = quality.search(connection, runtime, plan.row, probes=probes)
     return replace(plan, probes=probes, expected=quality.expected_hits(probes, hits))
 
 

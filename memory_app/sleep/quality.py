@@ -14,10 +14,10 @@ from sqlalchemy import Connection
 
 from memory_app.memories.guards import conflicting
 from memory_app.memories.rows import queries
-from memory_app.recall.query import Embedded, checked, embedded
-from memory_app.recall.recall import RecallQuery, recall_within
+from memory_app.recall import recall
+from memory_app.recall.query import QueryVectors, check_query, embed_query, prepare_query
+from memory_app.recall.records import RecallQuery
 from memory_app.records.records import Tier
-from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep.rows import sleeping
 from memory_app.tenancy.rows.names import ScopeRow
@@ -34,7 +34,7 @@ class Probe:
     """A query, embedded before the transaction begins. ``about`` is the memory whose own text it is, if any."""
 
     query: RecallQuery
-    vectors: Embedded
+    vectors: QueryVectors
     about: UUID | None = None
 
 
@@ -58,8 +58,8 @@ def probes(
 def _probe(runtime: Runtime, text: str, about: UUID | None) -> Probe:
     # A memory may be longer than a query is allowed to be.
     text = text[: runtime.settings.recall.query_limit_chars]
-    query = checked(runtime, RecallQuery(text, limit=HITS, tiers=(Tier.FACTS,)))
-    return Probe(query, embedded(runtime, query.text), about)
+    query = check_query(runtime, RecallQuery(text, limit=HITS, tiers=(Tier.FACTS,)))
+    return Probe(query, embed_query(runtime, query.text), about)
 
 
 def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) -> tuple[str, ...]:
@@ -67,14 +67,12 @@ def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) ->
     return queries.recent(connection, scope_id, limit=runtime.settings.sleep.probes)
 
 
-def search(
-    connection: Connection, runtime: Runtime, tenant_id: int, *, row: ScopeRow, probes: Sequence[Probe]
-) -> ProbeHits:
+def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: Sequence[Probe]) -> ProbeHits:
     """What each probe returns now, in this transaction."""
-    scope = Scope(row.agent, row.user)
     hits: dict[int, tuple[UUID, ...]] = {}
     for place, probe in enumerate(probes):
-        recalled = recall_within(connection, runtime, tenant_id, scope, probe.query, probe.vectors)
+        scoped = prepare_query(connection, runtime, row, probe.query, vectors=probe.vectors)
+        recalled = recall.search(connection, runtime, scoped)
         hits[place] = tuple(hit.id for hit in recalled.memories if isinstance(hit.id, UUID))
     return hits
 

@@ -26,7 +26,7 @@ from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.zones import zone_of
 from memory_app.memories import capacity, remember
 from memory_app.memories.rows import links, memories
-from memory_app.recall.rows.always_shown import Want, strongest
+from memory_app.recall.rows.always_shown import KindLimit, strongest
 from memory_app.records.kinds import Section, kinds_of_section
 from memory_app.records.records import LinkType, Memory, Retirement
 from memory_app.records.reports import DeepReport, SessionReport
@@ -120,7 +120,7 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
         session_turns = turns.between(
             connection, claimed.scope_id, claimed.session_id, low=first_seq, high=last_seq
         )
-        wants = [Want(kind, settings.anchors) for kind in kinds_of_section(Section.RELATIONSHIP)]
+        wants = [KindLimit(kind, settings.anchors) for kind in kinds_of_section(Section.RELATIONSHIP)]
         anchors = strongest(connection, [row.id], wants)
     talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
     synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)

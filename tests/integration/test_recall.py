@@ -154,7 +154,7 @@ def test_each_preset_scores_by_its_own_weights(runtime: Runtime, tenant: int) ->
             assert hit.score == pytest.approx(sum(parts.values()))
             assert set(parts) <= NAMED_BY_PRESET.get(preset, set(SIGNAL_NAMES))
             for name, part in parts.items():
-                assert part == pytest.approx(signals[name] * getattr(weights, name)), (preset, name)
+                assert part == pytest.approx(signals[name] * weights[name]), (preset, name)
 
 
 def test_keyword_finds_words_and_vector_finds_spellings(runtime: Runtime, tenant: int) -> None:

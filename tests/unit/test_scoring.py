@@ -21,7 +21,7 @@ from memory_app.language.keywords import (
 from memory_app.language.text import term_id, terms
 from memory_app.memories.strength import fades_at, strength
 from memory_app.records.records import Memory
-from memory_app.records.scoring import PRESETS, Signals, Weights, contributions, recency, relevance
+from memory_app.records.scoring import PRESETS, SIGNAL_NAMES, contributions, recency, relevance
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MONTH = timedelta(days=30)
@@ -93,9 +93,9 @@ def test_keyword_weights_are_positive_and_bounded(counts: dict[str, int]) -> Non
 def test_the_fixed_presets_have_their_published_shares() -> None:
     shares = {
         name: {
-            signal: getattr(weights, signal)
-            for signal in Weights.__slots__
-            if getattr(weights, signal) and signal not in ("same_session", "feedback")
+            signal: weight
+            for signal, weight in weights.items()
+            if weight and signal not in ("same_session", "feedback")
         }
         for name, weights in PRESETS.items()
     }
@@ -106,22 +106,22 @@ def test_the_fixed_presets_have_their_published_shares() -> None:
 
 
 def test_one_arm_alone_is_moved_by_nothing_else() -> None:
-    everything = Signals(*[1.0] * len(Signals.__slots__))
-    assert relevance(everything, PRESETS["keyword"]) == relevance(Signals(keyword=1.0), PRESETS["keyword"])
-    assert relevance(everything, PRESETS["vector"]) == relevance(Signals(similarity=1.0), PRESETS["vector"])
+    everything = dict.fromkeys(SIGNAL_NAMES, 1.0)
+    assert relevance(everything, PRESETS["keyword"]) == relevance({"keyword": 1.0}, PRESETS["keyword"])
+    assert relevance(everything, PRESETS["vector"]) == relevance({"similarity": 1.0}, PRESETS["vector"])
 
 
 def test_balanced_does_not_care_how_old_something_is() -> None:
-    assert PRESETS["balanced"].recency == 0
+    assert PRESETS["balanced"]["recency"] == 0
 
 
-def test_signals_and_weights_have_the_same_names() -> None:
-    assert Signals.__slots__ == Weights.__slots__
+def test_a_signal_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(KeyError, match="luck"):
+        relevance({"luck": 1.0}, PRESETS["balanced"])
 
 
-@given(st.lists(st.floats(0, 1), min_size=len(Signals.__slots__), max_size=len(Signals.__slots__)))
-def test_contributions_add_up_to_the_relevance(values: list[float]) -> None:
-    signals = Signals(*values)
+@given(st.dictionaries(st.sampled_from(SIGNAL_NAMES), st.floats(0, 1)))
+def test_contributions_add_up_to_the_relevance(signals: dict[str, float]) -> None:
     for weights in PRESETS.values():
         parts = contributions(signals, weights)
         assert relevance(signals, weights) == pytest.approx(sum(parts.values()))
@@ -129,15 +129,14 @@ def test_contributions_add_up_to_the_relevance(values: list[float]) -> None:
 
 @pytest.mark.parametrize("signal", ["keyword", "similarity", "named_person", "session_keyword", "feedback"])
 def test_more_of_a_good_signal_never_ranks_lower(signal: str) -> None:
-    low, high = Signals(**{signal: 0.2}), Signals(**{signal: 0.9})
+    low, high = {signal: 0.2}, {signal: 0.9}
     assert relevance(high, PRESETS["balanced"]) > relevance(low, PRESETS["balanced"])
 
 
 def test_a_turn_that_asks_ranks_below_one_that_tells() -> None:
-    telling = Signals(similarity=0.5, keyword=0.5)
-    assert relevance(replace(telling, asks=1.0), PRESETS["balanced"]) < relevance(
-        telling, PRESETS["balanced"]
-    )
+    telling = {"similarity": 0.5, "keyword": 0.5}
+    asking = {**telling, "asks": 1.0}
+    assert relevance(asking, PRESETS["balanced"]) < relevance(telling, PRESETS["balanced"])
 
 
 def test_recency_halves_in_fourteen_days() -> None:

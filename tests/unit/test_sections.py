@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -15,7 +16,8 @@ from memory_app.agents.persona import load_template, render_persona
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import count_tokens
 from memory_app.recall.lines import span
-from memory_app.recall.parts import Card, ContextParts, ExpressionPart, Row, SessionPart, shared_vocabulary
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart, shared_vocabulary
+from memory_app.recall.records import Hit
 from memory_app.recall.sections import Dropped, as_json, as_messages, render
 from memory_app.records.layout import LAYOUT
 from memory_app.records.records import EmotionalState, Memory, RelationalContext, Role, Tier, Turn
@@ -34,8 +36,12 @@ def turn(number: int, role: Role, speaker: str, text: str, *, minutes_ago: int =
     return Turn(UUID(int=number), "evening", number, role, speaker, text, at)
 
 
-def row(number: int, text: str, **fields: object) -> Row:
-    return Row(UUID(int=number), Tier.FACTS, text, **fields)
+def recalled(id: UUID | str, tier: Tier, text: str, **fields: Any) -> Hit:
+    return Hit(id, tier, text, **{"score": 0.0, **fields})
+
+
+def row(number: int, text: str, **fields: object) -> Hit:
+    return recalled(UUID(int=number), Tier.FACTS, text, **fields)
 
 
 def whole_parts() -> ContextParts:
@@ -80,15 +86,15 @@ def whole_parts() -> ContextParts:
         ),
         rows=(
             row(61, "Mira is moving to Lisbon in May."),
-            Row("place:lisbon", Tier.ENTITIES, "City where Mira is moving."),
-            Row(
+            recalled("place:lisbon", Tier.ENTITIES, "City where Mira is moving."),
+            recalled(
                 UUID("0197a3c2-5b1e-7c3d-9f00-1a2b3c4d5e6f"),
                 Tier.DAILY_LOGS,
                 "I found a flat!\nIt has a balcony.",
                 at=NOW - timedelta(days=3),
                 speaker="Mira",
             ),
-            Row(
+            recalled(
                 UUID(int=64),
                 Tier.DAILY_LOGS,
                 "Just now: the movers said yes.",
@@ -134,7 +140,7 @@ def test_a_window_of_hostile_texts():
         expression=ExpressionPart(persona=attack, last_tone=attack),
         vocabulary=(attack,),
         cards=(Card("thing:x", attack, "thing", facts=(attack,), linked=(attack,)),),
-        rows=(row(2, attack), Row(UUID(int=3), Tier.DAILY_LOGS, attack, at=NOW, speaker=attack)),
+        rows=(row(2, attack), recalled(UUID(int=3), Tier.DAILY_LOGS, attack, at=NOW, speaker=attack)),
         narrative=attack,
         session=SessionPart(attack, turns=(turn(4, Role.USER, attack, attack),)),
         degraded=(attack,),
@@ -177,7 +183,7 @@ def test_a_row_found_before_it_was_indexed_says_so():
 
 
 def test_times_are_shown_in_the_zone_of_the_user():
-    log = Row(UUID(int=1), Tier.DAILY_LOGS, "hello", at=NOW, speaker="Mira")
+    log = recalled(UUID(int=1), Tier.DAILY_LOGS, "hello", at=NOW, speaker="Mira")
     window = render(ContextParts(rows=(log,), zone=ZoneInfo("Asia/Tokyo")), budget_tokens=500, now=NOW)
     assert "[2025-03-15 03:30] Mira: hello" in window.text
 
@@ -185,7 +191,7 @@ def test_times_are_shown_in_the_zone_of_the_user():
 @pytest.mark.parametrize("at", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
 def test_the_first_and_the_last_day_of_the_calendar_can_be_shown(at, zone):
-    log = Row(UUID(int=1), Tier.DAILY_LOGS, "hello", at=at, speaker="Mira")
+    log = recalled(UUID(int=1), Tier.DAILY_LOGS, "hello", at=at, speaker="Mira")
     window = render(ContextParts(rows=(log,), zone=ZoneInfo(zone)), budget_tokens=500, now=NOW)
     assert "Mira: hello" in window.text
 
@@ -422,7 +428,7 @@ any_parts = st.builds(
     ).map(tuple),
     rows=st.lists(
         st.builds(
-            Row,
+            recalled,
             id=ids | texts,
             tier=st.sampled_from(Tier),
             text=texts,

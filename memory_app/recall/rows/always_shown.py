@@ -15,7 +15,7 @@ from memory_app.records.records import Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class KindLimit:
     """At most ``limit`` current memories of a kind, of importance ``least`` and more."""
 
     kind: str
@@ -39,13 +39,15 @@ _STRONGEST = text(
 _BY_ID = MEMORIES.where(among(memories.c.scope_id, "scopes"), among(memories.c.id, "ids"), IS_CURRENT)
 
 
-def strongest(connection: Connection, scope_ids: Sequence[int], wants: Sequence[Want]) -> tuple[Memory, ...]:
-    """For each want its memories: pinned, then important, then lately seen. Each scope gives up to the limit."""
+def strongest(
+    connection: Connection, scope_ids: Sequence[int], limits: Sequence[KindLimit]
+) -> tuple[Memory, ...]:
+    """The memories of each kind: pinned, then important, then lately seen. Each scope gives up to the limit."""
     values = {
         "scopes": list(scope_ids),
-        "kinds": [want.kind for want in wants],
-        "limits": [want.limit for want in wants],
-        "leasts": [want.least for want in wants],
+        "kinds": [item.kind for item in limits],
+        "limits": [item.limit for item in limits],
+        "leasts": [item.least for item in limits],
     }
     return tuple(memory_of(row) for row in connection.execute(_STRONGEST, values))
 

@@ -24,7 +24,7 @@ MENTIONING_LIMIT = 100
 
 HOP_SHARE = 0.5
 
-_ABOUT = text(
+_FACTS = text(
     """
     SELECT now() AS now,
         ARRAY(SELECT DISTINCT name FROM speakers WHERE scope_id = ANY(:scopes)
@@ -77,8 +77,8 @@ class ScopeModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the scopes know of a question: ``counts`` are document frequencies by term id, ``rows`` all rows,
+class ScopeFacts:
+    """What the scopes know of a query: ``counts`` are document frequencies by term id, ``rows`` all rows,
     ``entities`` ids of those it names, ``sessions`` ids by name."""
 
     now: datetime
@@ -91,7 +91,7 @@ class Known:
     has_fresh_turns: bool
 
 
-def about(
+def read(
     connection: Connection,
     scope_id: int,
     scope_ids: Sequence[int],
@@ -99,10 +99,10 @@ def about(
     terms: Iterable[int],
     entity_keys: Sequence[str],
     sessions: Sequence[str],
-) -> Known:
-    """One look at everything that is asked by key; ``sessions`` are names in ``scope_id``."""
+) -> ScopeFacts:
+    """Everything that is looked up by key, in one statement; ``sessions`` are names in ``scope_id``."""
     row = connection.execute(
-        _ABOUT,
+        _FACTS,
         {
             "scope": scope_id,
             "scopes": list(scope_ids),
@@ -113,7 +113,7 @@ def about(
         },
     ).one()
     counts = {int(term): int(n) for term, n in (row.counts or {}).items()}
-    return Known(
+    return ScopeFacts(
         now=row.now,
         speakers=tuple(row.speakers),
         counts=counts,

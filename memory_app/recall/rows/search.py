@@ -90,7 +90,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Signals as the database computes them, 0–1: see `recall.scoring.Signals` for their meaning."""
+    """Signals as the database computes them, 0–1: see `records.scoring.SIGNAL_TABLE` for their meaning."""
 
     similarity: float
     keyword: float
@@ -113,7 +113,7 @@ class TurnHit:
 class MemoryHit:
     """A memory that may answer the query: what is scored and shown of it.
 
-    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `recall.scoring.Signals`, 0
+    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `SIGNAL_TABLE`, 0
     where it has no weight. ``vector`` is the embedding, if it is of the first model of the probe.
     """
 
@@ -194,14 +194,14 @@ def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Sha
         models,
         indexed,
         given,
-        has_frequency=probe.weights.frequency != 0,
+        has_frequency=probe.weights["frequency"] != 0,
         has_periods=bool(probe.periods),
-        traits=tuple(trait for trait in traits if getattr(probe.weights, SIGNALS[trait])),
+        traits=tuple(trait for trait in traits if probe.weights[SIGNALS[trait]]),
     )
 
 
 def _values(probe: Probe) -> dict[str, Any]:
-    weights = {f"w_{name}": float(getattr(probe.weights, name)) for name in Weights.__slots__}
+    weights = {f"w_{name}": float(weight) for name, weight in probe.weights.items()}
     vectors = {f"vector_{place}": vector_text(vector.values) for place, vector in enumerate(probe.vectors)}
     filters = {name: _plain(getattr(probe.filters, name)) for name in Filters.__slots__}
     indexed = {scope.scope_id for scope in probe.indexed}

@@ -145,7 +145,7 @@ _SHARED = """popular AS (
     ), counted AS (
         SELECT s.*, coalesce(h.frequency, 0) AS frequency FROM scored s LEFT JOIN shared h ON h.memory_id = s.id
     )"""
-"""`Signals.frequency`: memories about the commonest entity of each, as a share of those about the commonest of all."""
+"""The signal ``frequency``: memories about each one's commonest entity, as a share of those about the commonest."""
 
 _NOTHING_SHARED = "counted AS (SELECT *, CAST(0 AS double precision) AS frequency FROM scored)"
 

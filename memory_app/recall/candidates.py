@@ -1,0 +1,256 @@
+"""Candidates: the rows of a scope that may answer a query, with their signals and scores. Reads only.
+
+The database gives every row the signals that it can see and returns the best; the other signals and the score are
+computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.language.sentence_type import trait_signals, traits_of
+from memory_app.language.text import indexed_text, terms
+from memory_app.memories.rows import links
+from memory_app.memories.rows.cards import EntityCard
+from memory_app.memories.rows.links import Link
+from memory_app.recall.query import ScopedQuery, horizon, in_periods
+from memory_app.recall.ranking import Candidate, order
+from memory_app.recall.records import Hit, RecallQuery
+from memory_app.recall.rows import search
+from memory_app.recall.rows.search import Filters, MemoryHit, Probe, Raw
+from memory_app.records.importance import HIGHEST
+from memory_app.records.kinds import recalled_kinds
+from memory_app.records.records import Role, Tier, Turn
+from memory_app.records.scoring import Signals, recency, relevance
+from memory_app.runtime import Runtime
+from memory_app.turns.rows import turns
+
+SPARE_ROWS = 12
+"""Rows of each tier that are read beyond the limit, or half the limit if that is more. Their order is that of the
+scores, so that the rest only makes up for repeats."""
+
+UNINDEXED_TURNS = 50
+"""Accepted turns looked through by their words while their index is still being made."""
+
+LINKS_FOLLOWED = 50
+"""Memories that graph expansion adds at most in one step, by the strongest links."""
+
+
+def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
+    """Candidates of every tier that the query asks for."""
+    if not scoped.policy.memory:
+        return []  # Memory is off for this agent: nothing is recalled.
+    candidates: list[Candidate] = []
+    if Tier.DAILY_LOGS in scoped.tiers and scoped.policy.daily_logs:
+        for hit in search.turn_hits(connection, probe):
+            candidates.append(_of_turn(scoped, hit.turn, raw=hit.raw, traits=hit.traits))
+        if scoped.facts.has_fresh_turns:
+            candidates += _unindexed(connection, scoped)
+    if Tier.FACTS in scoped.tiers:
+        candidates += _of_memories(connection, scoped, probe)
+    if Tier.ENTITIES in scoped.tiers:
+        candidates += [_of_entity(scoped, entity) for entity in scoped.entities]
+    return candidates
+
+
+def widened(probe: Probe, limit: int) -> Probe:
+    """The probe with up to ``limit`` rows of each tier."""
+    return replace(probe, most=limit, candidates=max(probe.candidates, limit))
+
+
+def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
+    """What the database is asked for."""
+    query, settings = scoped.query, runtime.settings.recall
+    rows_limit = query.limit + max(query.limit // 2, SPARE_ROWS)
+    return Probe(
+        scope_ids=scoped.row.visible,
+        vectors=scoped.vectors,
+        keywords=scoped.keywords,
+        weights=scoped.weights,
+        candidates=settings.candidates,
+        most=settings.candidates if query.explain else rows_limit,
+        least=query.limit,
+        filters=Filters(
+            kinds=query.kinds or recalled_kinds(),
+            subtypes=query.subtypes,
+            tags=query.tags,
+            session=scoped.facts.sessions.get(query.session) if query.session else None,
+            min_importance=query.min_importance,
+            as_of=query.as_of,
+            after=query.after,
+            before=query.before,
+            recorded_after=horizon(scoped, runtime),
+        ),
+        speakers=scoped.speakers,
+        mentioning=tuple(scoped.mentioning),
+        periods=scoped.periods,
+        current_session=scoped.facts.sessions.get(scoped.current_session) if scoped.current_session else None,
+        indexed=scoped.indexed,
+        anchors=scoped.anchors,
+    )
+
+
+def _of_turn(scoped: ScopedQuery, turn: Turn, *, raw: Raw, traits: int, indexed: bool = True) -> Candidate:
+    signals: Signals = {
+        "similarity": raw.similarity,
+        "keyword": raw.keyword,
+        "neighbour_similarity": raw.neighbour_similarity,
+        "neighbour_keyword": raw.neighbour_keyword,
+        "session_keyword": raw.session_keyword,
+        "named_person": float(turn.speaker in scoped.speakers),
+        "user_role": float(turn.role is Role.USER),
+        "recency": recency(turn.at, scoped.now),
+        "same_session": float(turn.session == scoped.current_session),
+        "in_time": float(in_periods(turn.at, scoped.periods)),
+        **trait_signals(traits),
+    }
+    hit = Hit(
+        id=turn.id,
+        tier=Tier.DAILY_LOGS,
+        text=turn.text,
+        score=relevance(signals, scoped.weights),
+        at=turn.at,
+        session=turn.session,
+        seq=turn.seq,
+        speaker=turn.speaker,
+        role=turn.role.value,
+        indexed=indexed,
+    )
+    return Candidate(hit, signals)
+
+
+def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
+    """Turns that were accepted but not indexed yet, compared by their words: what was just said is usable at once."""
+    query_words = set(scoped.words)
+    candidates = []
+    for turn in turns.unindexed(connection, scoped.row.visible, limit=UNINDEXED_TURNS):
+        if not _passes(scoped.query, turn):
+            continue
+        words = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
+        share = len(query_words & words) / len(query_words) if query_words else 0.0
+        traits = traits_of(turn.text, by_user=turn.role is Role.USER)
+        candidates.append(_of_turn(scoped, turn, raw=Raw(0.0, share), traits=traits, indexed=False))
+    return candidates
+
+
+def _passes(query: RecallQuery, turn: Turn) -> bool:
+    """The filters that the database applies to indexed turns."""
+    return (
+        (query.session is None or turn.session == query.session)
+        and (query.as_of is None or turn.at <= query.as_of)
+        and (query.after is None or turn.at >= query.after)
+        and (query.before is None or turn.at < query.before)
+    )
+
+
+def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
+    fewer = replace(probe, most=probe.most - scoped.spare, least=probe.least - scoped.spare)
+    hits = search.memory_hits(connection, fewer)
+    candidates = [_of_memory(scoped, hit) for hit in hits]
+    if scoped.query.expand_graph and hits:
+        candidates = _expanded(connection, scoped, probe, start=candidates, scale=hits[0].scale)
+    return candidates
+
+
+def _of_memory(
+    scoped: ScopedQuery, memory: MemoryHit, *, along: Sequence[tuple[Link, float]] = ()
+) -> Candidate:
+    signals: Signals = {
+        "similarity": memory.raw.similarity,
+        "keyword": memory.raw.keyword,
+        # A memory stands alone, so its own scores take the place of those of the turns around it.
+        "neighbour_similarity": memory.raw.similarity,
+        "neighbour_keyword": memory.raw.keyword,
+        "session_keyword": memory.raw.keyword,
+        "named_person": float(memory.subject in scoped.speakers),
+        "user_role": 1.0,
+        "recency": recency(memory.last_seen, scoped.now),
+        "frequency": memory.frequency,
+        "same_session": float(memory.session is not None and memory.session == scoped.current_session),
+        "feedback": memory.feedback_score,
+        "importance": memory.importance / HIGHEST,
+        "pinned": float(memory.pinned),
+        "mentions": scoped.mentioning.get(memory.id, 0.0),
+        "in_time": float(in_periods(memory.valid_from, scoped.periods)),
+        "linked": max((link.weight * score for link, score in along), default=0.0),
+        **trait_signals(memory.traits),
+    }
+    hit = Hit(
+        id=memory.id,
+        tier=Tier.FACTS,
+        text=memory.text,
+        score=relevance(signals, scoped.weights),
+        at=memory.valid_from,
+        kind=memory.kind,
+        session=memory.session,
+        importance=memory.importance,
+        tags=memory.tags,
+        valid_until=memory.valid_until,
+    )
+    via = tuple({"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along)
+    return Candidate(hit, signals, memory.vector, via)
+
+
+def _expanded(
+    connection: Connection,
+    scoped: ScopedQuery,
+    probe: Probe,
+    *,
+    start: Sequence[Candidate],
+    scale: float,
+) -> list[Candidate]:
+    """``start``, and what is linked to the best of it, step by step; a row is scored once, where it is nearest."""
+    by_id = {candidate.hit.id: candidate for candidate in start}
+    edge = sorted(start, key=order)[: scoped.query.limit]
+    for _ in range(scoped.query.depth):
+        links_to = _links_from(connection, scoped, edge, by_id=by_id)
+        if not links_to:
+            break
+        edge = []
+        for hit in search.memories_by_id(connection, probe, list(links_to), scale=scale):
+            candidate = _of_memory(scoped, hit, along=links_to[hit.id])
+            earlier = by_id.get(hit.id)
+            if earlier is None or not earlier.via:
+                by_id[hit.id] = candidate
+                edge.append(candidate)
+    return list(by_id.values())
+
+
+def _links_from(
+    connection: Connection,
+    scoped: ScopedQuery,
+    edge: Sequence[Candidate],
+    *,
+    by_id: Mapping[UUID | str, Candidate],
+) -> dict[UUID, list[tuple[Link, float]]]:
+    """The links that lead on from the candidates of ``edge``, by the memory they lead to, each with the score that it
+    carries."""
+    scores = {}
+    for candidate in edge:
+        if candidate.hit.score > 0 and isinstance(candidate.hit.id, UUID):
+            scores[candidate.hit.id] = candidate.hit.score
+    links_to: dict[UUID, list[tuple[Link, float]]] = {}
+    for link in links.around(connection, scoped.row.visible, list(scores), limit=LINKS_FOLLOWED):
+        target = by_id.get(link.target_id)
+        # Only from the better to the worse, or two rows would lift each other.
+        if target is None or target.hit.score < scores[link.source_id]:
+            links_to.setdefault(link.target_id, []).append((link, scores[link.source_id]))
+    return links_to
+
+
+def _of_entity(scoped: ScopedQuery, entity: EntityCard) -> Candidate:
+    signals: Signals = {"keyword": 1.0, "recency": recency(entity.last_seen, scoped.now)}
+    summary = f": {entity.summary}" if entity.summary else ""
+    hit = Hit(
+        id=entity.key,
+        tier=Tier.ENTITIES,
+        text=f"{entity.label} ({entity.type}){summary}",
+        score=relevance(signals, scoped.weights),
+        at=entity.last_seen,
+        kind=entity.type,
+    )
+    return Candidate(hit, signals)
