@@ -178,10 +178,23 @@ def _scanning(app: MemoryApp, scope_id: int, texts: Sequence[str]) -> Iterator[f
     """What is compared with a statement, without the scope's own index."""
     for item in prepare(app.runtime, [Statement("fact", said) for said in texts], policy=Policy()):
         model = app.runtime.embedder.model
-        asked = neighbours.Asked(None, "fact", item.vector, model, item.key, [], [], 0.85, 20)
+        comparison = neighbours.Comparison(
+            session_id=None,
+            kind="fact",
+            vector=item.vector,
+            model=model,
+            canonical_key=item.key,
+            subject_keys=[],
+            relations=[],
+            object_keys=[],
+            single_valued=False,
+            merge=0.85,
+            limit=20,
+        )
         with db.transaction(app.runtime.engine, app.tenant_id) as connection:
             began = time.perf_counter()
-            neighbours.neighbours(connection, scope_id, asked)
+            (near,) = neighbours.nearest(connection, scope_id, [comparison])
+            neighbours.neighbours(connection, scope_id, comparison, near=near, heirs={})
             yield time.perf_counter() - began
 
 

@@ -74,19 +74,19 @@ def anchor_terms(
     First the rarest terms, each by itself, while their rows are few enough; then pairs of the commoner ones, counted as
     if they occurred independently of each other. One set at least, if the query has a term that any row holds.
     """
-    known = sorted(
+    by_count = sorted(
         ((count, term) for term, count in document_counts.items() if count > 0), key=lambda pair: pair[0]
     )[:ANCHOR_TERMS]
     chosen: list[tuple[int, ...]] = []
     rows = 0.0
-    while known and rows + known[0][0] <= most_rows:
-        count, term = known.pop(0)
+    while by_count and rows + by_count[0][0] <= most_rows:
+        count, term = by_count.pop(0)
         chosen.append((term,))
         rows += count
-    for (first, one), (second, other) in combinations(known, 2):
-        together = first * second / max(total, 1)
+    for (count, term), (other_count, other_term) in combinations(by_count, 2):
+        together = count * other_count / max(total, 1)
         if chosen and rows + together > most_rows:
             break
-        chosen.append((one, other))
+        chosen.append((term, other_term))
         rows += together
-    return tuple(chosen) or tuple((term,) for _, term in known[:1])
+    return tuple(chosen) or tuple((term,) for _, term in by_count[:1])

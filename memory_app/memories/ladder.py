@@ -107,20 +107,22 @@ def cohesive(
 
     The caller hands over current rows of one scope.
     """
-    left = {n.memory.id: n for n in memories if n.memory.retired_at is None}
+    remaining = {n.memory.id: n for n in memories if n.memory.retired_at is None}
     groups = []
     for pair, cosine in sorted(pairs.items(), key=lambda item: (-item[1], sorted(item[0]))):
-        if cosine < thresholds.merge or len(pair) < 2 or not pair <= left.keys():
+        if cosine < thresholds.merge or len(pair) < 2 or not pair <= remaining.keys():
             continue
-        seed, *others = (left[id] for id in sorted(pair))
-        nearest = sorted(left.values(), key=lambda n: -pairs.get(frozenset({seed.memory.id, n.memory.id}), 0))
+        seed, *others = (remaining[id] for id in sorted(pair))
+        nearest = sorted(
+            remaining.values(), key=lambda n: -pairs.get(frozenset({seed.memory.id, n.memory.id}), 0)
+        )
         group = [seed]
         for other in [*others, *nearest]:
             if len(group) < thresholds.merge_most and _fits(other, group, thresholds, pairs):
                 group.append(other)
         if len(group) > 1:
             groups.append(tuple(group))
-            left = {id: n for id, n in left.items() if n not in group}
+            remaining = {id: n for id, n in remaining.items() if n not in group}
     return tuple(groups)
 
 
@@ -173,19 +175,19 @@ def _lacks_fact(candidate: Candidate, neighbour: Neighbour) -> bool:
 # --- the same in other words --------------------------------------------------------------------------------
 
 
-def _is_compatible(one: Candidate | Neighbour, other: Neighbour) -> bool:
-    """Is what both say about subject, relation and object the same? What only one of them says does not count.
+def _is_compatible(fact: Candidate | Neighbour, other: Neighbour) -> bool:
+    """Is what both say about subject, relation and object the same? What only one of them states does not count.
 
     Two rows of a single-valued relation are never one: their order in time was decided before.
     """
-    if one.single_valued and other.single_valued:
+    if fact.single_valued and other.single_valued:
         return False
     pairs = (
-        (one.subject_key, other.subject_key),
-        (_relation(one), other.memory.relation),
-        (one.object_key, other.object_key),
+        (fact.subject_key, other.subject_key),
+        (_relation(fact), other.memory.relation),
+        (fact.object_key, other.object_key),
     )
-    return all(left == right for left, right in pairs if left is not None and right is not None)
+    return all(own == others for own, others in pairs if own is not None and others is not None)
 
 
 def _relation(fact: Candidate | Neighbour) -> str | None:

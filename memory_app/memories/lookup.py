@@ -62,21 +62,23 @@ def read_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
         return _need(connection, memory_id).memory
 
 
-def list_memories(runtime: Runtime, tenant_id: int, scope: Scope, wanted: MemoryFilter) -> tuple[Memory, ...]:
+def list_memories(
+    runtime: Runtime, tenant_id: int, scope: Scope, filters: MemoryFilter
+) -> tuple[Memory, ...]:
     """Current memories of the scope, the agent's own included, newest first."""
-    if wanted.tag is not None and not wanted.tag.strip():
+    if filters.tag is not None and not filters.tag.strip():
         raise InvalidInput("tag: empty; leave it out to list all", field="tag")
-    kinds = None if wanted.kind is None else (kind_of(wanted.kind).name,)
+    kinds = None if filters.kind is None else (kind_of(filters.kind).name,)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         return memories.listed(
             connection,
             row.visible,
             kinds=kinds,
-            tag=wanted.tag,
-            limit=wanted.limit,
-            before=wanted.before,
-            history=wanted.history,
+            tag=filters.tag,
+            limit=filters.limit,
+            before=filters.before,
+            history=filters.history,
         )
 
 
@@ -84,29 +86,29 @@ def versions(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory,
     """The chain a memory stands in: what it replaced or was made of, and what replaced it; the last one standing comes
     last. A text never changes, so each version is a row of its own."""
     with transaction(runtime.engine, tenant_id) as connection:
-        found = _need(connection, memory_id)
-        return lineage.chain(connection, tenant_id, found.scope_id, memory_id, limit=VERSIONS_LIMIT)
+        stored = _need(connection, memory_id)
+        return lineage.chain(connection, tenant_id, stored.scope_id, memory_id, limit=VERSIONS_LIMIT)
 
 
 def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
     """Evidence, parents, successor and jobs behind a memory, its strength now and when it fades."""
     with transaction(runtime.engine, tenant_id) as connection:
-        found = _need(connection, memory_id)
-        scope_id, memory = found.scope_id, found.memory
-        rests_on = lineage.evidence(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
-        made_of = lineage.parents(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
-        family = [memory_id, *(parent.memory.id for parent in made_of)]
+        stored = _need(connection, memory_id)
+        scope_id, memory = stored.scope_id, stored.memory
+        turns = lineage.evidence(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
+        parents = lineage.parents(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
+        family = [memory_id, *(parent.memory.id for parent in parents)]
         jobs = lineage.runs(connection, tenant_id, scope_id, family)
-        after = None if memory.successor is None else memories.read(connection, memory.successor)
+        successor = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
         is_hub = fate.is_hub(connection, runtime, scope_id, memory_id)
     half_life = capacity.half_life(runtime, memory.kind)
     fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
         memory=memory,
-        evidence=rests_on,
-        parents=made_of,
-        successor=None if after is None else after.memory,
+        evidence=turns,
+        parents=parents,
+        successor=None if successor is None else successor.memory,
         runs=jobs,
         strength=strength(memory, now, half_life),
         fades_at=fades,
@@ -117,12 +119,12 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
 def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> Memory:
     """Pin or unpin; pinning brings back what expired or was evicted. `Conflict` for one that is otherwise retired."""
     with transaction(runtime.engine, tenant_id) as connection:
-        found = _need(connection, memory_id)
-        if pinned and found.memory.retired_reason in RECOVERABLE:
-            names.lock_scope(connection, tenant_id, found.scope_id)
-            fate.revive_row(connection, found.scope_id, found.memory)
-        if not memories.pin(connection, found.scope_id, memory_id, pinned=pinned):
-            raise _retired(found.memory)
+        stored = _need(connection, memory_id)
+        if pinned and stored.memory.retired_reason in RECOVERABLE:
+            names.lock_scope(connection, tenant_id, stored.scope_id)
+            fate.revive_row(connection, stored.scope_id, stored.memory)
+        if not memories.pin(connection, stored.scope_id, memory_id, pinned=pinned):
+            raise _retired(stored.memory)
         changed = _need(connection, memory_id)
     drop_context(runtime, changed.scope_id)
     return changed.memory
@@ -134,8 +136,8 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     `Conflict` for a memory that was retired for another reason.
     """
     with transaction(runtime.engine, tenant_id) as connection:
-        found = _need(connection, memory_id)
-        closed = memories.invalidate(connection, found.scope_id, memory_id, clock.now(connection))
+        stored = _need(connection, memory_id)
+        closed = memories.invalidate(connection, stored.scope_id, memory_id, clock.now(connection))
         changed = _need(connection, memory_id)
         if closed is None and changed.memory.retired_reason is not Retirement.INVALIDATED:
             raise _retired(changed.memory)
@@ -144,10 +146,10 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
 
 
 def _need(connection: Connection, memory_id: UUID) -> ScopedMemory:
-    found = memories.read(connection, memory_id)
-    if found is None:
+    stored = memories.read(connection, memory_id)
+    if stored is None:
         raise NotFound(f"no memory {memory_id}", field="id")
-    return found
+    return stored
 
 
 def _retired(memory: Memory) -> Conflict:

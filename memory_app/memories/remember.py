@@ -26,7 +26,7 @@ from memory_app.memories.ladder import Candidate
 from memory_app.memories.relations import relation_of
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
-from memory_app.memories.rows.neighbours import Asked, Footing
+from memory_app.memories.rows.neighbours import Comparison, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
 from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
@@ -162,42 +162,61 @@ def write_all(
 ) -> list[Remembered]:
     """Judge statements one after the other and write the outcomes. The scope's row must be locked by this transaction.
 
-    What is near to any of them is looked for once, before the first is written. Raises `Transient` when something that
-    one was made of was forgotten meanwhile: whoever made it must look again.
+    The neighbours of all are read once, before the first is written. Raises `Transient` when a source of one was erased
+    meanwhile: it must be derived anew.
     """
     if not prepared:
         return []
-    footing = _footing(connection, runtime, place, [one.statement for one in prepared])
-    items = [_under_heirs(one, footing.heirs) for one in prepared]
-    asked = [_asked(runtime, place, one, footing.heirs) for one in items]
-    near = store_neighbours.nearest(connection, place.scope_id, asked, is_indexed=footing.is_indexed)
+    footing = _footing(connection, runtime, place, [item.statement for item in prepared])
+    items = [_under_heirs(item, footing.heirs) for item in prepared]
+    comparisons = [_comparison(runtime, place, item, heirs=footing.heirs) for item in items]
+    near = store_neighbours.nearest(connection, place.scope_id, comparisons, is_indexed=footing.is_indexed)
     return [
-        _write(connection, runtime, place, item, question, ids, footing, deduplicate=deduplicate)
-        for item, question, ids in zip(items, asked, near, strict=True)
+        _write(
+            connection,
+            runtime,
+            place=place,
+            prepared=item,
+            comparison=comparison,
+            near=ids,
+            footing=footing,
+            deduplicate=deduplicate,
+        )
+        for item, comparison, ids in zip(items, comparisons, near, strict=True)
     ]
 
 
 def _write(
     connection: Connection,
     runtime: Runtime,
+    *,
     place: Place,
     prepared: Prepared,
-    asked: Asked,
+    comparison: Comparison,
     near: Sequence[UUID],
     footing: Footing,
-    *,
     deduplicate: bool,
 ) -> Remembered:
     candidate = _candidate(prepared, place, footing.now)
-    neighbours = store_neighbours.neighbours(connection, place.scope_id, asked, near, heirs=footing.heirs)
+    neighbours = store_neighbours.neighbours(
+        connection, place.scope_id, comparison, near=near, heirs=footing.heirs
+    )
     thresholds = thresholds_of(runtime, prepared.statement.kind)
-    alike = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
-    pairs = memories.pair_similarities(connection, place.scope_id, alike) if len(alike) > 1 else {}
+    mergeable = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
+    pairs = memories.pair_similarities(connection, place.scope_id, mergeable) if len(mergeable) > 1 else {}
     decision = ladder.decide(
         candidate, neighbours, thresholds=thresholds, pairs=pairs, deduplicate=deduplicate
     )
-    write_down = Writer(connection, runtime, place, prepared, candidate, neighbours, footing.knows_model)
-    memory_id, merged_count = write_down.apply(decision)
+    writer = Writer(
+        connection=connection,
+        runtime=runtime,
+        place=place,
+        prepared=prepared,
+        candidate=candidate,
+        neighbours=neighbours,
+        knows_model=footing.knows_model,
+    )
+    memory_id, merged_count = writer.apply(decision)
     return Remembered(memory_id, ladder.outcome_of(decision), merged_count, prepared.notes)
 
 
@@ -273,7 +292,7 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
 def _footing(
     connection: Connection, runtime: Runtime, place: Place, statements: Sequence[Statement]
 ) -> Footing:
-    """What holds now; what is forgotten must not come back through what was made of it a moment before."""
+    """What holds now; what was erased must not come back through what was derived from it a moment before."""
     derived = [statement for statement in statements if statement.origin in DERIVED]
     turn_ids = {id for statement in derived for id in statement.evidence}
     parents = {id for statement in derived for id in statement.parents}
@@ -292,33 +311,35 @@ def _footing(
     return footing
 
 
-def _under_heirs(prepared: Prepared, same: Mapping[str, str]) -> Prepared:
+def _under_heirs(prepared: Prepared, heirs: Mapping[str, str]) -> Prepared:
     """The statement about the things themselves where it names merged aliases."""
     subject, obj = prepared.subject_key, prepared.object_key
     return replace(
-        prepared, subject_key=same.get(subject or "", subject), object_key=same.get(obj or "", obj)
+        prepared, subject_key=heirs.get(subject or "", subject), object_key=heirs.get(obj or "", obj)
     )
 
 
-def _asked(runtime: Runtime, place: Place, prepared: Prepared, same: Mapping[str, str]) -> Asked:
-    return Asked(
+def _comparison(
+    runtime: Runtime, place: Place, prepared: Prepared, *, heirs: Mapping[str, str]
+) -> Comparison:
+    return Comparison(
         session_id=place.session[0] if place.session else None,
         kind=prepared.statement.kind,
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_keys=_known_as(prepared.subject_key, same),
+        subject_keys=_slugs_of(prepared.subject_key, heirs),
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
-        object_keys=_known_as(prepared.object_key or prepared.key, same),
+        object_keys=_slugs_of(prepared.object_key or prepared.key, heirs),
         single_valued=prepared.single_valued,
         merge=thresholds_of(runtime, prepared.statement.kind).merge,
         limit=runtime.settings.remember.neighbours,
     )
 
 
-def _known_as(slug: str | None, same: Mapping[str, str]) -> list[str]:
+def _slugs_of(slug: str | None, heirs: Mapping[str, str]) -> list[str]:
     """The slug and those of the aliases that were merged into it."""
-    return [] if slug is None else [slug, *(alias for alias, heir in same.items() if heir == slug)]
+    return [] if slug is None else [slug, *(alias for alias, heir in heirs.items() if heir == slug)]
 
 
 def thresholds_of(runtime: Runtime, kind: str) -> ladder.Thresholds:

@@ -131,19 +131,23 @@ class Writer:
 
     def _vectors_of(self, text: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
-        inside the transaction (but for a parent that still waits to be embedded again)."""
+        inside the transaction (but for a parent that is not embedded again yet)."""
         if text == self.prepared.statement.text:
             return self.prepared.vector, self.prepared.keywords
-        memory = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == text)
-        if memory.embedding_model == self.runtime.embedder.model:
-            vector: Vector = memories.vector(self.connection, self.place.scope_id, memory.id)
+        parent = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == text)
+        if parent.embedding_model == self.runtime.embedder.model:
+            vector: Vector = memories.vector(self.connection, self.place.scope_id, parent.id)
         else:
             vector = self.runtime.embedder.embed([unframed(text)])[0].tolist()
         return vector, keyword_weights(terms(text))
 
     def _count_terms(self, memory_id: UUID) -> None:
-        present = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
-        term_store.add(self.connection, self.place.tenant_id, [(self.place.scope_id, one) for one in present])
+        terms_of_rows = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
+        term_store.add(
+            self.connection,
+            self.place.tenant_id,
+            [(self.place.scope_id, row_terms) for row_terms in terms_of_rows],
+        )
 
     def _insert(self, interval: Interval, *, single_valued: bool = True) -> UUID:
         row = ladder.row_of(self.candidate)
@@ -178,8 +182,8 @@ class Writer:
         evidence.add(
             self.connection, place.scope_id, memory_id, statement.evidence, turn_scopes=place.turn_scopes
         )
-        seen = _seen(statement.mentions, self.candidate.valid_from)
-        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, seen)
+        mentions = _by_entity_key(statement.mentions, self.candidate.valid_from)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions)
         entities.mention(
             self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
         )
@@ -191,11 +195,11 @@ class Writer:
         return Interval(self.candidate.valid_from, self.candidate.valid_until)
 
 
-def _seen(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
-    mentioned = {}
+def _by_entity_key(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
+    by_key = {}
     for mention in mentions:
         try:
-            mentioned[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
+            by_key[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
         except InvalidInput:
             continue  # A label of signs only names nothing; the statement itself stands.
-    return mentioned
+    return by_key

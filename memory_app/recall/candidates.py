@@ -59,7 +59,7 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
 
 def widened(probe: Probe, limit: int) -> Probe:
     """The probe with up to ``limit`` rows of each tier."""
-    return replace(probe, most=limit, candidates=max(probe.candidates, limit))
+    return replace(probe, limit=limit, candidates=max(probe.candidates, limit))
 
 
 def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
@@ -72,7 +72,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         keywords=scoped.keywords,
         weights=scoped.weights,
         candidates=settings.candidates,
-        most=settings.candidates if query.explain else rows_limit,
+        limit=settings.candidates if query.explain else rows_limit,
         least=query.limit,
         filters=Filters(
             kinds=query.kinds or recalled_kinds(),
@@ -148,7 +148,7 @@ def _passes(query: RecallQuery, turn: Turn) -> bool:
 
 
 def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
-    fewer = replace(probe, most=probe.most - scoped.spare, least=probe.least - scoped.spare)
+    fewer = replace(probe, limit=probe.limit - scoped.spare, least=probe.least - scoped.spare)
     hits = search.memory_hits(connection, fewer)
     candidates = [_of_memory(scoped, hit) for hit in hits]
     if scoped.query.expand_graph and hits:

@@ -44,10 +44,10 @@ def record(
     if as_json:
         write_json(ticket)
     else:
-        told = f", {len(ticket.memory_ids)} memories" if ticket.stage is Stage.EXTRACTED else ""
+        memory_count = f", {len(ticket.memory_ids)} memories" if ticket.stage is Stage.EXTRACTED else ""
         why = f" ({ticket.reason})" if ticket.reason else ""
         why += f", waits for {ticket.waiting_for}" if ticket.waiting_for else ""
-        out.print(f"turn {ticket.id}: {ticket.stage}{told}{why}", markup=False, highlight=False)
+        out.print(f"turn {ticket.id}: {ticket.stage}{memory_count}{why}", markup=False, highlight=False)
     if ticket.stage is Stage.FAILED:
         raise Permanent(f"turn {ticket.id} failed: {ticket.reason}")
 
@@ -106,7 +106,7 @@ def recall(
     """Find what is remembered."""
     held_at = _instant(as_of, "--as-of")
     with connect(data, tenant) as memory:
-        found = memory.recall(
+        recalled = memory.recall(
             Scope(agent, user, session),
             query,
             limit=limit,
@@ -118,12 +118,14 @@ def recall(
             explain=explain,
         )
     if as_json:
-        write_json(found)
+        write_json(recalled)
         return
-    rows = [(f"{hit.score:.3f}", hit.tier, hit.kind, hit.at, hit.speaker, hit.text) for hit in found.memories]
+    rows = [
+        (f"{hit.score:.3f}", hit.tier, hit.kind, hit.at, hit.speaker, hit.text) for hit in recalled.memories
+    ]
     write_table("recalled", ("score", "tier", "kind", "at", "speaker", "text"), rows)
-    if found.degraded:
-        out.print(f"left out: {', '.join(found.degraded)}", markup=False, highlight=False)
+    if recalled.degraded:
+        out.print(f"left out: {', '.join(recalled.degraded)}", markup=False, highlight=False)
 
 
 @app.command()

@@ -182,8 +182,8 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
 
 def _with_persona(connection: Connection, tenant_id: int, scope: Scope, row: ScopeRow | None) -> _Read:
     """All there is of an agent that has met nobody yet, or remembers nothing."""
-    given = names.agent_persona(connection, tenant_id, scope.agent) if row is None else row.persona
-    parts = ContextParts(expression=ExpressionPart(persona=_persona(given)))
+    persona = names.agent_persona(connection, tenant_id, scope.agent) if row is None else row.persona
+    parts = ContextParts(expression=ExpressionPart(persona=_persona(persona)))
     return _Read(None, parts, clock.now(connection) if row is None else row.now)
 
 
@@ -243,11 +243,11 @@ def _standing_memories(
     limits = _kind_limits()
     if warm is None:
         return always_shown.strongest(connection, row.visible, limits)
-    kept = warm.kept.context
+    cached = warm.kept.context
     # Part of the key, so that a kind that is new in this version shows at once.
     asked = asked_about("standing", *limits)
-    if kept is not None and kept.asked == asked:
-        return always_shown.by_ids(connection, row.visible, kept.ids.get("standing", ()))
+    if cached is not None and cached.asked == asked:
+        return always_shown.by_ids(connection, row.visible, cached.ids.get("standing", ()))
     memories = always_shown.strongest(connection, row.visible, limits)
     try:
         fresh = CachedContext(asked, {"standing": tuple(memory.id for memory in memories)})
@@ -271,8 +271,8 @@ def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
     return memory.pinned, memory.importance, memory.last_seen or memory.created_at
 
 
-def _persona(given: dict[str, object] | None) -> str:
-    return render_persona(load_template("default").persona if given is None else parse_persona(given))
+def _persona(persona: dict[str, object] | None) -> str:
+    return render_persona(load_template("default").persona if persona is None else parse_persona(persona))
 
 
 def _with_session(

@@ -31,5 +31,5 @@ def subject_of(query: str) -> str:
     """The words of ``query`` that name its subject; all of it, unless it is for an overview and names one."""
     if not is_overview(query):
         return query
-    rest = " ".join(said for said in query.split() if not _TO_DO.search(said))
+    rest = " ".join(word for word in query.split() if not _TO_DO.search(word))
     return rest or query

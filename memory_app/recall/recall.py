@@ -52,7 +52,7 @@ def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Rec
     probe = candidates.probe_of(runtime, scoped)
     rows = candidates.collect(connection, scoped, probe)
     recalled = rank(scoped, rows)
-    has_more = len(rows) >= probe.most and probe.most < REPEATS_LIMIT
+    has_more = len(rows) >= probe.limit and probe.limit < REPEATS_LIMIT
     if len(recalled.memories) < scoped.query.limit and has_more:
         rows = candidates.collect(connection, scoped, candidates.widened(probe, REPEATS_LIMIT))
         recalled = rank(scoped, rows, considered=REPEATS_LIMIT)

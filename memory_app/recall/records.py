@@ -23,7 +23,7 @@ class RecallQuery:
 
     ``text`` None lists by strength of the other signals. ``as_of`` asks what held then; ``after`` and ``before`` bound
     when a turn was said or from when a memory holds (half-open). ``min_importance`` 1–10. ``expand_graph`` adds
-    memories up to ``depth`` links away from those found.
+    memories up to ``depth`` links away from the hits.
     """
 
     text: str | None = None
@@ -76,7 +76,7 @@ class Recalled:
 
 def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:
     """The query with cleaned text, or `InvalidInput`: a filter that is unknown or empty is never "everything"."""
-    said = _checked_text(query.text, query_limit_chars)
+    text = _checked_text(query.text, query_limit_chars)
     if not 1 <= query.limit <= limit_most:
         raise InvalidInput(f"limit: 1 to {limit_most}", field="limit")
     for name in ("kinds", "subtypes", "tiers", "tags"):
@@ -94,18 +94,18 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
     if not 1 <= query.depth <= DEPTH_LIMIT:
         raise InvalidInput(f"depth: 1 to {DEPTH_LIMIT}", field="depth")
     _check_times(query)
-    return replace(query, text=said)
+    return replace(query, text=text)
 
 
 def _checked_text(text: str | None, limit_chars: int) -> str | None:
     if text is None:
         return None
-    said = clean_given(text, field="query")[0].strip()
-    if not said:
+    text = clean_given(text, field="query")[0].strip()
+    if not text:
         raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
-    if len(said) > limit_chars:
+    if len(text) > limit_chars:
         raise InvalidInput(f"query: at most {limit_chars} characters", field="query")
-    return said
+    return text
 
 
 def _check_times(query: RecallQuery) -> None:

@@ -45,11 +45,11 @@ def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswe
 @router.post(IN_SCOPE + "/recall", responses=errors(400, 404, 413))
 def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
     """What is remembered that answers a query, best first. Reading writes nothing."""
-    found = recall(call.runtime, call.tenant_id, scope, recall_query(body))
+    recalled = recall(call.runtime, call.tenant_id, scope, recall_query(body))
     return RecallAnswer(
-        memories=[HitAnswer.model_validate(hit) for hit in found.memories],
-        degraded=list(found.degraded),
-        cut=[HitAnswer.model_validate(hit) for hit in found.cut],
+        memories=[HitAnswer.model_validate(hit) for hit in recalled.memories],
+        degraded=list(recalled.degraded),
+        cut=[HitAnswer.model_validate(hit) for hit in recalled.cut],
     )
 
 
@@ -60,24 +60,24 @@ def read_entities(
     limit: Annotated[int, Query(ge=1, le=500, description="Most entities.")] = 100,
 ) -> EntitiesAnswer:
     """Who and what is talked about, most mentioned first."""
-    found = list_entities(call.runtime, call.tenant_id, scope, limit=limit)
-    return EntitiesAnswer(entities=[EntityAnswer.model_validate(entity) for entity in found])
+    entities = list_entities(call.runtime, call.tenant_id, scope, limit=limit)
+    return EntitiesAnswer(entities=[EntityAnswer.model_validate(entity) for entity in entities])
 
 
 @router.get(IN_SCOPE + "/stats", tags=["operations"], responses=errors(404))
 def read_stats(call: Reader, scope: OfUser) -> StatsAnswer:
     """Counts of what is stored for an agent and a user, and how much may be."""
-    found = stats(call.runtime, call.tenant_id, scope)
-    rows = found.rows
+    counts = stats(call.runtime, call.tenant_id, scope)
+    rows = counts.rows
     return StatsAnswer(
-        memories=dict(found.memories),
+        memories=dict(counts.memories),
         retired_memories=rows.retired_memories,
         links=rows.links,
         entities=rows.entities,
         sessions=rows.sessions,
         turns=rows.turns,
         failed_turns=rows.failed_turns,
-        capacity=CapacityAnswer(max_memories=found.max_memories, max_links=found.max_links),
+        capacity=CapacityAnswer(max_memories=counts.max_memories, max_links=counts.max_links),
     )
 
 

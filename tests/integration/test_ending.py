@@ -208,7 +208,7 @@ def test_a_sleep_pass_that_would_lower_recall_is_taken_back_and_the_session_ends
         asked = ["When does Bob's train leave?", "What does Bob eat in the canteen?"]
         probes = quality.probes(runtime, asked, [], limit=5)
         with transaction(runtime.engine, tenant) as connection:
-            found = quality.search(connection, runtime, tenant, row=plan.row, probes=probes)
+            found = quality.search(connection, runtime, plan.row, probes=probes)
         bad = ClusterPlan(some, some[0].memory.id, some[0].memory.text, 0.5)
         return replace(plan, clusters=(bad,), probes=probes, expected=found)
 

@@ -440,7 +440,7 @@ def test_a_cycle_with_a_wrong_merge_is_not_applied(runtime: Runtime, tenant: int
             runtime, ["When does Bob's train leave?", "What does Bob eat in the canteen?"], [], limit=5
         )
         with transaction(runtime.engine, tenant) as connection:
-            found = sleep.quality.search(connection, runtime, tenant, row=plan.row, probes=probes)
+            found = sleep.quality.search(connection, runtime, plan.row, probes=probes)
         return replace(plan, clusters=(good, bad), probes=probes, expected=found)
 
     report = revised(runtime, tenant, blend)

@@ -70,7 +70,7 @@ _PAIRS = text(
         SELECT b.number, b.top, p.id, p.embedding, p.embedding_model FROM behind b
         JOIN memories p ON p.scope_id = :scope AND p.successor = b.id AND p.retired_reason = '{Retirement.MERGED}'
     )
-    SELECT a.top AS one, b.top AS other, min(1 - (a.embedding <=> b.embedding)) AS similarity
+    SELECT a.top AS first, b.top AS second, min(1 - (a.embedding <=> b.embedding)) AS similarity
     FROM behind a
     JOIN behind b ON b.number = a.number AND b.top > a.top AND b.embedding_model = a.embedding_model
     GROUP BY a.top, b.top
@@ -212,7 +212,7 @@ def pair_similarities(
         "groups": [place for _, place in places],
     }
     rows = connection.execute(_PAIRS, values)
-    return {frozenset((row.one, row.other)): float(row.similarity) for row in rows}
+    return {frozenset((row.first, row.second)): float(row.similarity) for row in rows}
 
 
 def reinforce(

@@ -37,7 +37,7 @@ class Footing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Comparison:
     """What a statement is compared with. ``subject_keys`` and ``object_keys`` are all slugs of either; ``merge`` the
     cosine from which the statements behind a row matter; ``single_valued``: whatever else holds of the subject."""
 
@@ -162,71 +162,94 @@ def footing(
 
 
 def nearest(
-    connection: Connection, scope_id: int, asked: Sequence[Asked], *, is_indexed: bool = False
+    connection: Connection, scope_id: int, comparisons: Sequence[Comparison], *, is_indexed: bool = False
 ) -> list[tuple[UUID, ...]]:
     """For each statement the nearest current rows of its kind, as the scope is now: one look for all of them.
 
     A few more than the statement's limit, since what one statement changes may take rows from the list of another.
     """
-    found: list[list[UUID]] = [[] for _ in asked]
-    by_index = [place for place, one in enumerate(asked) if is_indexed and one.session_id is None]
-    by_scan = [place for place in range(len(asked)) if place not in set(by_index)]
+    ids_by_place: list[list[UUID]] = [[] for _ in comparisons]
+    by_index = [place for place, item in enumerate(comparisons) if is_indexed and item.session_id is None]
+    by_scan = [place for place in range(len(comparisons)) if place not in set(by_index)]
     for start in range(0, len(by_scan), SCANNED_FOR_AT_ONCE):
         places = by_scan[start : start + SCANNED_FOR_AT_ONCE]
-        _collect(connection, _scanning(len(places)), scope_id, asked, places, found)
+        _collect(
+            connection,
+            _scan_statement(len(places)),
+            scope_id=scope_id,
+            comparisons=comparisons,
+            places=places,
+            into=ids_by_place,
+        )
     if by_index:
-        one = asked[by_index[0]]
-        statement = _asking(scope_id, one.model, len(one.vector), len(by_index))
-        _collect(connection, statement, scope_id, asked, by_index, found)
-    return [tuple(ids) for ids in found]
+        first = comparisons[by_index[0]]
+        statement = _indexed_statement(
+            scope_id, first.model, dimensions=len(first.vector), count=len(by_index)
+        )
+        _collect(
+            connection,
+            statement,
+            scope_id=scope_id,
+            comparisons=comparisons,
+            places=by_index,
+            into=ids_by_place,
+        )
+    return [tuple(ids) for ids in ids_by_place]
 
 
 def _collect(
     connection: Connection,
     statement: TextClause,
+    *,
     scope_id: int,
-    asked: Sequence[Asked],
+    comparisons: Sequence[Comparison],
     places: Sequence[int],
-    found: list[list[UUID]],
+    into: list[list[UUID]],
 ) -> None:
-    some = [asked[place] for place in places]
+    """Append the ids that the statement returns to the list of the comparison each belongs to."""
+    batch = [comparisons[place] for place in places]
     values: dict[str, Any] = {
         "scope": scope_id,
-        "model": some[0].model,
-        "kinds": [one.kind for one in some],
-        "scanned_kinds": sorted({one.kind for one in some}),
-        "sessions": [one.session_id for one in some],
-        "limit": max(one.limit for one in some) + len(asked) - 1,
-        **{f"vector_{number}": vector_text(one.vector) for number, one in enumerate(some)},
+        "model": batch[0].model,
+        "kinds": [item.kind for item in batch],
+        "scanned_kinds": sorted({item.kind for item in batch}),
+        "sessions": [item.session_id for item in batch],
+        "limit": max(item.limit for item in batch) + len(comparisons) - 1,
+        **{f"vector_{number}": vector_text(item.vector) for number, item in enumerate(batch)},
     }
     for row in connection.execute(statement, values):
-        found[places[row.place]].append(row.id)
+        into[places[row.place]].append(row.id)
 
 
 def neighbours(
-    connection: Connection, scope_id: int, asked: Asked, near: Sequence[UUID], *, heirs: Mapping[str, str]
+    connection: Connection,
+    scope_id: int,
+    comparison: Comparison,
+    *,
+    near: Sequence[UUID],
+    heirs: Mapping[str, str],
 ) -> tuple[Neighbour, ...]:
     """The nearest current rows of the kind, the row that says the same, and the rows that it may have to do with as a
     fact, history included; most similar first.
 
-    ``near`` is what `nearest` found for it, ``heirs`` as in the footing. Rows that this transaction stored since are
+    ``near`` is what `nearest` returned for it, ``heirs`` as in the footing. Rows that this transaction stored since are
     looked through besides.
     """
     values = {
         "scope": scope_id,
-        "session": asked.session_id,
-        "kind": asked.kind,
-        "vector": vector_text(asked.vector),
-        "model": asked.model,
-        "canonical_key": asked.canonical_key,
-        "subject_keys": list(asked.subject_keys),
-        "relations": list(asked.relations),
-        "object_keys": list(asked.object_keys),
-        "merge": asked.merge,
-        "limit": asked.limit,
+        "session": comparison.session_id,
+        "kind": comparison.kind,
+        "vector": vector_text(comparison.vector),
+        "model": comparison.model,
+        "canonical_key": comparison.canonical_key,
+        "subject_keys": list(comparison.subject_keys),
+        "relations": list(comparison.relations),
+        "object_keys": list(comparison.object_keys),
+        "merge": comparison.merge,
+        "limit": comparison.limit,
         "near": list(near),
     }
-    statement = _OF_ANY_OBJECT if asked.single_valued else _OF_ONE_OBJECT
+    statement = _OF_ANY_OBJECT if comparison.single_valued else _OF_ONE_OBJECT
     rows = [
         neighbour_of(row_of(row), heirs, similarity=float(row.similarity), cohesion=row.cohesion)
         for row in connection.execute(statement, values)
@@ -235,7 +258,7 @@ def neighbours(
 
 
 @lru_cache(maxsize=SCANNED_FOR_AT_ONCE)
-def _scanning(count: int) -> TextClause:
+def _scan_statement(count: int) -> TextClause:
     """One scan that keeps for each row how far it is from each of ``count`` vectors."""
     distances = ", ".join(
         f"n.embedding <=> (SELECT CAST(:vector_{place} AS halfvec)) AS d{place}" for place in range(count)
@@ -245,7 +268,7 @@ def _scanning(count: int) -> TextClause:
 
 
 @lru_cache(maxsize=1024)
-def _asking(scope_id: int, model: str, dimensions: int, count: int) -> TextClause:
+def _indexed_statement(scope_id: int, model: str, *, dimensions: int, count: int) -> TextClause:
     """A statement of the scope's own: its number and model are literals, or the partial index would not fit."""
     literal = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
     fixed = {"scope": int(scope_id), "model": literal, "dimensions": int(dimensions)}

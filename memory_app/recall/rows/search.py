@@ -69,7 +69,7 @@ class Probe:
     terms: the keyword index of a big scope is asked for rows that hold all of any one set. ``speakers`` are the names
     in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``periods``
     the times it names. Each arm hands ``candidates`` rows to the scoring (half as many where indexes name the hits) and
-    ``most`` come back, no fewer than ``least`` if the scopes have them.
+    ``limit`` come back, no fewer than ``least`` if the scopes have them.
     """
 
     scope_ids: tuple[int, ...]
@@ -77,7 +77,7 @@ class Probe:
     keywords: dict[int, float]
     weights: Weights
     candidates: int
-    most: int
+    limit: int
     least: int = 1
     filters: Filters = Filters()
     speakers: tuple[str, ...] = ()
@@ -138,14 +138,14 @@ class MemoryHit:
 
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
-    """The ``probe.most`` turns that the weights like best, with their signals, best first."""
-    rows = _asked(connection, probe, search_sql.turns, _TURN_FILTER_NAMES, tuple(Trait))
+    """The ``probe.limit`` turns that the weights like best, with their signals, best first."""
+    rows = _rows(connection, probe, search_sql.turns, _TURN_FILTER_NAMES, tuple(Trait))
     return tuple(_turn_hit(row) for row in rows)
 
 
 def memory_hits(connection: Connection, probe: Probe) -> tuple[MemoryHit, ...]:
-    """The ``probe.most`` memories that the weights like best, pinned ones first, with their signals."""
-    rows = _asked(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, ON_DEMAND)
+    """The ``probe.limit`` memories that the weights like best, pinned ones first, with their signals."""
+    rows = _rows(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, ON_DEMAND)
     return tuple(_memory_hit(row) for row in rows)
 
 
@@ -164,7 +164,7 @@ _TURN_FILTER_NAMES = ("recorded_after", "as_of", "session", "after", "before")
 _MEMORY_FILTER_NAMES = ("subtypes", "tags", "min_importance", "session", "as_of", "after", "before")
 
 
-def _asked(
+def _rows(
     connection: Connection,
     probe: Probe,
     statement: Callable[[Shape], TextClause],
@@ -180,10 +180,10 @@ def _asked(
 
 
 def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Shape:
-    """A question without words is a list, and one session is small: both are answered by a scan."""
+    """A query without words is a list, and one session is small: both are answered by a scan."""
     models = tuple((vector.model, len(vector.values)) for vector in probe.vectors)
-    given = frozenset(name for name in filters if getattr(probe.filters, name) is not None)
-    has_indexes = (probe.vectors or probe.anchors) and "session" not in given
+    filter_names = frozenset(name for name in filters if getattr(probe.filters, name) is not None)
+    has_indexes = (probe.vectors or probe.anchors) and "session" not in filter_names
     places = {model: place for place, (model, _) in enumerate(models)}
     indexed = tuple(
         (scope.scope_id, tuple(places[model] for model in scope.models if model in places))
@@ -191,9 +191,9 @@ def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Sha
         if has_indexes
     )
     return Shape(
-        models,
-        indexed,
-        given,
+        models=models,
+        indexed=indexed,
+        filters=filter_names,
         has_frequency=probe.weights["frequency"] != 0,
         has_periods=bool(probe.periods),
         traits=tuple(trait for trait in traits if probe.weights[SIGNALS[trait]]),
@@ -220,7 +220,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "current_session": probe.current_session,
         "candidates": probe.candidates,
         "nearest": max(probe.candidates // 2, 2 * probe.least),
-        "most": probe.most,
+        "most": probe.limit,
         "least_scale": 1e-9,
     }
 
@@ -230,20 +230,22 @@ def _plain(value: object) -> object:
 
 
 def _turn_hit(row: Row[Any]) -> TurnHit:
-    id, scope_id, session, seq, role, speaker, said, at, traits, *signals = tuple(row)
-    turn = Turn(id, session, seq, Role(role), speaker, said, at)
+    id, scope_id, session, seq, role, speaker, words, at, traits, *signals = tuple(row)
+    turn = Turn(id=id, session=session, seq=seq, role=Role(role), speaker=speaker, text=words, at=at)
     return TurnHit(turn, scope_id, Raw(*map(float, signals)), traits)
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
     # In the order of the statement's columns, and without a dictionary per row: rows are many.
-    id, scope_id, kind, said, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(row)
+    id, scope_id, kind, words, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(
+        row
+    )
     last_seen, feedback, session, traits, similarity, keyword, scale, frequency, sent = others
     return MemoryHit(
         id=id,
         scope_id=scope_id,
         kind=kind,
-        text=said,
+        text=words,
         subject=subject,
         importance=importance,
         tags=tuple(tags),
