@@ -21,6 +21,15 @@ FORMAT = "memory-erasure"
 VERSION = 1
 
 
+class ErasureState(StrEnum):
+    """A receipt is written in the transaction that erases, so it is never seen in another state.
+
+    The table would admit those of a run, too; nothing writes them.
+    """
+
+    DONE = "done"
+
+
 class Subject(StrEnum):
     """What an erasure is of."""
 

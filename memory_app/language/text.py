@@ -29,9 +29,6 @@ NORMALISER_VERSION = 1
 TERM_IDS = 1_000_000_000
 """Term ids run from 1 to this, the largest dimension a `sparsevec` takes."""
 
-LABEL_LIMIT = 200
-"""Longest label of an entity, in characters; longer keys would not fit an index row."""
-
 # --- cleaning and canonical form ----------------------------------------------------------------------------
 
 _SENTENCE_END = " .,;:!?…。、，！？؟،।॥"

@@ -70,6 +70,13 @@ HISTORICAL = (Retirement.SUPERSEDED, Retirement.INVALIDATED)
 """Reasons after which a memory still says what was true in its interval."""
 
 
+class SynthesisType(StrEnum):
+    """How a memory was made of others. Imported memories may have types of their own."""
+
+    CONSOLIDATION = "consolidation"
+    PATTERN = "pattern"
+
+
 class LinkType(StrEnum):
     """What a link between two memories says. Imported links may have types of their own."""
 

@@ -32,7 +32,7 @@ from memory_app.memories.ladder import Neighbour
 from memory_app.memories.remember import Place, drop_context
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
-from memory_app.records.records import LinkType
+from memory_app.records.records import LinkType, SynthesisType
 from memory_app.records.run import RunName, Trigger
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -342,7 +342,7 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
     vectors = memories.vectors(connection, scope_id, [memory.id for memory in same_text.values() if memory])
     session_ids = merges.sessions_of(connection, scope_id, [cluster.anchor for cluster in clusters])
     # Whoever reads a row is told that its words are a summary; the words of one member are none.
-    synthesis_type = "consolidation" if cycle.plan.rules.summarise else None
+    synthesis_type = SynthesisType.CONSOLIDATION if cycle.plan.rules.summarise else None
     rows = {}
     for cluster in clusters:
         merged = ladder.reworded(ladder.merge(cluster.members), cluster.text)

@@ -25,7 +25,7 @@ from memory_app.memories.remember import Prepared, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.records.kinds import KINDS
-from memory_app.records.records import Origin, Statement
+from memory_app.records.records import Origin, Statement, SynthesisType
 from memory_app.runtime import Runtime
 from memory_app.sleep import promotion, quality
 from memory_app.sleep.clusters import PIECE, Cluster, clusters, components, near_pairs
@@ -400,7 +400,7 @@ def _patterns(
             origin=Origin.SYNTHESIZED,
             valid_from=min(topic.at),
             parents=topic.memories[:PARENTS_LIMIT],
-            synthesis_type="pattern",
+            synthesis_type=SynthesisType.PATTERN,
         )
         for topic in topics
     ]

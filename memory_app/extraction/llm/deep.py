@@ -16,7 +16,15 @@ from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 from memory_app.memories.guards import NEGATION, NUMBER, conflicting
-from memory_app.records.records import VALENCES, EmotionalState, LinkType, Memory, Origin, Statement
+from memory_app.records.records import (
+    VALENCES,
+    EmotionalState,
+    LinkType,
+    Memory,
+    Origin,
+    Statement,
+    SynthesisType,
+)
 
 MOST_PARENTS = 5
 """Memories consolidated into one; as in the ladder."""
@@ -111,7 +119,7 @@ def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
             origin=Origin.SYNTHESIZED,
             valid_from=min(parent.valid_from for parent in parents),
             parents=tuple(parent.id for parent in parents),
-            synthesis_type="consolidation",
+            synthesis_type=SynthesisType.CONSOLIDATION,
         )
     )
 
@@ -132,7 +140,7 @@ def _patterns(
                     kind="artifact",
                     text=answer.text,
                     origin=Origin.SYNTHESIZED,
-                    synthesis_type="pattern",
+                    synthesis_type=SynthesisType.PATTERN,
                     emotional_state=EmotionalState(feeling) if feeling in VALENCES else None,
                     valid_from=max(parent.valid_from for parent in parents),
                     parents=tuple(parent.id for parent in parents),

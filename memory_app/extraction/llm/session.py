@@ -22,7 +22,7 @@ from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
 from memory_app.records.kinds import KINDS
-from memory_app.records.records import Memory, Origin, Statement
+from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 
 FACTS_SHARE = 0.1
 """Curated facts together take at most this part of the conversation's characters."""
@@ -137,7 +137,7 @@ def _summary(text: str, talk: Talk) -> Statement:
         kind="episode",
         text=text[:4_000],
         origin=Origin.SYNTHESIZED,
-        synthesis_type="consolidation",
+        synthesis_type=SynthesisType.CONSOLIDATION,
         valid_from=talk.turns[-1].at,
         evidence=tuple(turn.id for turn in talk.turns),
         source=talk.agent_label,

@@ -20,7 +20,7 @@ from memory_app.db.tables.forget import erasures
 from memory_app.db.tables.memories import memories
 from memory_app.db.tables.tenancy import agents, scopes, tenants, users
 from memory_app.db.tables.turns import sessions, turns
-from memory_app.forget.receipt import Receipt, Subject, session_name
+from memory_app.forget.receipt import ErasureState, Receipt, Subject, session_name
 from memory_app.records.run import RunName
 
 BATCH = 5_000
@@ -41,12 +41,12 @@ class Erasure:
 _TENANT = select(tenants.c.name).where(tenants.c.id == bindparam("tenant")).scalar_subquery()
 _RECORD = (
     insert(erasures)
-    .values(state="done", finished_at=func.now())
+    .values(state=ErasureState.DONE, finished_at=func.now())
     .returning(erasures.c.id, erasures.c.created_at, _TENANT.label("tenant"))
 )
 _RECORD_AGAIN = (
     insert(erasures)
-    .values(state="done", finished_at=func.now())
+    .values(state=ErasureState.DONE, finished_at=func.now())
     .on_conflict_do_nothing(index_elements=[erasures.c.id])
     .inline()
 )
