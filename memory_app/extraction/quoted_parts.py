@@ -1,7 +1,8 @@
-"""What of a text was put into it from elsewhere: a context window of ours, and lines that are quoted as in a letter.
+"""Separate what the author of a text wrote from what was pasted into it: our context windows, and quoted lines.
 
-An app may put a window into any message, and people paste it. Its lines are what is remembered already, so they are
-nobody's words in this turn. Only our own form is known here: section headings, and the lines below them.
+An app may put a window into any message, and people paste it. Its lines are what is remembered already, so they
+must not be remembered again as this turn's. Only our own form is recognised: section headings, and the lines below
+them.
 """
 
 from __future__ import annotations
@@ -21,30 +22,32 @@ QUOTED = ">"
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
-    """``own`` is the text without what was put in, ``pasted`` are the lines that were."""
+class TextParts:
+    """``own`` is the text without what was pasted, ``pasted`` are the lines that were, without their marks."""
 
     own: str
     pasted: tuple[str, ...]
 
 
-def parted(text: str) -> Parted:
-    """``text`` as what its author wrote and what was put into it."""
+def split_pasted(text: str) -> TextParts:
+    """Split ``text`` into what its author wrote and what was pasted into it."""
     own: list[str] = []
     pasted: list[str] = []
     section = ""
     for line in text.splitlines():
-        said = line.strip()
-        section = _section(section, said)
-        foreign = bool(section) or said.startswith((QUOTED, PREFACE))
-        (pasted if foreign else own).append(line)
-    lines = (line.strip().lstrip(f"{QUOTED}-").strip() for line in pasted)
-    return Parted("\n".join(own), tuple(line for line in lines if line and line not in HEADINGS))
+        stripped = line.strip()
+        section = _section(section, stripped)
+        if section or stripped.startswith((QUOTED, PREFACE)):
+            pasted.append(stripped)
+        else:
+            own.append(line)
+    unmarked = (line.lstrip(f"{QUOTED}-").strip() for line in pasted)
+    return TextParts("\n".join(own), tuple(line for line in unmarked if line and line not in HEADINGS))
 
 
-def _section(section: str, said: str) -> str:
-    """The heading under which a line stands; empty for none."""
-    if said in HEADINGS:
-        return said
-    goes_on = bool(said) and (section in FREE or said.startswith(MARKS))
+def _section(section: str, line: str) -> str:
+    """The heading under which ``line`` stands, given that of the line before; empty for none."""
+    if line in HEADINGS:
+        return line
+    goes_on = bool(line) and (section in FREE or line.startswith(MARKS))
     return section if goes_on else ""

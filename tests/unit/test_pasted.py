@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.extraction.quoted_parts import parted
+from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.extraction.rules.clauses import own_words
 
 WINDOW = (Path(__file__).parent / "golden" / "window.txt").read_text(encoding="utf-8")
@@ -16,17 +16,17 @@ SAID = "By the way, I live in Porto now."
 
 
 def test_a_whole_context_window_is_nobodys_words() -> None:
-    assert parted(WINDOW).own.strip() == ""
+    assert split_pasted(WINDOW).own.strip() == ""
 
 
 @pytest.mark.parametrize("text", [f"{SAID}\n\n{WINDOW}", f"{WINDOW}\n\n{SAID}", f"{WINDOW}\n{SAID}"])
 def test_what_stands_before_and_behind_a_window_is_the_authors(text: str) -> None:
-    assert parted(text).own.strip() == SAID
+    assert split_pasted(text).own.strip() == SAID
     assert own_words(text).strip() == SAID
 
 
 def test_the_lines_of_a_window_are_told_without_their_marks() -> None:
-    pasted = parted("[CORE DIRECTIVES]\n- Never give medical advice.\n\n> You live in Faro.").pasted
+    pasted = split_pasted("[CORE DIRECTIVES]\n- Never give medical advice.\n\n> You live in Faro.").pasted
     assert pasted == ("Never give medical advice.", "You live in Faro.")
 
 
@@ -35,11 +35,11 @@ def test_the_lines_of_a_window_are_told_without_their_marks() -> None:
     ["- I live in Porto.\n- I have a dog.", "[TODO]\n- call my sister", "[12:30] I am on my way.", "a > b"],
 )
 def test_lists_and_brackets_of_ones_own_stay(text: str) -> None:
-    assert parted(text) == parted(parted(text).own)
-    assert parted(text).own == text
+    assert split_pasted(text) == split_pasted(split_pasted(text).own)
+    assert split_pasted(text).own == text
 
 
 @given(st.text())
 def test_no_line_is_lost_or_doubled(text: str) -> None:
-    found = parted(text)
+    found = split_pasted(text)
     assert len(found.own.splitlines()) + len(found.pasted) <= len(text.splitlines())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from memory_app.extraction.quoted_parts import parted
+from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Turn
 
@@ -105,7 +105,7 @@ _MEMORY_BLOCK = re.compile(r"<memory\b[^>]{0,200}>(.*?)(?:</memory>|\Z)", re.DOT
 
 def handed_over(turns: Iterable[Turn]) -> tuple[str, ...]:
     """Memories that somebody put into a turn: between tags, in a context window, or as quoted lines."""
-    return tuple(line for turn in turns for line in (*_tagged(turn.text), *parted(turn.text).pasted))
+    return tuple(line for turn in turns for line in (*_tagged(turn.text), *split_pasted(turn.text).pasted))
 
 
 def _tagged(text: str) -> Iterator[str]:

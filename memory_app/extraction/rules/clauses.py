@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""What of a turn its speaker says in earnest, cut into clauses.
+"""Cut a turn into the clauses that its speaker means: without quotes, code, questions and suppositions.
 
 Quoted text, code, tagged blocks, pasted context, questions, conditions and other people's speech are left out
 here, so that the patterns need not think of them. Every step is one pass over the text, and what goes on is
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory_app.extraction.quoted_parts import parted
+from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.extraction.rules.grammar import expand
 
 TEXT_LIMIT = 8_000
@@ -86,21 +86,33 @@ _COMPANY = re.compile(
 _THANKS_TO = re.compile(r"^[A-Z][\w'-]{1,20}(?=,? (?:I|my|we) )")
 
 
+_TITLE_WORDS = 8
+"""Quoted words up to so many are a title ("Dune") and stay; more, or a whole sentence, are somebody else's speech."""
+
+_SHORTEST_SENTENCE = 5
+"""Characters; a shorter sentence ("Yes.") states nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence as said (contractions written out), and its clauses that may be stated facts."""
+    """One sentence, contractions written out, and its clauses that may be stated facts."""
 
     text: str
     clauses: tuple[str, ...]
 
 
 def own_words(text: str) -> str:
-    """``text`` without code, tagged blocks, quoted lines, a context window and quoted speech; at most `TEXT_LIMIT`
-    characters."""
-    text = _without_blocks(_without_fences(parted(text[: 4 * TEXT_LIMIT]).own))[:TEXT_LIMIT]
-    lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in text.splitlines())
-    kept = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
-    return _QUOTED.sub(_unquote, _CODE.sub(_MARK, kept.replace("“", '"').replace("”", '"')))
+    """Return ``text`` without code, tagged blocks, quoted lines, context windows and quoted speech.
+
+    At most `TEXT_LIMIT` characters.
+    """
+    # Four times the limit, so that a long pasted part does not use up what is read.
+    own = split_pasted(text[: 4 * TEXT_LIMIT]).own
+    own = _without_blocks(_without_fences(own))[:TEXT_LIMIT]
+    lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in own.splitlines())
+    own = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
+    own = own.replace("“", '"').replace("”", '"')
+    return _QUOTED.sub(_unquote, _CODE.sub(_MARK, own))
 
 
 def _without_fences(text: str) -> str:
@@ -108,66 +120,90 @@ def _without_fences(text: str) -> str:
 
 
 def _without_blocks(text: str) -> str:
+    """``text`` without tags and without what stands between a tag and its end.
+
+    A tag that is never closed hides nothing, except ``<memory>``: what was cut off within a window is still no
+    speech.
+    """
     tags = list(_TAG.finditer(text))
     last_close = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
-    kept, start, waiting = [], 0, ""
+    pieces: list[str] = []
+    start = 0
+    block = ""
     for tag in tags:
-        name = tag[2].lower()
-        if waiting:
-            if tag[1] and name == waiting:
-                start, waiting = tag.end(), ""
+        is_close, name = bool(tag[1]), tag[2].lower()
+        if block:
+            if is_close and name == block:
+                block, start = "", tag.end()
             continue
-        kept.append(text[start : tag.start()])
+        pieces.append(text[start : tag.start()])
         start = tag.end()
-        if not tag[1] and (name == "memory" or last_close.get(name, -1) > tag.start()):
-            waiting = name
-    return " ".join([*kept, "" if waiting else text[start:]])
+        is_closed_later = last_close.get(name, -1) > tag.start()
+        if not is_close and (is_closed_later or name == "memory"):
+            block = name
+    if not block:
+        pieces.append(text[start:])
+    return " ".join(pieces)
 
 
 def _unquote(match: re.Match[str]) -> str:
-    said = match[1] or match[2]
-    is_title = len(said.split()) <= 8 and not _FINITE.search(said)
-    return said if is_title else _MARK
+    quote = match[1] or match[2]
+    is_title = len(quote.split()) <= _TITLE_WORDS and not _FINITE.search(quote)
+    return quote if is_title else _MARK
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of ``text`` (already `own_words`); stops where the user hands over a text to work on."""
+    """Yield the sentences of ``text`` (already `own_words`) until the user hands over a text to work on."""
     text = _ABBREVIATION.sub(r"\1", text)
     for match in _SENTENCE.finditer(text):
         raw = match[0].strip()
-        if len(raw) < 5 or len(raw) > SENTENCE_LIMIT or "://" in raw[:8]:
+        if not _SHORTEST_SENTENCE <= len(raw) <= SENTENCE_LIMIT or _is_address(raw):
             continue
-        said = expand(raw)
-        if _TASK.search(said):
-            if _GIVEN_TEXT.search(said):
-                return
-            continue
-        yield Sentence(said, tuple(_clauses(said)))
-
-
-def _clauses(said: str) -> Iterator[str]:
-    body = said.rstrip(" .!\u2026")
-    if body.endswith("?"):
-        tail = _QUESTION_TAIL.search(body.rstrip("? "))
-        if tail is None:
+        sentence = expand(raw)
+        if not _TASK.search(sentence):
+            yield Sentence(sentence, tuple(_clauses(sentence)))
+        elif _GIVEN_TEXT.search(sentence):
+            # "Translate this: …": what follows is the text, in which "I" is somebody else.
             return
-        body = body[: tail.start()]
+
+
+def _is_address(text: str) -> bool:
+    return "://" in text[:8]
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    body = _without_question(sentence.rstrip(" .!\u2026"))
     plain = strip_opening(body)
-    if _WHOLE_SENTENCE.search(plain):
+    if not plain or _WHOLE_SENTENCE.search(plain):
         return
-    unreal = False
+    # "Tom and I went": the split below would cut at "and I".
     company = _COMPANY.match(plain)
     head, rest = (company[0], plain[company.end() :]) if company else ("", plain)
     first, *others = _SPLIT.split(rest)
-    for clause in (head + first, *others):
-        clause = strip_opening(clause.strip(" ,"))
-        unreal = unreal or bool(_UNREAL.search(clause)) or bool(_WOULD.search(clause))
-        if clause and not unreal and _MARK not in clause:
+    for part in (head + first, *others):
+        clause = strip_opening(part.strip(" ,"))
+        # What follows a supposition is supposed as well: "if I move, I will need a car".
+        if _is_supposed(clause):
+            return
+        if clause and _MARK not in clause:
             yield clause
+
+
+def _without_question(sentence: str) -> str:
+    """``sentence`` without the question at its end; empty when the whole of it is one."""
+    if not sentence.endswith("?"):
+        return sentence
+    tail = _QUESTION_TAIL.search(sentence.rstrip("? "))
+    return sentence[: tail.start()] if tail else ""
+
+
+def _is_supposed(clause: str) -> bool:
+    return bool(_UNREAL.search(clause) or _WOULD.search(clause))
 
 
 def strip_opening(text: str) -> str:
     """ "Hey Nova, well, I …" → "I …"."""
+    # Twice, since fillers stand on both sides of a name: "Hey Nova, well, …".
     for _ in range(2):
         text = _VOCATIVE.sub("", _FILLERS.sub("", text))
     return _THANKS_TO.sub("", text).lstrip(" ,") if _FILLERS.match(text) else text

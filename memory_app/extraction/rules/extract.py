@@ -1,4 +1,4 @@
-"""The rule extractor: turns in, statements out, without a model, a clock or any I/O.
+"""Extract statements from turns by rules, without a model, a clock or any I/O.
 
 Precision comes before recall: a clause that no rule reads with certainty states nothing. Only turns of the
 role ``user`` state facts: what the assistant explained, a tool answered or a prompt contained is not theirs.
@@ -6,13 +6,14 @@ role ``user`` state facts: what the assistant explained, a tool answered or a pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory_app.extraction.rules.clauses import own_words, sentences
+from memory_app.extraction.rules.clauses import Sentence, own_words, sentences
 from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
@@ -28,17 +29,33 @@ from memory_app.records.records import Extraction, Mention, Origin, Role, Statem
 SHORTEST = 20
 """Characters below which a text is skipped (spec: texts under 20 characters state nothing worth keeping)."""
 
-STATEMENTS_AT_MOST = 24
+STATEMENTS_LIMIT = 24
 """Statements kept of one turn; more come from pasted text."""
+
+ACKNOWLEDGEMENT_WORDS = 12
+"""A longer text is read even where every word of it is one of agreement or thanks."""
+
+AGENT_TEXT_LIMIT = 20_000
+"""Characters of an assistant's turn in which a repetition by the user is looked for."""
+
+EXPLICIT_IMPORTANCE = 7
+"""Least importance (1 to 10) of what the user asked to be remembered."""
+
+FEWEST_WORDS = 3
+"""Words of a fact to remember that no rule reads; "remember that song" states nothing."""
 
 TOO_SHORT = "too short"
 ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
 NOT_THE_USER = "not said by the user"
 
+_NO_WORD = re.compile(r"[^\w']|_")
+
 
 @dataclass(frozen=True, slots=True)
 class _Speaker:
+    """The author of ``turn``, and the names by which statements about them are written."""
+
     turn: Turn
     label: str
     agent: str
@@ -56,25 +73,32 @@ def extract(
     time_zone: ZoneInfo,
     known: Sequence[str] = (),
 ) -> Extraction:
-    """Statements, entity candidates and reasons for ``turns`` of one session, in order.
+    """Return statements, entity candidates and reasons for ``turns`` of one session, in order.
 
-    ``earlier`` are up to three turns before them: they tell who takes part and what was already said by the
-    assistant. ``known`` are labels of the scope's entities (``label`` or ``type:label``). Linear in the text.
+    ``earlier`` are up to three turns before them, from which comes who takes part and what the assistant wrote
+    already. ``known`` are labels of the scope's entities (``label`` or ``type:label``). Linear in the text.
     """
-    people = frozenset({turn.speaker for turn in (*earlier, *turns)} - {"user", "assistant", ""})
+    all_turns = (*earlier, *turns)
+    people = frozenset({turn.speaker for turn in all_turns} - {"user", "assistant", ""})
     statements: list[Statement] = []
     mentions: dict[UUID, tuple[Mention, ...]] = {}
     reasons: dict[UUID, str] = {}
     for turn in turns:
-        label = user_label if turn.speaker.lower() in ("user", "") else turn.speaker
-        speaker = _Speaker(turn, label, agent_label, time_zone, people, tuple(known))
-        said = own_words(turn.text)
+        speaker = _Speaker(
+            turn=turn,
+            label=user_label if turn.speaker.lower() in ("user", "") else turn.speaker,
+            agent=agent_label,
+            zone=time_zone,
+            people=people,
+            known=tuple(known),
+        )
+        text = own_words(turn.text)
         if turn.role in (Role.USER, Role.ASSISTANT):
-            mentions[turn.id] = mentions_of(said, people=people, known=known)
+            mentions[turn.id] = mentions_of(text, people=people, known=known)
         reason = _reason_to_skip(turn)
-        found = [] if reason else _statements(speaker, said, _agent_text((*earlier, *turns), turn))
-        statements.extend(found)
-        if not found:
+        of_turn = [] if reason else _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
+        statements.extend(of_turn)
+        if not of_turn:
             reasons[turn.id] = reason or NOT_NOTEWORTHY
     return Extraction(tuple(statements), mentions, reasons)
 
@@ -83,68 +107,96 @@ def _reason_to_skip(turn: Turn) -> str | None:
     if turn.role is not Role.USER:
         return NOT_THE_USER
     text = turn.text.strip()
+    # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
     if _is_acknowledgement(text[:200]):
         return ACKNOWLEDGEMENT
     return TOO_SHORT if len(text) < SHORTEST else None
 
 
 def _is_acknowledgement(text: str) -> bool:
-    tokens = "".join(c if c.isalnum() or c == "'" else " " for c in text.lower()).split()
-    return len(tokens) <= 12 and all(token in ACKNOWLEDGEMENTS for token in tokens)
+    words = _NO_WORD.sub(" ", text.lower()).split()
+    return len(words) <= ACKNOWLEDGEMENT_WORDS and ACKNOWLEDGEMENTS.issuperset(words)
 
 
 def _agent_text(turns: Iterable[Turn], current: Turn) -> str:
-    said = (t.text[:20_000] for t in turns if t.role is Role.ASSISTANT and t.seq < current.seq)
-    return "\n".join(said).lower()
+    """What the assistant wrote before ``current``, in lower case."""
+    before = (turn for turn in turns if turn.role is Role.ASSISTANT and turn.seq < current.seq)
+    return "\n".join(turn.text[:AGENT_TEXT_LIMIT] for turn in before).lower()
 
 
-def _statements(speaker: _Speaker, said: str, agent_said: str) -> list[Statement]:
-    found: dict[tuple[object, ...], Statement] = {}
-    for sentence in sentences(said):
-        repeats_agent = len(sentence.text) >= SHORTEST and sentence.text.lower() in agent_said
+def _statements(speaker: _Speaker, text: str, *, agent_text: str) -> list[Statement]:
+    """The statements of one turn, each triple once."""
+    statements: dict[tuple[object, ...], Statement] = {}
+    for sentence in sentences(text):
+        # A user who quotes the assistant does not state it.
+        repeats_agent = len(sentence.text) >= SHORTEST and sentence.text.lower() in agent_text
         if repeats_agent or holds_secret(sentence.text):
             continue
-        for statement in _of_sentence(speaker, sentence.text, sentence.clauses):
+        for statement in _of_sentence(speaker, sentence):
             key = (statement.kind, statement.subject, statement.relation, (statement.object or "").lower())
-            found.setdefault(key, statement)
-        if len(found) >= STATEMENTS_AT_MOST:
+            statements.setdefault(key, statement)
+        if len(statements) >= STATEMENTS_LIMIT:
             break
-    return list(found.values())[:STATEMENTS_AT_MOST]
+    return list(statements.values())[:STATEMENTS_LIMIT]
 
 
-def _of_sentence(speaker: _Speaker, text: str, clauses: Sequence[str]) -> Iterator[Statement]:
-    wish = wish_of(text, agent_label=speaker.agent)
-    fact = to_remember(text)
+def _of_sentence(speaker: _Speaker, sentence: Sentence) -> Iterator[Statement]:
+    wish = wish_of(sentence.text, agent_label=speaker.agent)
     if wish is not None:
-        made = _statement(speaker, speaker.label, wish.relation, wish.object, wish.says)
-        yield replace(made, kind="expression", subtype=None)
-    elif fact is not None:
-        yield from _remembered(speaker, fact)
-    else:
-        yield from _relatives(speaker, text)
-        for clause in clauses:
-            for single in split_predicates(clause):
-                yield from _of_clause(speaker, single)
+        statement = _statement(
+            speaker, subject=speaker.label, relation=wish.relation, value=wish.object, says=wish.says
+        )
+        yield replace(statement, kind="expression", subtype=None)
+        return
+    fact = to_remember(sentence.text)
+    if fact is not None:
+        yield from _to_remember(speaker, fact)
+        return
+    yield from _relatives(speaker, sentence.text)
+    for clause in sentence.clauses:
+        for predicate in split_predicates(clause):
+            yield from _of_clause(speaker, predicate)
 
 
-def _remembered(speaker: _Speaker, fact: str) -> Iterator[Statement]:
-    """What the user asked to be remembered: by the rules where they read it, else as it was said."""
-    made = [*_relatives(speaker, fact), *_of_clause(speaker, fact)]
-    if not made and " you" not in fact.lower() and len(fact.split()) >= 3:
-        said = third_person(fact)
-        made = [
-            _statement(speaker, speaker.label, "asked_to_remember", said, f"asked to remember that {said}")
-        ]
-    for statement in made:
-        yield replace(statement, importance=max(statement.importance or 0, 7), tags=("explicit",))
+def _to_remember(speaker: _Speaker, fact: str) -> Iterator[Statement]:
+    """What the user asked to be remembered: by the rules where they read it, else in the user's words."""
+    statements = [*_relatives(speaker, fact), *_of_clause(speaker, fact)]
+    if not statements and _is_worth_remembering(fact):
+        reported = third_person(fact)
+        statement = _statement(
+            speaker,
+            subject=speaker.label,
+            relation="asked_to_remember",
+            value=reported,
+            says=f"asked to remember that {reported}",
+        )
+        statements.append(statement)
+    for statement in statements:
+        importance = max(statement.importance or 0, EXPLICIT_IMPORTANCE)
+        yield replace(statement, importance=importance, tags=("explicit",))
+
+
+def _is_worth_remembering(fact: str) -> bool:
+    return " you" not in fact.lower() and len(fact.split()) >= FEWEST_WORDS
 
 
 def _relatives(speaker: _Speaker, text: str) -> Iterator[Statement]:
-    for relative in relatives_of(text, not_named={name.lower() for name in speaker.people}):
-        says = f"has a {relative.term} called {relative.name}"
-        made = _statement(speaker, speaker.label, relative.relation, relative.name, says)
-        named = Mention("thing" if relative.is_pet else "person", relative.name)
-        yield replace(made, subtype="relationship", importance=7, mentions=_united((named,), made.mentions))
+    participants = {name.lower() for name in speaker.people}
+    for relative in relatives_of(text, not_named=participants):
+        statement = _statement(
+            speaker,
+            subject=speaker.label,
+            relation=relative.relation,
+            value=relative.name,
+            says=f"has a {relative.term} called {relative.name}",
+        )
+        mention = Mention("thing" if relative.is_pet else "person", relative.name)
+        yield replace(
+            statement,
+            subtype="relationship",
+            importance=7,
+            mentions=_united((mention,), statement.mentions),
+        )
 
 
 def _of_clause(speaker: _Speaker, text: str) -> Iterator[Statement]:
@@ -158,37 +210,46 @@ def _of_clause(speaker: _Speaker, text: str) -> Iterator[Statement]:
         clause = clause.said_by(relative.verb, relative.rest)
     today = speaker.turn.at.astimezone(speaker.zone).date()
     for match in match_clause(clause, of_relative=relative is not None, today=today):
-        yield _from_match(speaker, subject, clause, match)
+        yield _from_match(match, clause, speaker=speaker, subject=subject)
 
 
-def _from_match(speaker: _Speaker, subject: str, clause: Clause, match: Match) -> Statement:
-    rule = match.rule
-    phrase = f" {clause.when.phrase}" if clause.when else ""
-    made = _statement(speaker, subject, match.relation, match.object, f"{match.says}{clause.company}{phrase}")
-    label = match.entity_label
-    named = (Mention(rule.entity, label),) if rule.entity and label else ()
+def _from_match(match: Match, clause: Clause, *, speaker: _Speaker, subject: str) -> Statement:
+    rule, label = match.rule, match.entity_label
+    when = f" {clause.when.phrase}" if clause.when else ""
+    statement = _statement(
+        speaker,
+        subject=subject,
+        relation=match.relation,
+        value=match.object,
+        says=f"{match.says}{clause.company}{when}",
+    )
+    entities = (Mention(rule.entity, label),) if rule.entity and label else ()
     return replace(
-        made,
+        statement,
         subtype=rule.subtype,
         importance=rule.importance,
         confidence=rule.confidence,
         valid_from=_valid_from(speaker, clause.when, rule),
-        mentions=_united(named, made.mentions),
+        mentions=_united(entities, statement.mentions),
     )
 
 
 def _valid_from(speaker: _Speaker, when: ResolvedDate | None, rule: Rule) -> datetime:
-    """When it became true: the date itself for events and beginnings, else the moment it was said."""
-    said_at = speaker.turn.at
-    begins = when is not None and (
-        rule.when is When.EVENT or rule.starts or when.precision in (Precision.SINCE, Precision.DURATION)
-    )
-    if when is None or not begins or rule.when is When.PLAN:
-        return said_at
-    return min(said_at, datetime.combine(when.start, time(0), tzinfo=speaker.zone))
+    """When it became true: the date itself for events and beginnings, else the moment of the turn."""
+    turn_at = speaker.turn.at
+    if when is None or not _marks_beginning(when, rule):
+        return turn_at
+    return min(turn_at, datetime.combine(when.start, time(0), tzinfo=speaker.zone))
 
 
-def _statement(speaker: _Speaker, subject: str, relation: str, value: str, says: str) -> Statement:
+def _marks_beginning(when: ResolvedDate, rule: Rule) -> bool:
+    if rule.when is When.PLAN:
+        return False
+    has_lasted = when.precision in (Precision.SINCE, Precision.DURATION)
+    return has_lasted or rule.starts or rule.when is When.EVENT
+
+
+def _statement(speaker: _Speaker, *, subject: str, relation: str, value: str, says: str) -> Statement:
     text = f"{subject} {says}."
     return Statement(
         kind="fact",
@@ -206,5 +267,6 @@ def _statement(speaker: _Speaker, subject: str, relation: str, value: str, says:
 
 
 def _united(first: tuple[Mention, ...], second: tuple[Mention, ...]) -> tuple[Mention, ...]:
+    """Both, without those of ``second`` whose label ``first`` has in any case."""
     labels = {mention.label.lower() for mention in first}
     return (*first, *(mention for mention in second if mention.label.lower() not in labels))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""English grammar the rules need: contractions, first person to third, and where an object ends.
+"""English grammar for the rules: contractions, first person to third, and where an object ends.
 
 Pure text functions. Each works on one clause of bounded length, and each pattern is linear.
 """
@@ -96,14 +96,15 @@ _HALF = re.compile(r"\ban? [\w-]+$", re.IGNORECASE)
 _MORE = re.compile(
     r", (?!(?:and|but|so|or|I|it|we|which|who|because|they|he|she|you|just|too|though)\b)[a-z]+(?:,| [a-z])"
 )
-"""Together "a safe, inviting place": the comma stands between two adjectives."""
-_WORDS_AT_MOST = 14
+_WORDS_LIMIT = 14
+"""A longer object has run into the rest of the sentence."""
+
+_STRAIGHT_QUOTES = str.maketrans("‘’“”", "''\"\"")
 
 
 def expand(text: str) -> str:
-    """Contractions written out, curly quotes made straight: "I’m" → "I am", "don't" → "do not"."""
-    text = text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
-    text = _NOT.sub(r"\1 not", text)
+    """Write contractions out and make curly quotes straight: "I’m" → "I am", "don't" → "do not"."""
+    text = _NOT.sub(r"\1 not", text.translate(_STRAIGHT_QUOTES))
     return _CONTRACTED.sub(lambda match: _CONTRACTIONS[match[0].lower()], text)
 
 
@@ -131,22 +132,33 @@ def first_person(verb: str) -> str:
         return verb[:-3] + "y"
     if verb.endswith(("ches", "shes", "sses", "xes", "zes")):
         return verb[:-2]
-    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") and verb != "was" else verb
+    if verb == "was" or verb.endswith("ss"):
+        return verb
+    return verb.removesuffix("s")
 
 
 def cut_object(text: str) -> str | None:
-    """The object at the start of ``text``, without what follows it; None when it does not stand alone."""
-    listed = _LIST.match(text)
-    start = listed.end() if listed else 0
-    end = _END.search(text, start)
-    if end and _HALF.search(text[: end.start()]) and _MORE.match(text, end.start()):
+    """Return the object at the start of ``text``, without what follows it; None when it does not stand alone."""
+    # The commas of a list do not end it.
+    series = _LIST.match(text)
+    end = _END.search(text, series.end() if series else 0)
+    if end and _cuts_adjectives(text, end.start()):
         return None
-    phrase = _DANGLING.sub("", text[: end.start()] if end else text).strip(" .,'\"-")
-    if not phrase or _UNRESOLVED.search(phrase) or len(phrase.split()) > _WORDS_AT_MOST:
-        return None
-    return phrase if any(c.isalnum() for c in phrase) else None
+    phrase = text[: end.start()] if end else text
+    phrase = _DANGLING.sub("", phrase).strip(" .,'\"-")
+    return phrase if _stands_alone(phrase) else None
+
+
+def _cuts_adjectives(text: str, end: int) -> bool:
+    """Whether the comma at ``end`` stands between two adjectives: "a safe, inviting place"."""
+    return bool(_HALF.search(text[:end]) and _MORE.match(text, end))
+
+
+def _stands_alone(phrase: str) -> bool:
+    has_letters = any(character.isalnum() for character in phrase)
+    return has_letters and not _UNRESOLVED.search(phrase) and len(phrase.split()) <= _WORDS_LIMIT
 
 
 def bare_object(phrase: str) -> str:
-    """``phrase`` as a triple holds it: without article or possessive, in third person."""
+    """Return ``phrase`` as a triple holds it: without article or possessive, in third person."""
     return third_person(_DETERMINER.sub("", phrase))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""From a clause to the rule that reads it: dates taken out, the subject made "I", then a look-up in the tables."""
+"""Find the rule that reads a clause: take its date out, make "I" its subject, look it up in the tables."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ _LEADING_TIMES = re.compile(
 _COMPANY = re.compile(
     r"^(?:(?P<who>(?:[Mm]y|[Oo]ur) [\w'-]+(?: [\w'-]+){0,2}|[A-Z][\w'-]+) and I|[Mm]e and (?P<who2>my [\w-]+(?: [\w-]+)?)) "
 )
+_PLURAL_SUBJECT = re.compile(r"^[Ww]e(?: (?:both|all))? (?P<are>are )?")
 _ADVERB = (
     r"(?:really|just|also|still|actually|currently|now|even|absolutely|totally|definitely|truly|honestly|particularly|especially|"
     r"genuinely|recently|finally|already|personally|simply|mainly|mostly|kinda|kind of|sort of|so|very much|only just|literally|"
@@ -73,7 +74,10 @@ _NAMED_PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause, its date taken out: ``text`` begins with "I" or "my"; ``company`` is who was there too."""
+    """One clause without its date, which is ``when``.
+
+    ``text`` begins with "I" or "my"; ``company`` is who was there too (" with their brother").
+    """
 
     text: str
     when: ResolvedDate | None = None
@@ -86,7 +90,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A rule with the words it found. ``object`` is the triple's, ``says`` the statement without subject and date."""
+    """What one rule states. ``object`` is that of the triple, ``says`` the statement without subject and date."""
 
     rule: Rule
     relation: str
@@ -97,21 +101,17 @@ class Match:
 
 
 def read_clause(text: str, at: datetime, *, zone: ZoneInfo) -> Clause | None:
-    """``text`` made ready for the rules; None when it does not speak of the speaker."""
+    """Prepare ``text`` for the rules; None when it does not speak of the speaker. ``at`` is when it was said."""
     if not _ABOUT_SELF.search(text):
         return None
     when, text = _take_date(text, at, zone)
-    text = strip_opening(text)
-    company = _COMPANY.match(text)
-    if company:
-        text = "I " + text[company.end() :]
-    text = re.sub(r"^[Ww]e(?: (?:both|all))? (are )?", lambda m: "I am " if m[1] else "I ", text)
-    leading = _LEADING_TIMES.match(text)
-    if leading:
-        text = f"{leading['rest']} {leading['times'].lower()}"
-    text = re.sub(r"^I are\b", "I am", re.sub(r"^I were\b", "I was", _bare_verb(text)))
-    who = (company["who"] or company["who2"]) if company else ""
-    return Clause(text, when, f" with {third_person(who)}" if who else "")
+    company, text = _take_company(strip_opening(text))
+    text = _PLURAL_SUBJECT.sub(lambda match: "I am " if match["are"] else "I ", text)
+    text = _times_last(text)
+    # "we were" and "we are" lost their subject above, after which the verb still has its plural.
+    text = re.sub(r"^I were\b", "I was", _bare_verb(text))
+    text = re.sub(r"^I are\b", "I am", text)
+    return Clause(text, when, company)
 
 
 def split_predicates(clause: str) -> list[str]:
@@ -121,6 +121,21 @@ def split_predicates(clause: str) -> list[str]:
         return [clause]
     first, *others = _AND_VERB.split(clause)
     return [first, *(f"{subject['subject']} {other}" for other in others)]
+
+
+def _take_company(text: str) -> tuple[str, str]:
+    """ "My brother and I went" as who was there too (" with their brother") and "I went"."""
+    match = _COMPANY.match(text)
+    if match is None:
+        return "", text
+    who = match["who"] or match["who2"]
+    return f" with {third_person(who)}", "I " + text[match.end() :]
+
+
+def _times_last(text: str) -> str:
+    """ "Every morning I run" → "I run every morning"."""
+    match = _LEADING_TIMES.match(text)
+    return f"{match['rest']} {match['times'].lower()}" if match else text
 
 
 def _bare_verb(text: str) -> str:
@@ -140,38 +155,53 @@ def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | 
         return None, text
     dates = resolve_dates(text, at, zone=zone, future=bool(_FUTURE.search(text)))
     when: ResolvedDate | None = None
-    for found in reversed(dates):
-        start, end = found.span
-        if found.precision is Precision.DURATION and not _DURATION.search(text):
+    # From the last to the first, so that a change of the text leaves the spans before it right.
+    for resolved in reversed(dates):
+        if resolved.precision is Precision.DURATION and not _DURATION.search(text):
             continue
-        inside = _NOT_THE_TIME.search(text[:start])
-        other = _OTHER_TIME.search(text[:start])
-        if inside or other or (when is not None and found is not dates[0]) or _attributive(text, end):
-            text = f"{text[:start]}{found.bare if inside else found.phrase}{text[end:]}"
-            continue
-        if when is not None:
-            continue
-        when, text = (
-            found,
-            f"{text[:start].rstrip(' ,')} {text[end:].lstrip()}".replace(" ,", ",").strip(" ,"),
-        )
+        is_second = when is not None and resolved is not dates[0]
+        if is_second or _tells_another_time(text, resolved):
+            text = _with_absolute(text, resolved)
+        elif when is None:
+            when, text = resolved, _without(text, resolved)
     return when, text
 
 
-def _attributive(text: str, end: int) -> bool:
-    return text[end : end + 2] == "'s"
+def _tells_another_time(text: str, resolved: ResolvedDate) -> bool:
+    """Whether the date belongs to something in the clause ("before May", "Monday's") instead of to its verb."""
+    start, end = resolved.span
+    before, after = text[:start], text[end:]
+    return bool(_NOT_THE_TIME.search(before) or _OTHER_TIME.search(before) or after.startswith("'s"))
+
+
+def _with_absolute(text: str, resolved: ResolvedDate) -> str:
+    start, end = resolved.span
+    # Behind "before" or "every" stands a preposition already.
+    words = resolved.bare if _NOT_THE_TIME.search(text[:start]) else resolved.phrase
+    return f"{text[:start]}{words}{text[end:]}"
+
+
+def _without(text: str, resolved: ResolvedDate) -> str:
+    start, end = resolved.span
+    joined = f"{text[:start].rstrip(' ,')} {text[end:].lstrip()}"
+    return joined.replace(" ,", ",").strip(" ,")
 
 
 def match_clause(clause: Clause, *, of_relative: bool, today: date) -> tuple[Match, ...]:
-    """What the first rule that reads ``clause`` says. ``of_relative`` leaves out rules only for oneself."""
+    """Return what the first rule that reads ``clause`` states.
+
+    ``of_relative`` leaves out the rules that are only for oneself; ``today`` is the day on which it was said.
+    """
     for candidate in _candidates(clause.text):
         rule = candidate.rule
-        if (of_relative and rule.own_only) or not _dated_as_needed(rule, clause.when, today):
+        if of_relative and rule.own_only:
             continue
-        found = candidate.pattern.match(clause.text.removeprefix("I "))
-        made = tuple(_fill(rule, found)) if found else ()
-        if made:
-            return made
+        if not _may_be_dated(rule, clause.when, today):
+            continue
+        match = candidate.pattern.match(clause.text.removeprefix("I "))
+        statements = tuple(_fill(rule, match)) if match else ()
+        if statements:
+            return statements
     return ()
 
 
@@ -185,39 +215,65 @@ def _candidates(text: str) -> Iterator[CompiledRule]:
         yield from _RULES["=my"]
 
 
-def _dated_as_needed(rule: Rule, when: ResolvedDate | None, today: date) -> bool:
+def _may_be_dated(rule: Rule, when: ResolvedDate | None, today: date) -> bool:
+    """Whether the rule reads a clause of this date: events lie behind ``today``, plans ahead."""
     if when is None:
         return not rule.needs_date
     if rule.when is When.EVENT:
         return when.start <= today
-    return not (rule.when is When.PLAN and when.end <= today)
+    is_past_plan = rule.when is When.PLAN and when.end <= today
+    return not is_past_plan
 
 
-def _fill(rule: Rule, found: re.Match[str]) -> Iterator[Match]:
-    groups = {name: (text or "").strip() for name, text in found.groupdict().items()}
-    said = _THAT.sub("", groups["object"]) if rule.when is When.EVENT else groups["object"]
-    cut = said.strip(" .!") if rule.whole else cut_object(said)
-    for item in _LISTED.split(cut) if cut and rule.each else filter(None, (cut,)):
+def _fill(rule: Rule, match: re.Match[str]) -> Iterator[Match]:
+    groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
+    for item in _objects(rule, groups["object"]):
         yield _filled_match(rule, groups, item)
 
 
-def _filled_match(rule: Rule, groups: dict[str, str], cut: str) -> Match:
-    spoken = third_person(cut)
+def _objects(rule: Rule, words: str) -> list[str]:
+    """The objects that a rule takes from the words behind its verb: none, one, or each item of a list."""
+    if rule.when is When.EVENT:
+        words = _THAT.sub("", words)
+    phrase = words.strip(" .!") if rule.whole else cut_object(words)
+    if not phrase:
+        return []
+    return _LISTED.split(phrase) if rule.each else [phrase]
+
+
+def _filled_match(rule: Rule, groups: dict[str, str], item: str) -> Match:
     base = groups.get("verb", "").lower()
-    shown = {name: third_person(text.lower()) for name, text in groups.items()}
-    shown |= {"base": base, "verb": conjugate(base) if base else "", "object": spoken}
-    shorter = _WITH.sub("", cut) if rule.when is When.EVENT else _PLACED.sub("", cut) if rule.brief else cut
-    bare = bare_object(shorter)
-    named = _NAMED_PART.match(cut) if rule.entity else None
-    label = named[1].removesuffix("'s") if named else None
-    value = label or _filled(rule.value, shown | {"object": bare, "spoken": spoken})
-    relation = rule.relation.format_map({name: text.replace(" ", "_") for name, text in shown.items()})
-    return Match(rule, relation, value, _article(_filled(rule.says, shown)), label)
+    spoken = third_person(item)
+    fields = {name: third_person(text.lower()) for name, text in groups.items()}
+    fields |= {"base": base, "verb": conjugate(base) if base else "", "object": spoken}
+    relation_fields = {name: text.replace(" ", "_") for name, text in fields.items()}
+    label = _entity_label(rule, item)
+    value_fields = fields | {"object": bare_object(_shortened(rule, item)), "spoken": spoken}
+    return Match(
+        rule=rule,
+        relation=rule.relation.format_map(relation_fields),
+        object=label or _filled(rule.value, value_fields),
+        says=_with_articles(_filled(rule.says, fields)),
+        entity_label=label,
+    )
 
 
-def _filled(template: str, groups: dict[str, str]) -> str:
-    return " ".join(template.format_map(groups).split())
+def _shortened(rule: Rule, item: str) -> str:
+    """The object for the triple, without those who were there or the place."""
+    if rule.when is When.EVENT:
+        return _WITH.sub("", item)
+    return _PLACED.sub("", item) if rule.brief else item
 
 
-def _article(text: str) -> str:
+def _entity_label(rule: Rule, item: str) -> str | None:
+    match = _NAMED_PART.match(item) if rule.entity else None
+    return match[1].removesuffix("'s") if match else None
+
+
+def _filled(template: str, fields: dict[str, str]) -> str:
+    return " ".join(template.format_map(fields).split())
+
+
+def _with_articles(text: str) -> str:
+    """ "is a engineer" → "is an engineer"."""
     return re.sub(r"\b(is|as|job as) a (?=[aeio])", r"\1 an ", text)

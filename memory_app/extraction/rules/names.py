@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""Entity candidates of a text: precision first, and never a word that only opens a sentence.
+"""Find the entities that a text names; precision first, and never a word that only opens a sentence.
 
 A candidate is a capitalised name in mid-sentence of two words or more, a name after a cue ("with", "work at",
 "moved to"), or a known label. The type is a guess from cues; a name without one stays ``thing``.
@@ -8,7 +8,7 @@ A candidate is a capitalised name in mid-sentence of two words or more, a name a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from memory_app.extraction.rules import words
 from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
@@ -68,75 +68,100 @@ _PLACE_WORD = re.compile(
 _TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|Uncle|Aunt|Grandma|Grandpa)\.? $")
 
 
+_CHARACTERS_BEFORE = 40
+_CHARACTERS_AFTER = 16
+"""How far from a name its cues stand: the longest phrase of `_PLACE_BEFORE`, and of `_PERSON_AFTER`."""
+
+_LONGEST_ACRONYM = 5
+"""Longer words in capitals are shouted."""
+
+_SENTENCE_ENDS = ".!?:;\n\u2026>"
+
+TypedLabels = Mapping[str, tuple[str, str]]
+"""Label in lower case to its type ("" for none) and its spelling."""
+
+
 def mentions_of(text: str, *, people: Iterable[str] = (), known: Sequence[str] = ()) -> tuple[Mention, ...]:
-    """Entities ``text`` talks about, each once, in the order they appear.
+    """Return the entities that ``text`` names, each once, in the order they appear.
 
     ``people`` are names of the speakers. ``known`` are labels of the scope's entities, as ``label`` or
-    ``type:label``; they are found whatever their place in the sentence.
+    ``type:label``; they are recognised whatever their place in the sentence.
     """
-    known_types = {label.lower(): (kind, label) for kind, label in map(_known, known)}
+    typed_labels = dict(map(_typed_label, known))
     speakers = {name.lower() for name in people}
-    found: dict[str, Mention] = {}
+    mentions: dict[str, Mention] = {}
     for match in _RUN.finditer(text):
-        for label, start in _labels(text, match):
-            mention = _mention(text, label, start, speakers, known_types)
+        for label, start in _labels(match):
+            mention = _mention(text, label, start=start, speakers=speakers, typed_labels=typed_labels)
             if mention is not None:
-                found.setdefault(mention.label.lower(), mention)
+                mentions.setdefault(mention.label.lower(), mention)
     lowered = text.lower()
-    for key, (kind, label) in known_types.items():
-        if key not in found and key in lowered and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", lowered):
-            found[key] = Mention(kind or "thing", label)
-    return tuple(found.values())
+    for key, (kind, label) in typed_labels.items():
+        if key not in mentions and _holds_word(lowered, key):
+            mentions[key] = Mention(kind or "thing", label)
+    return tuple(mentions.values())
 
 
-def _known(label: str) -> tuple[str, str]:
-    kind, colon, rest = label.partition(":")
-    return (kind, rest) if colon and kind in ENTITY_TYPES else ("", label)
+def _typed_label(text: str) -> tuple[str, tuple[str, str]]:
+    kind, colon, label = text.partition(":")
+    if not colon or kind not in ENTITY_TYPES:
+        kind, label = "", text
+    return label.lower(), (kind, label)
 
 
-def _labels(text: str, match: re.Match[str]) -> Iterable[tuple[str, int]]:
-    """The run without words that are no names; cut at "and", which joins two names."""
+def _holds_word(text: str, word: str) -> bool:
+    # The plain search first: a scope may have hundreds of labels, and a pattern for each would be compiled.
+    return word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _labels(match: re.Match[str]) -> Iterable[tuple[str, int]]:
+    """The names in a run of capitalised words, each with its start; "and" joins two names."""
     start = match.start()
     for part in match[0].split(" and "):
         tokens, offset = part.split(" "), start
         start += len(part) + len(" and ")
-        while tokens and (tokens[0].lower().removesuffix("'s") in _NOT_NAMES or tokens[0].islower()):
+        while tokens and _is_no_part_of_name(tokens[0]):
             offset += len(tokens.pop(0)) + 1
-        while tokens and (tokens[-1].lower().removesuffix("'s") in _NOT_NAMES or tokens[-1].islower()):
+        while tokens and _is_no_part_of_name(tokens[-1]):
             tokens.pop()
         if tokens and len(tokens[0]) > 1 and tokens[0][0].isupper():
             yield " ".join(tokens).removesuffix("'s").rstrip("'-"), offset
 
 
+def _is_no_part_of_name(token: str) -> bool:
+    return token.islower() or token.lower().removesuffix("'s") in _NOT_NAMES
+
+
 def _mention(
-    text: str, label: str, start: int, speakers: set[str], known: dict[str, tuple[str, str]]
+    text: str, label: str, *, start: int, speakers: Container[str], typed_labels: TypedLabels
 ) -> Mention | None:
     key = label.lower()
-    if key in known:
-        kind, shown = known[key]
-        return Mention(kind or guess_type(text, label, start) or "thing", shown)
+    if key in typed_labels:
+        kind, spelling = typed_labels[key]
+        return Mention(kind or guess_type(text, label, start) or "thing", spelling)
     if key in speakers:
         return Mention("person", label)
-    if _opens_sentence(text, start) or (label.isupper() and len(label) > 5):
+    is_shouted = label.isupper() and len(label) > _LONGEST_ACRONYM
+    if is_shouted or _opens_sentence(text, start):
         return None
-    kind = guess_type(text, label, start)
-    if not kind and " " in label:
-        kind = "thing"
+    # Two capitalised words in mid-sentence are a name even where no cue tells of what.
+    kind = guess_type(text, label, start) or ("thing" if " " in label else "")
     return Mention(kind, label) if kind else None
 
 
 def _opens_sentence(text: str, start: int) -> bool:
     before = text[max(0, start - 4) : start].rstrip(" \"'(*-_")
-    return (
-        not before
-        or before[-1] in ".!?:;\n\u2026>"
-        or (not before[-1].isascii() and not before[-1].isalnum())
-    )
+    if not before or before[-1] in _SENTENCE_ENDS:
+        return True
+    # Signs of other scripts, and emoji, end a sentence as well.
+    return not before[-1].isascii() and not before[-1].isalnum()
 
 
 def guess_type(text: str, label: str, start: int) -> str:
-    """person, place or org by the words in and around the name at ``start``; "" when nothing tells."""
-    before, after = text[max(0, start - 40) : start], text[start + len(label) : start + len(label) + 16]
+    """Return person, place or org by the words in and around the name at ``start``; "" when nothing tells."""
+    end = start + len(label)
+    before, after = text[max(0, start - _CHARACTERS_BEFORE) : start], text[end : end + _CHARACTERS_AFTER]
+    # A word of the name itself says more than what stands before it.
     if _ORG_WORD.search(label):
         return "org"
     if _PLACE_WORD.search(label):

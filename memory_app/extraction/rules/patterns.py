@@ -1,4 +1,4 @@
-"""The shape of a rule, and how a clause finds the rules that may fit it.
+"""The record of a rule, and the index by which a clause is given the rules that may fit it.
 
 A rule reads a clause that begins with "I", with "my", or with an imperative, and says which triple it states.
 The tables are in `statements` and `activities`; another language is other tables of the same shape.
@@ -30,7 +30,7 @@ class When(StrEnum):
 class Rule:
     """One row of a table.
 
-    ``heads`` are the words that may follow "I", joined by "|" ("=my" and "=habit" are found otherwise);
+    ``heads`` are the words that may follow "I", joined by "|" ("=my" and "=habit" are looked up otherwise);
     ``pattern`` matches what follows "I " to the end of the clause. ``relation``, ``says`` and ``value`` are
     templates over its groups, ``{verb}`` conjugated: ``value`` is the triple's object, ``says`` the statement
     without its subject. ``entity`` is the type of a named object. ``whole`` keeps the object uncut,
@@ -64,10 +64,10 @@ class CompiledRule:
 
 
 def index_rules(rules: Iterable[Rule]) -> dict[str, tuple[CompiledRule, ...]]:
-    """The rules by head, in table order; the first that matches a clause states it."""
-    found: dict[str, list[CompiledRule]] = {}
+    """Index the rules by head, in table order; the first that matches a clause states it."""
+    index: dict[str, list[CompiledRule]] = {}
     for rule in rules:
         compiled = CompiledRule(rule, re.compile(rf"(?:{rule.pattern})[.! ]*$", re.IGNORECASE))
         for head in rule.heads.split("|"):
-            found.setdefault(head, []).append(compiled)
-    return {head: tuple(rows) for head, rows in found.items()}
+            index.setdefault(head, []).append(compiled)
+    return {head: tuple(rows) for head, rows in index.items()}

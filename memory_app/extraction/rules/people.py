@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""The people and animals around the speaker: "my wife Sara", "Sara is my wife", "my dog's name is Rex"."""
+"""Find the people and animals of the speaker: "my wife Sara", "Sara is my wife", "my dog's name is Rex"."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUBJECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """Somebody of the speaker's: ``term`` as said ("older brother"), their ``relation`` and ``name``."""
+    """A person or pet of the speaker: ``term`` as in the text ("older brother"), ``relation`` and ``name``."""
 
     term: str
     relation: str
@@ -39,7 +39,7 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class AboutRelative:
-    """A clause whose subject is a relative: ``clause`` says it in the first person, for the same rules."""
+    """A clause whose subject is a relative: ``term`` and ``name`` are the subject, ``rest`` follows ``verb``."""
 
     term: str
     name: str | None
@@ -48,44 +48,65 @@ class AboutRelative:
 
 
 def relatives_of(sentence: str, *, not_named: Collection[str] = ()) -> Iterator[Relative]:
-    """The named relatives and pets in ``sentence``; ``not_named`` are names of those who are spoken to."""
+    """Yield the named relatives and pets in ``sentence``.
+
+    ``not_named`` are names in lower case of those who take part: "my friend, Ann" may speak to Ann.
+    """
     if "my " not in sentence and "My " not in sentence:
         return
     for pattern in (_NAMED, _NAME_FIRST):
         for match in pattern.finditer(sentence):
-            names = [match["name"], match["other"] if "other" in pattern.groupindex else None]
-            if match["kin"] not in words.PLURAL_KIN and match["kin"] not in words.PETS:
-                names = names[:1]
-            for name in names:
-                cleaned = (name or "").removesuffix("'s").strip("'-")
-                if is_name(cleaned) and cleaned.lower() not in not_named:
-                    yield _relative(match, cleaned)
+            for name in _names(match):
+                if is_name(name) and name.lower() not in not_named:
+                    yield _relative(match, name)
+
+
+def _names(match: re.Match[str]) -> Iterator[str]:
+    """The names in a match of `_NAMED` or `_NAME_FIRST`."""
+    names = [match["name"]]
+    # In "my wife Sara and Tom" the second is somebody else; in "my brothers Sam and Tom" he is not.
+    if match["kin"] in words.PLURAL_KIN or match["kin"] in words.PETS:
+        names.append(match.groupdict().get("other") or "")
+    for name in names:
+        yield name.removesuffix("'s").strip("'-")
 
 
 def _relative(match: re.Match[str], name: str) -> Relative:
     kin = match["kin"].lower()
     is_pet = kin in words.PETS
-    relation = "has_pet" if is_pet else words.KIN.get(kin) or words.PLURAL_KIN[kin]
+    relation = "has_pet" if is_pet else _relation(kin)
     if match["ex"]:
         relation = f"ex_{relation}"
-    quality = match["quality"] or ""
-    singular = kin if kin in words.KIN else words.PLURAL_KIN.get(kin, _singular(kin))
-    return Relative(
-        " ".join(filter(None, [(match["ex"] or "").strip(" -"), quality, singular])), relation, name, is_pet
-    )
+    return Relative(term=_term(match, _singular(kin)), relation=relation, name=name, is_pet=is_pet)
 
 
-def _singular(pet: str) -> str:
-    if pet.endswith("ies"):
-        return pet[:-3] + "y"
-    return pet[:-1] if pet.endswith("s") else pet
+def _relation(kin: str) -> str:
+    return words.KIN.get(kin) or words.PLURAL_KIN[kin]
+
+
+def _term(match: re.Match[str], kin: str) -> str:
+    """Kin with what stands before it: "ex wife", "older brother"."""
+    former = (match["ex"] or "").strip(" -")
+    return " ".join(filter(None, [former, match["quality"], kin]))
+
+
+def _singular(kin: str) -> str:
+    if kin in words.KIN:
+        return kin
+    if kin in words.PLURAL_KIN:
+        return words.PLURAL_KIN[kin]
+    # The others are animals, of which several are written in the plural: "puppies", "dogs".
+    if kin.endswith("ies"):
+        return kin[:-3] + "y"
+    return kin.removesuffix("s")
 
 
 def about_relative(clause: str) -> AboutRelative | None:
-    """ "My sister Sara lives in Lyon" taken apart; None when the clause is about nobody of the speaker's."""
+    """Take "My sister Sara lives in Lyon" apart; None when the clause is about no relative of the speaker."""
     match = _SUBJECT.match(clause)
     if match is None or match["kin"] in words.PLURAL_KIN:
         return None
     name = match["name"] if match["name"] and is_name(match["name"]) else None
-    term = " ".join(filter(None, [(match["ex"] or "").strip(" -"), match["quality"], match["kin"]]))
-    return AboutRelative(term, name, match["verb"], match["rest"].strip())
+    return AboutRelative(
+        term=_term(match, match["kin"]), name=name, verb=match["verb"], rest=match["rest"].strip()
+    )

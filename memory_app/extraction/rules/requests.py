@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""What the user asks for outright: a name to be called by, a way to be spoken to, a thing to be remembered."""
+"""Read outright requests: a name to be called by, a way to be spoken to, a thing to be remembered."""
 
 from __future__ import annotations
 
@@ -60,36 +60,46 @@ _REMEMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """``relation`` and ``object`` of an `expression`, and what it says after the speaker's name."""
+    """``relation`` and ``object`` of an `expression`; ``says`` follows the speaker's name in its text."""
 
     relation: str
     object: str
     says: str
 
 
+_LONGEST_WISH = 200
+"""Characters. A longer sentence is pasted text, not a wish."""
+
+
 def wish_of(sentence: str, *, agent_label: str) -> Wish | None:
-    """How the speaker wants to be addressed or spoken to, if ``sentence`` asks for that."""
+    """Return how the speaker wants to be addressed or spoken to, or None if ``sentence`` does not ask for that."""
     plain = sentence.strip(" .!")
-    called = _CALL_ME.match(plain)
-    if called:
-        name = called["name"]
+    call = _CALL_ME.match(plain)
+    if call:
+        name = call["name"]
         return Wish("preferred_name", name, f"wants to be called {name}") if is_name(name) else None
     match = _HOW_TO_SPEAK.match(plain)
-    if match is None or plain.endswith("?") or len(plain) > 200 or _AGAINST_RULES.search(plain):
+    if match is None or not _is_plain_wish(plain):
         return None
     wish = match["wish"].removesuffix(" please").strip(" ,")
     return Wish("wants_replies", wish, f"asked {agent_label or 'for this'}: {wish}")
 
 
+def _is_plain_wish(sentence: str) -> bool:
+    """Whether a wish may be stored: what is stored stands in every later prompt, so attacks on it are no wishes."""
+    is_question = sentence.endswith("?")
+    return not is_question and len(sentence) <= _LONGEST_WISH and not _AGAINST_RULES.search(sentence)
+
+
 def to_remember(sentence: str) -> str | None:
-    """The fact in "remember that …", without the request; None for "remember when"."""
+    """Return the fact in "remember that …", without the request; None for "remember when"."""
     match = _REMEMBER.match(sentence.strip(" .!"))
-    if match is None or (
-        sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))
-    ):
+    if match is None or _asks_something_else(sentence):
         return None
-    asked_with = match[0][: match.start("fact")].rstrip().lower()
-    fact = match["fact"].rstrip(" ?.!")
-    if not (match["plain"] or asked_with.endswith(("that", ":"))):
-        return None
-    return fact
+    request = match[0][: match.start("fact")].rstrip().lower()
+    is_statement = match["plain"] or request.endswith(("that", ":"))
+    return match["fact"].rstrip(" ?.!") if is_statement else None
+
+
+def _asks_something_else(sentence: str) -> bool:
+    return sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))
