@@ -52,7 +52,7 @@ TYPES = {
 HEAD = """# Configuration
 
 Settings are read from the environment, or from a file `.env` in the current folder. A wrong value ends the process with
-one sentence that names the setting. Unset settings take the default.
+one sentence that names the setting. A setting that is not given takes its default; None in a sentence means "unset".
 
 This page is written by `make docs` from `memory_app/settings.py`.
 """

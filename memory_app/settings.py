@@ -38,7 +38,8 @@ class Database(_Section):
         description="PostgreSQL 16 or newer, as the role that owns nothing.",
     )
     owner_url: SecretStr | None = Field(
-        None, description="The same database as its owner; used by migrate, keys and doctor only."
+        None,
+        description="The same database as its owner; used by migrate, keys, doctor and the worker of maintenance.",
     )
     pool_size: int = Field(8, ge=1, description="Connections kept per process.")
     pool_overflow: int = Field(8, ge=0, description="Further connections a process may open under load.")
