@@ -95,16 +95,16 @@ def add_fact(
         value = getattr(statement, field)
         if value is None or not clean_given(value, field=field)[0].strip():
             raise InvalidInput(f"{field}: a fact needs subject, relation and object", field=field)
-    for field, given in (("subject_type", subject_type), ("object_type", object_type)):
-        if given is not None and given not in ENTITY_TYPES:
+    for field, type in (("subject_type", subject_type), ("object_type", object_type)):
+        if type is not None and type not in ENTITY_TYPES:
             raise InvalidInput(f"{field}: one of {', '.join(ENTITY_TYPES)}", field=field)
-    said = statement.text if statement.text.strip() else _sentence(statement)
+    text = statement.text if statement.text.strip() else _sentence(statement)
     slugs = _slugs(statement)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.find_scope(connection, tenant_id, scope)
-        known = {} if row is None else entities.types_of(connection, [row.id], slugs)
-    mentions = _ends(statement, known, subject_type=subject_type, object_type_given=object_type)
-    complete = replace(statement, kind=facts.KIND, text=said, mentions=(*statement.mentions, *mentions))
+        types = {} if row is None else entities.types_of(connection, [row.id], slugs)
+    mentions = _ends(statement, types, subject_type=subject_type, object_type_given=object_type)
+    complete = replace(statement, kind=facts.KIND, text=text, mentions=(*statement.mentions, *mentions))
     return remember(runtime, tenant_id, scope, complete, deduplicate=deduplicate)
 
 
@@ -114,18 +114,18 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, query: FactQuery)
     Without a text: newest first, or with ``history`` by relation and in the order of time. Raises `InvalidInput`
     naming the field.
     """
-    keys, said = _checked(query)
-    is_meaning = said is not None and query.match is Match.MEANING
-    vector = embed_queries(runtime.embedder, [said])[0].tolist() if said is not None and is_meaning else None
+    keys, text = _checked(query)
+    is_meaning = text is not None and query.match is Match.MEANING
+    vector = embed_queries(runtime.embedder, [text])[0].tolist() if text is not None and is_meaning else None
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         probe = _probe(connection, row, query, keys)
         if query.history:
             return facts.history(connection, probe)
-        if said is None:
+        if text is None:
             return facts.newest(connection, probe)
         if vector is None:
-            words = terms(said)
+            words = terms(text)
             counts, total = term_store.document_counts(connection, row.visible, keyword_weights(words))
             return facts.by_keyword(connection, probe, keywords=query_weights(words, counts, total))
         floor = runtime.embedder.thresholds.fact_floor if query.floor else -1.0
@@ -214,7 +214,7 @@ def _sentence(statement: Statement) -> str:
 
 def _ends(
     statement: Statement,
-    known: Mapping[str, str],
+    types: Mapping[str, str],
     *,
     subject_type: str | None,
     object_type_given: str | None,
@@ -222,8 +222,8 @@ def _ends(
     """The entities at both ends; a plain value (an age, an address) is none unless the caller names its type."""
     subject, obj, relation = str(statement.subject), str(statement.object), str(statement.relation)
     leads_to = object_type_given or object_type(normalise_relation(relation))
-    about = subject_type or known.get(slug(subject)) or SUBJECT_TYPE
-    found = [Mention(about, subject)]
+    about = subject_type or types.get(slug(subject)) or SUBJECT_TYPE
+    mentions = [Mention(about, subject)]
     if leads_to is not None:
-        found.append(Mention(object_type_given or known.get(slug(obj)) or leads_to, obj))
-    return tuple(mention for mention in found if len(mention.label) <= LABEL_LIMIT)
+        mentions.append(Mention(object_type_given or types.get(slug(obj)) or leads_to, obj))
+    return tuple(mention for mention in mentions if len(mention.label) <= LABEL_LIMIT)

@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The dumb half of the write path: does what the ladder decided, and judges nothing."""
+    """Carries out what the ladder decided; it decides nothing itself."""
 
     connection: Connection
     runtime: Runtime

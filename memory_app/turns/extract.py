@@ -200,9 +200,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     """Write memories, entities, reasons and progress in one transaction, or nothing."""
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
-    told = [_sourced(statement, batch) for statement in statements]
-    asked = query_graph.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
-    prepared = remember.prepare(runtime, [*told, *asked], policy=batch.policy)
+    sourced = [_sourced(statement, batch) for statement in statements]
+    questions = query_graph.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
+    prepared = remember.prepare(runtime, [*sourced, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(
         claimed.tenant_id, claimed.scope_id, run_id=batch.run_id, turn_scopes=(claimed.scope_id,)
@@ -210,11 +210,11 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        written = remember.write_all(connection, runtime, place, prepared[: len(told)])
-        noted = _note_questions(connection, runtime, place, batch, prepared[len(told) :])
+        written = remember.write_all(connection, runtime, place, prepared[: len(sourced)])
+        noted = _note_questions(connection, runtime, place, batch, prepared[len(sourced) :])
         evicted = _keep_ceiling(connection, runtime, batch, [*noted, *written])
         if batch.policy.entity_extraction:
-            _note_entities(connection, batch, extraction, asked)
+            _note_entities(connection, batch, extraction, questions)
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
@@ -238,11 +238,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
 def _sourced(statement: Statement, batch: Batch) -> Statement:
     """Who stands behind it, with the role: what an assistant said must never pass for what the user said."""
     source_turn = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
-    return (
-        statement
-        if source_turn is None
-        else replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
-    )
+    if source_turn is None:
+        return statement
+    return replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
 
 
 def _note_questions(
@@ -250,13 +248,13 @@ def _note_questions(
     runtime: Runtime,
     place: remember.Place,
     batch: Batch,
-    asked: Sequence[remember.Prepared],
+    questions: Sequence[remember.Prepared],
 ) -> list[remember.Remembered]:
     """The query graph of the session, where wanted: questions through the one write path, then the answers to them."""
     if not batch.policy.query_graph or not batch.turns:
         return []
     in_session = replace(place, session=(batch.claim.session_id, batch.turns[0].session))
-    noted = remember.write_all(connection, runtime, in_session, asked)
+    noted = remember.write_all(connection, runtime, in_session, questions)
     answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
     query_store.link_answers(connection, batch.claim.scope_id, answers)
     return noted
@@ -276,30 +274,30 @@ def _keep_ceiling(
 
 
 def _note_entities(
-    connection: Connection, batch: Batch, extraction: Extraction, asked: Sequence[Statement]
+    connection: Connection, batch: Batch, extraction: Extraction, questions: Sequence[Statement]
 ) -> None:
     """Count what the turns talk about; what a memory mentions is counted by the write path."""
-    statements = (*extraction.statements, *asked)
-    told = {turn_id for statement in statements for turn_id in statement.evidence}
-    seen: dict[str, tuple[str, str, datetime]] = {}
+    statements = (*extraction.statements, *questions)
+    used = {turn_id for statement in statements for turn_id in statement.evidence}
+    mentioned: dict[str, tuple[str, str, datetime]] = {}
     for turn in batch.turns:
-        if turn.id in told:
+        if turn.id in used:
             continue
         for mention in extraction.mentions.get(turn.id, ()):
             try:
-                seen[entity_key(mention.type, mention.label)] = (mention.type, mention.label, turn.at)
+                mentioned[entity_key(mention.type, mention.label)] = (mention.type, mention.label, turn.at)
             except InvalidInput:
                 continue
-    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, seen)
+    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, mentioned)
 
 
 def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:
     """For every turn why nothing came of it, or None where something did: "done" is never unexplained."""
-    told = {turn_id for statement in written for turn_id in statement.evidence}
-    unused = {turn_id for statement in extraction.statements for turn_id in statement.evidence} - told
+    used = {turn_id for statement in written for turn_id in statement.evidence}
+    unused = {turn_id for statement in extraction.statements for turn_id in statement.evidence} - used
     reasons = extraction.reasons | dict.fromkeys(unused, NOT_CURATED)
     return {
-        turn.id: None if turn.id in told else reasons.get(turn.id, "nothing noteworthy")
+        turn.id: None if turn.id in used else reasons.get(turn.id, "nothing noteworthy")
         for turn in batch.turns
     }
 

@@ -32,9 +32,9 @@ def latest(
     together with more."""
     if limit <= 0:
         return ()
-    found = _from_stream(runtime, connection, scope_id, session=session, limit=limit, listed=listed)
-    if found is not None:
-        return found
+    from_stream = _from_stream(runtime, connection, scope_id, session=session, limit=limit, listed=listed)
+    if from_stream is not None:
+        return from_stream
     return turns.latest(connection, scope_id, session=session.name if session else None, limit=limit)
 
 
@@ -49,8 +49,8 @@ def _from_stream(
 ) -> tuple[Turn, ...] | None:
     """None where the stream is away, not whole, or behind the session's row."""
     try:
-        found = listed or runtime.hot.told(stream.ask(runtime.hot, scope_id))
-        newest = stream.newest_of(runtime.hot, found, n=limit, session_id=session.id if session else None)
+        entries = listed or runtime.hot.told(stream.ask(runtime.hot, scope_id))
+        newest = stream.newest_of(runtime.hot, entries, n=limit, session_id=session.id if session else None)
         if not newest.is_whole:
             _rebuild(runtime, connection, scope_id, newest.token)
             return None
