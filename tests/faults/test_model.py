@@ -13,6 +13,7 @@ from harness import load, oracle
 from harness.model import CHAT, TO_BE_READ, answers_used, bad_answers, calls, with_model, workers
 from harness.stage import Stage
 from harness.turns import failed_texts, with_harm
+from harness.waiting import wait_until
 
 from memory_app.testing import Mode, Rule, StubProcess
 
@@ -127,11 +128,14 @@ def test_F07_answers_that_take_longer_than_their_lease(stage: Stage) -> None:
     lease = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "2"}
     with with_model(stage, **lease, **PATIENT) as (stage, model), workers(stage) as said:
         stage.fleet.finder()
-        model.follow(Rule(path=CHAT, seconds=4, share=0.15))
+        # long enough for another worker to take over on a busy machine, too
+        model.follow(Rule(path=CHAT, seconds=8, share=0.15))
         under_way = stage.clients(turns=300, seconds=6)
         under_way.retries()
         stage.settle(under_way, model_calls=calls(model))
-        assert "extraction_fenced" in said()
+        wait_until(
+            lambda: "extraction_fenced" in said(), "the late answer arrives and is refused", seconds=30
+        )
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import signal
 import pytest
 from harness import oracle
 from harness.api import free_port, is_live, over_http
-from harness.fleet import kept_running
+from harness.fleet import Member, kept_running
 from harness.stage import Stage
 from harness.waiting import wait_until
 from sqlalchemy import text
@@ -51,25 +51,30 @@ def test_F01_F02_api_killed_around_its_commit(stage: Stage, api_key: str, place:
 @pytest.mark.parametrize("place", PLACES)
 def test_F03_worker_child_killed_at(stage: Stage, place: str) -> None:
     stage.fleet.finder()
-    worker = stage.worker(MEMORY_FAILPOINTS=f"{place}=kill@5")
+    worker = stage.worker(MEMORY_FAILPOINTS=f"{place}=kill@2")
     under_way = stage.clients(turns=300, sessions=12, seconds=3)
     under_way.retries()
+    wait_for_killed_child(worker)
     worker.kill()
     stage.worker()
     stage.settle(under_way)
-    assert "WorkerLostError" in worker.said()
 
 
 def test_F03_worker_children_killed_everywhere(stage: Stage) -> None:
     stage.fleet.finder()
-    everywhere = ",".join(f"{place}=kill@{11 + number}" for number, place in enumerate(PLACES))
+    everywhere = ",".join(f"{place}=kill@{3 + number}" for number, place in enumerate(PLACES))
     worker = stage.worker(MEMORY_FAILPOINTS=everywhere)
     under_way = stage.clients(seconds=4)
     under_way.retries()
+    wait_for_killed_child(worker)
     worker.kill()
     stage.worker()
     stage.settle(under_way)
-    assert "WorkerLostError" in worker.said()
+
+
+def wait_for_killed_child(worker: Member) -> None:
+    """A busy machine may not have come to the failpoint when the last turn was accepted."""
+    wait_until(lambda: "WorkerLostError" in worker.said(), "a child was killed", seconds=60)
 
 
 def test_F05_worker_main_killed_and_children_orphaned(stage: Stage) -> None:

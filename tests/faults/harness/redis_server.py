@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from harness.waiting import wait_until
@@ -69,8 +70,10 @@ class RedisServer:
             self.running = None
 
     def is_primary(self) -> bool:
-        with self.client() as client:
+        """False, too, at the moment of the promotion, when the server closes all connections."""
+        with suppress(RedisConnectionError), self.client() as client:
             return bool(client.info("replication")["role"] == "master")
+        return False
 
     def hints_taken(self) -> int:
         """How many messages were put into its queues."""
