@@ -52,15 +52,13 @@ def _shape(body: object) -> str:
 
 
 def new_turn(body: TurnBody) -> NewTurn:
+    """The turn as it is recorded. A field of the body that is not named here has the same name and type in both."""
     return NewTurn(
         role=Role(body.role),
         text=body.content,
         speaker=body.name,
-        at=body.at,
-        idempotency_key=body.idempotency_key,
-        emotional_tone=body.emotional_tone,
         tools_used=tuple(body.tools_used),
-        metadata=body.metadata,
+        **body.model_dump(exclude={"role", "content", "name", "tools_used"}),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean, clean_given
@@ -19,6 +19,18 @@ KEY_LIMIT = 200
 
 METADATA_DEPTH = 8
 TOOLS_LIMIT = 64
+
+_SHORT_TEXTS = tuple(
+    name
+    for name, type in get_type_hints(NewTurn).items()
+    if type == str | None and name not in {"speaker", "idempotency_key"}
+)
+"""Texts about a turn that have no rule of their own."""
+
+_FIRST_FIELDS = frozenset(
+    {"role", "text", "speaker", "at", "idempotency_key", "emotional_tone", "tools_used", "metadata"}
+)
+"""What `request_hash` covered at first. Hashes are stored, so nothing is added here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +65,16 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
         check_name(turn.speaker, field=f"{field}.name")
     if turn.idempotency_key is not None:
         _check_key(turn.idempotency_key, field=f"{field}.idempotency_key")
-    tone = _short(turn.emotional_tone, field=f"{field}.emotional_tone")
+    short_texts: dict[str, Any] = {
+        name: _short(getattr(turn, name), field=f"{field}.{name}") for name in _SHORT_TEXTS
+    }
     if len(turn.tools_used) > TOOLS_LIMIT:
         raise InvalidInput(f"{field}.tools_used: at most {TOOLS_LIMIT}", field=f"{field}.tools_used")
     for tool in turn.tools_used:
         check_name(tool, field=f"{field}.tools_used")
     metadata = checked_metadata(turn.metadata, limits.metadata_bytes, field=f"{field}.metadata")
-    return (
-        NewTurn(
-            turn.role, said, turn.speaker, turn.at, turn.idempotency_key, tone, turn.tools_used, metadata
-        ),
-        changed,
-    )
+    checked = replace(turn, text=said, tools_used=tuple(turn.tools_used), metadata=metadata, **short_texts)
+    return checked, changed
 
 
 def checked_batch(turns: Sequence[NewTurn], limits: Limits) -> tuple[tuple[NewTurn, bool], ...]:
@@ -94,7 +104,16 @@ def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:
         list(turn.tools_used),
         turn.metadata,
     ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True, ensure_ascii=False).encode()).digest()
+    # Other fields only where they are set: a turn that was sent before they existed keeps its hash.
+    later = {
+        field.name: value
+        for field in fields(turn)
+        if field.name not in _FIRST_FIELDS and (value := getattr(turn, field.name)) != field.default
+    }
+    if later:
+        said.append(later)
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).digest()
 
 
 def checked_metadata(metadata: Mapping[str, Any], limit_bytes: int, *, field: str) -> dict[str, Any]:

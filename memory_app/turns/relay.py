@@ -10,14 +10,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from memory_app.errors import Forbidden, InvalidInput, StoreUnavailable, Unauthorized
-from memory_app.records.records import NewTurn, Role, Ticket
+from memory_app.records.records import NewTurn, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy import access
@@ -30,23 +29,18 @@ FIRST_WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class RelayedTurn:
+class RelayedTurn(NewTurn):
     """The fields of ``memory.record_turn``: those of `POST …/turns`, whose turn it is, and the API key."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    api_key: str = field(repr=False)
-    agent: str
-    user: str
-    session: str
-    role: Role
-    content: str = field(repr=False)
-    name: str | None = None
-    at: datetime | None = None
-    idempotency_key: str | None = None
-    emotional_tone: str | None = None
-    tools_used: tuple[str, ...] = ()
+    text: Annotated[str, Field(alias="content")] = field(repr=False)
+    speaker: Annotated[str | None, Field(alias="name")] = None
     metadata: dict[str, Any] = field(default_factory=dict, repr=False)
+    api_key: str = field(repr=False, kw_only=True)
+    agent: str = field(kw_only=True)
+    user: str = field(kw_only=True)
+    session: str = field(kw_only=True)
 
 
 _FIELDS = TypeAdapter(RelayedTurn)
@@ -58,16 +52,8 @@ def relay(runtime: Runtime, given: Mapping[str, Any], *, message_id: str) -> Tic
     Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, or `StoreUnavailable` when it stays away.
     """
     turn = _checked(given)
-    new = NewTurn(
-        role=turn.role,
-        text=turn.content,
-        speaker=turn.name,
-        at=turn.at,
-        idempotency_key=turn.idempotency_key or f"message:{message_id}",
-        emotional_tone=turn.emotional_tone,
-        tools_used=turn.tools_used,
-        metadata=turn.metadata,
-    )
+    values = {field.name: getattr(turn, field.name) for field in fields(NewTurn)}
+    new = NewTurn(**values | {"idempotency_key": turn.idempotency_key or f"message:{message_id}"})
     for attempt in range(TRIES):
         try:
             (ticket,) = record(

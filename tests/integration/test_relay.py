@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from sqlalchemy import Engine, text
 
@@ -31,6 +33,19 @@ def test_a_message_that_is_delivered_twice_is_stored_once(
     with owner.connect() as connection:
         tenants = connection.execute(text("SELECT DISTINCT tenant_id FROM turns")).scalars().all()
     assert tenants == [tenant], "the tenant comes from the key"
+
+
+def test_a_message_may_say_of_a_turn_whatever_a_request_may(
+    runtime: Runtime, api_key: str, owner: Engine
+) -> None:
+    more = {"name": "Mira", "emotional_tone": "glad", "tools_used": ["clock"], "metadata": {"via": "broker"}}
+    relay(runtime, {**SAID, **more, "idempotency_key": "k-1", "api_key": api_key}, message_id="m-1")
+    with owner.connect() as connection:
+        row = connection.execute(
+            text("SELECT speaker, emotional_tone, tools_used, metadata, idempotency_key, text, at FROM turns")
+        ).one()
+    assert tuple(row[:6]) == ("Mira", "glad", ["clock"], {"via": "broker"}, "k-1", SAID["content"])
+    assert row.at == datetime.fromisoformat(SAID["at"])
 
 
 @pytest.mark.parametrize(

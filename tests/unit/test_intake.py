@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from unicodedata import normalize
@@ -148,6 +149,29 @@ def test_the_key_and_the_order_of_metadata_are_not_part_of_the_content() -> None
     one = said(idempotency_key="k1", metadata={"a": 1, "b": 2})
     other = said(idempotency_key="k2", metadata={"b": 2, "a": 1})
     assert request_hash(SCOPE, one, "bob") == request_hash(SCOPE, other, "bob")
+
+
+@dataclass(frozen=True, slots=True)
+class LaterTurn(NewTurn):
+    """A turn of a release that knows one more field."""
+
+    channel: str | None = None
+
+
+def test_a_field_that_comes_later_counts_where_it_is_set_and_leaves_the_hashes_that_are_stored() -> None:
+    fields: dict[str, Any] = {
+        "speaker": "Bob",
+        "at": datetime(2024, 1, 1, tzinfo=UTC),
+        "idempotency_key": "k1",
+        "emotional_tone": "warm",
+        "tools_used": ("clock",),
+        "metadata": {"a": 1},
+    }
+    first = request_hash(SCOPE, said(**fields), "Bob")
+    assert first.hex() == "a76b58d9ff69fdd6431fd71c96e0b8aab55cc582655a93e3d1b2f75efb4a7566"
+    assert request_hash(SCOPE, LaterTurn(Role.USER, "I like tea.", **fields), "Bob") == first
+    phone = LaterTurn(Role.USER, "I like tea.", **fields, channel="phone")
+    assert request_hash(SCOPE, phone, "Bob") != first
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Interval, Text, bindparam, func, null, or_, select, text, update
 
-from memory_app.db.expressions import among, column_list
+from memory_app.db.expressions import among, column_list, columns_of
 from memory_app.db.tables.turns import sessions, turns
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
@@ -79,21 +79,8 @@ _KNOWN_KEYS = text(
     FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)"""
 )
 
-_GIVEN = tuple(
-    turns.c[name]
-    for name in (
-        "seq",
-        "role",
-        "speaker",
-        "text",
-        "at",
-        "emotional_tone",
-        "tools_used",
-        "metadata",
-        "idempotency_key",
-        "request_hash",
-    )
-)
+_NEW_TURN = columns_of(turns, NewTurn)
+_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash)
 """What comes with a turn; the rest of its row follows from where it is stored."""
 
 _ACCEPT = text(
@@ -261,15 +248,9 @@ def accept(
     """
     rows = [
         {
+            **{column.name: getattr(turn, column.name) for column in _NEW_TURN},
             "seq": seq,
-            "role": turn.role.value,
             "speaker": speaker,
-            "text": turn.text,
-            "at": turn.at.isoformat() if turn.at else None,
-            "emotional_tone": turn.emotional_tone,
-            "tools_used": list(turn.tools_used),
-            "metadata": turn.metadata,
-            "idempotency_key": turn.idempotency_key,
             "request_hash": rf"\x{request_hash.hex()}" if request_hash else None,
         }
         for seq, (turn, speaker, request_hash) in enumerate(new_turns, start=session.next_seq)
@@ -279,7 +260,7 @@ def accept(
         "scope": session.scope_id,
         "session": session.id,
         "n": len(rows),
-        "turns": json.dumps(rows, ensure_ascii=False),
+        "turns": json.dumps(rows, ensure_ascii=False, default=str),
         "extracting": debounce is not None,
         "after_turns": debounce.after_turns if debounce else 0,
         "max_age": debounce.max_age if debounce else timedelta(0),
