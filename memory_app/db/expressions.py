@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Table, all_, any_, bindparam, or_
@@ -13,6 +13,12 @@ def columns_of(table: Table, record: type[Any]) -> tuple[Column[Any], ...]:
     """The columns of the table that a record (a dataclass) has a field for, in the order of its fields."""
     names = [field.name for field in dataclasses.fields(record)]
     return tuple(table.c[name] for name in names if name in table.c)
+
+
+def nullable_types(table: Table, *, without: Collection[str]) -> dict[str, type[Any]]:
+    """The Python types of the nullable columns by name, but for those named in ``without``."""
+    columns = [column for column in table.columns if column.nullable and column.name not in without]
+    return {column.name: column.type.python_type for column in columns}
 
 
 def column_list(columns: Iterable[Column[Any]], alias: str | None = None, **instead: str) -> str:

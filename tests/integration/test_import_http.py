@@ -98,7 +98,7 @@ def test_a_malformed_snapshot_is_answered_with_an_error_and_nothing_is_stored(
 ) -> None:
     before = stored(owner, tenant)
     for name, fields in FIELDS.items():
-        for field in fields if snapshot[name] else ():
+        for field, sort in fields.items() if snapshot[name] else ():
             for replacement in WRONG:
                 changed = copy.deepcopy(snapshot)
                 changed[name][-1][field] = replacement
@@ -114,6 +114,8 @@ def test_a_malformed_snapshot_is_answered_with_an_error_and_nothing_is_stored(
                 error = refused.json()["error"]
                 assert (refused.status_code, error["type"]) == (422, "invalid_input"), (name, field)
                 assert error["field"] == f"{name}[{len(snapshot[name]) - 1}].{field}"
+            if sort.later:
+                continue
             changed = copy.deepcopy(snapshot)
             del changed[name][-1][field]
             assert client.post(TO, json=changed).status_code == 422

@@ -245,7 +245,9 @@ def mutations(lived: dict[str, Any], replacements: Sequence[Any]) -> Iterator[tu
         (name, len(field) % len(lived[name]), field) for name, fields in FIELDS.items() for field in fields
     ]
     for path in paths:
-        for replacement in (DROPPED, *replacements):
+        # A field of a later release may be missing.
+        is_later = path[0] in FIELDS and path[-1] in FIELDS[path[0]] and FIELDS[path[0]][path[-1]].later
+        for replacement in replacements if is_later else (DROPPED, *replacements):
             changed = copy.deepcopy(lived)
             at: Any = changed
             for part in path[:-1]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from memory_app.db.expressions import among, before_if_given, column_list, columns_of
+from memory_app.db.expressions import among, before_if_given, column_list, columns_of, nullable_types
 from memory_app.db.tables import memories, metadata, tenants
 
 
@@ -32,6 +33,11 @@ def test_none_in_a_json_column_is_written_as_null() -> None:
 
 def test_the_columns_of_a_record_are_those_that_the_table_has() -> None:
     assert columns_of(tenants, Named) == (tenants.c.name,)
+
+
+def test_nullable_columns_say_what_they_hold_in_python() -> None:
+    others = {column.name for column in memories.columns} - {"id", "subtype", "retired_at"}
+    assert nullable_types(memories, without=others) == {"subtype": str, "retired_at": datetime}
 
 
 def test_columns_are_listed_with_and_without_an_alias() -> None:

@@ -17,21 +17,27 @@ from memory_app.db.tables.turns import sessions, turns
 from memory_app.errors import InvalidInput
 from memory_app.memories.rows import merges, scope_models
 from memory_app.memories.rows import terms as term_store
-from memory_app.transfer.snapshot_rows import FIELDS
+from memory_app.transfer.snapshot_rows import FIELDS, INTERNAL
 
-_OWN = "- 'tenant_id' - 'scope_id'"
+
+def _without_internal(row: str, list_name: str) -> str:
+    """The row as JSON without what stays inside."""
+    internal = ("tenant_id", "scope_id", *INTERNAL.get(list_name, ()))
+    return " - ".join([f"to_jsonb({row})", *(f"'{name}'" for name in internal)])
+
+
 _CHOSEN = "(CAST(:ids AS uuid[]) IS NULL OR {id} = ANY(:ids))"
 LIST_QUERIES = {
     "nodes": f"""
-        SELECT to_jsonb(m) {_OWN} - 'run_id' - 'session_id' || jsonb_build_object('session', s.name)
+        SELECT {_without_internal("m", "nodes")} || jsonb_build_object('session', s.name)
         FROM memories m LEFT JOIN sessions s ON s.scope_id = m.scope_id AND s.id = m.session_id
         WHERE m.scope_id = :scope AND {_CHOSEN.format(id="m.id")} ORDER BY m.id""",
     "links": f"""
-        SELECT to_jsonb(l) {_OWN} FROM links l WHERE l.scope_id = :scope
+        SELECT {_without_internal("l", "links")} FROM links l WHERE l.scope_id = :scope
           AND {_CHOSEN.format(id="l.source_id")} AND {_CHOSEN.format(id="l.target_id")}
         ORDER BY l.source_id, l.target_id, l.type""",
     "entities": f"""
-        SELECT to_jsonb(e) {_OWN} - 'id' || jsonb_build_object('merged_into', h.key)
+        SELECT {_without_internal("e", "entities")} || jsonb_build_object('merged_into', h.key)
         FROM entities e LEFT JOIN entities h ON h.scope_id = e.scope_id AND h.id = e.merged_into
         WHERE e.scope_id = :scope AND (CAST(:ids AS uuid[]) IS NULL OR e.merged_into IS NULL AND EXISTS (
             SELECT FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id AND n.memory_id = ANY(:ids)))
@@ -41,11 +47,11 @@ LIST_QUERIES = {
         FROM mentions n JOIN entities e ON e.scope_id = n.scope_id AND e.id = n.entity_id
         WHERE n.scope_id = :scope AND {_CHOSEN.format(id="n.memory_id")} ORDER BY n.memory_id, e.key""",
     "sessions": f"""
-        SELECT to_jsonb(s) {_OWN} - 'id' - 'fence' - 'lease_until' - 'starts' - 'asked_seq'
+        SELECT {_without_internal("s", "sessions")}
         FROM sessions s
         WHERE s.scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL ORDER BY s.id""",
     "turns": f"""
-        SELECT to_jsonb(t) {_OWN} - 'session_id' - 'idempotency_key' - 'request_hash' - 'lease_until'
+        SELECT {_without_internal("t", "turns")}
                || jsonb_build_object('session', s.name)
         FROM turns t JOIN sessions s ON s.scope_id = t.scope_id AND s.id = t.session_id
         WHERE t.scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL ORDER BY t.id""",
@@ -209,7 +215,7 @@ def _batches(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     batch: list[str] = []
     size = 0
     for row in rows:
-        one = json.dumps({field: row[field] for field in FIELDS[name]})
+        one = json.dumps({field: row[field] for field in FIELDS[name] if field in row})
         if batch and size + len(one) > BATCH_CHARS:
             yield f"[{','.join(batch)}]"
             batch, size = [], 0
