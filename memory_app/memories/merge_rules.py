@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memory_app.language.text import canonical_key, normalise, terms
 from memory_app.memories.decisions import Candidate, Neighbour, Trust
@@ -81,7 +81,7 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
 
     The order of ``memories`` does not matter. Times are the oldest, counts are added, the most intense feeling
     wins, the longest text stands, and what repeats one source raises no confidence. A field that is not named below
-    is that of the oldest.
+    is that of the oldest row that has it.
     """
     rows: list[MemoryRow] = sorted(memories, key=lambda n: (n.memory.created_at, n.memory.id))
     if candidate is not None:
@@ -92,11 +92,13 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
     fact = next((row for row in reversed(rows) if row.subject_key and row.memory.relation), None)
     dating = _dating(rows)
     ends = [row.memory.valid_until for row in dating]
+    oldest: dict[str, Any] = {
+        name: _first(getattr(memory, name) for memory in united) for name in content_of(united[0])
+    }
     memory = replace(
-        united[0],
+        replace(united[0], **oldest),
         id=UNSTORED,
         text=text,
-        subtype=_first(memory.subtype for memory in united),
         subject=fact.memory.subject if fact else None,
         relation=fact.memory.relation if fact else None,
         object=fact.memory.object if fact else None,
@@ -107,7 +109,6 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
         origin=min((memory.origin for memory in united), key=_ORIGINS.index),
         emotional_state=_most_intense(united),
         relational_context=_united_context([m.relational_context for m in united if m.relational_context]),
-        synthesis_type=_first(memory.synthesis_type for memory in united),
         valid_from=min(row.memory.valid_from for row in dating),
         valid_until=None if None in ends else max(end for end in ends if end),
         created_at=min(memory.created_at for memory in united),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, get_type_hints
 
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean_given
@@ -16,10 +17,17 @@ TEXT_LIMIT = 8_000
 """Longest text of a memory, in characters: one statement, not a page."""
 
 PART_LIMIT = 500
-"""Longest subject, relation or object."""
+"""Longest subject, relation, object or other short text of a statement."""
 
 TAGS_LIMIT = 32
 TAG_LIMIT = 100
+
+_PARTS = tuple(
+    name
+    for name, type in get_type_hints(Statement).items()
+    if type == str | None and name not in {"subtype", "source", "synthesis_type"}
+)
+"""Short texts of a caller: all but the subtype, which has a rule of its own, and what this system says itself."""
 
 
 def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]:
@@ -45,10 +53,9 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     relational_context, more = _checked_relational(statement.relational_context)
     notes += more
     _check_interval(statement.valid_from, statement.valid_until)
-    subject, relation, obj = (
-        _part(getattr(statement, name), name) for name in ("subject", "relation", "object")
-    )
-    if (relation is None) != (subject is None) or (obj is not None and relation is None):
+    parts: dict[str, Any] = {name: _part(getattr(statement, name), name) for name in _PARTS}
+    relation, subject = parts["relation"], parts["subject"]
+    if (relation is None) != (subject is None) or (parts["object"] is not None and relation is None):
         missing = "relation" if relation is None else "subject"
         raise InvalidInput(
             f"{missing}: subject and relation go together, and an object needs both", field=missing
@@ -59,9 +66,7 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
         confidence=confidence,
         emotional_state=emotional_state,
         relational_context=relational_context,
-        subject=subject,
-        relation=relation,
-        object=obj,
+        **parts,
         tags=_checked_tags(statement.tags),
     )
     return checked, tuple(notes)

@@ -105,6 +105,12 @@ def test_merging_stored_memories_finds_groups_in_which_all_are_alike() -> None:
     assert [[n.memory.id.int for n in group] for group in groups] == [[1, 2], [3, 4]]
 
 
+def test_what_no_rule_unites_is_that_of_the_oldest_row_that_has_it() -> None:
+    types = (None, "pattern", "consolidation")
+    rows = [rich(n, synthesis_type=type) for n, type in enumerate(types, start=1)]
+    assert merge(rows).memory.synthesis_type == "pattern"
+
+
 # --- confidence and trust -----------------------------------------------------------------------------------
 
 

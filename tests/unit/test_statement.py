@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_app.errors import InvalidInput, TooLarge
+from memory_app.memories.bodies import StatementBody
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import VALENCES, EmotionalState, RelationalContext, Statement
 from memory_app.records.statement import PART_LIMIT, TAG_LIMIT, TAGS_LIMIT, TEXT_LIMIT, checked_statement
@@ -41,6 +42,16 @@ def test_an_ordinary_statement_is_left_as_it_is() -> None:
         valid_from=NOON,
     )
     assert checked_statement(statement) == (statement, ())
+
+
+def test_no_text_that_a_caller_may_give_keeps_what_cannot_be_stored() -> None:
+    hints = get_type_hints(Statement)
+    names = [
+        name for name in StatementBody.model_fields if hints.get(name) == str | None and name != "subtype"
+    ]
+    assert {"subject", "relation", "object"} <= set(names)
+    checked, _ = changed(**dict.fromkeys(names, " a\0b "))
+    assert {getattr(checked, name) for name in names} == {"ab"}
 
 
 def test_every_kind_of_the_table_can_be_stated() -> None:
