@@ -1,4 +1,4 @@
-"""What of a text is compared before two are taken for the same: its numbers, dates, negations, names and words.
+"""Read from a text what is compared with another: its numbers, dates, negations, names and words.
 
 Reading is exact about the words of `language.words` and about figures, and knows no grammar beyond that.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from memory_app.language.characters import PUNCTUATION_TWINS
 from memory_app.language.framing import unframed
@@ -45,13 +46,21 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
+class Negation:
+    """A word that negates, what it does (`NEGATIONS`), and the meaningful words that follow it."""
+
+    kind: str
+    follows: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What of one text is compared. Words are stems, or the lower-case word itself where there is no stem."""
 
     words: frozenset[str]
     content: tuple[str, ...]
     bag: tuple[str, ...]
-    negations: tuple[tuple[str, frozenset[str]], ...]
+    negations: tuple[Negation, ...]
     amounts: tuple[Amount, ...]
     dates: frozenset[str]
     times: tuple[int, ...]
@@ -63,6 +72,14 @@ class Reading:
     is_unreal: bool
     past: frozenset[str]
     present: frozenset[str]
+
+    @property
+    def negation_kinds(self) -> tuple[str, ...]:
+        return tuple(negation.kind for negation in self.negations)
+
+    @property
+    def negated_words(self) -> frozenset[str]:
+        return frozenset(word for negation in self.negations for word in negation.follows)
 
 
 _CONTRACTED = re.compile(r"(?<=[a-z])n't\b|(?<=can)not\b", re.IGNORECASE)
@@ -92,47 +109,54 @@ _TOKEN = re.compile(
 _ROMAN = re.compile(r"(?<=[^\W\d_] )(?:I{2,3}|IV|VI{0,3}|IX|XI{0,3})\b")
 _ROMANS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
+_CURRENCY_SIGNS = ("$", "€", "£", "¥")
+_PRESENT_ENDINGS = ("", "s", "es", "e")
+
+
+_NEGATED_WORDS = 2
+"""So many meaningful words after a negation are held to be what it negates."""
+
+_NOT_NAMES = ("i", "ended")
+"""Words with a capital that name nothing; "Ended" may come from `_ENDED` at the start of a sentence."""
 
 
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
-    """Everything that is compared of ``text``. The few texts of one decision are read once."""
-    folded = unicodedata.normalize("NFKC", unframed(text)).translate(PUNCTUATION_TWINS)
-    folded = _NEGATED_VERB.sub(" not ", _CONTRACTED.sub(" not", folded))
-    folded = _ROMAN.sub(lambda match: str(_ROMANS.index(match[0]) + 1), folded)
-    dates, folded = _take_dates(folded)
+    """Read everything that is compared of ``text``. The few texts of one decision are read once."""
+    # Dates before times, and both before the tokens: each pattern would take figures that belong to the other.
+    dates, folded = _take_dates(_folded(text))
     times, folded = _take_times(folded)
     tokens, initials = _tokens(_ENDED.sub(" ended ", folded))
-    lowered = [token.lower() for token in tokens]
-    keys = [stem_of(word) for word in lowered]
-    content = [_content(word) for word in lowered]
-    days = {f"day {WEEKDAYS[w]}" for w in lowered if w in WEEKDAYS} | {
-        w for w in lowered if w in RELATIVE_DAYS
-    }
+    words = [token.lower() for token in tokens]
+    stems = [stem_of(word) for word in words]
+    pairs = list(zip(words, stems, strict=True))
+    content = [_content(word) for word in words]
+    names = (token.lower() for token in tokens if token[0].isupper())
     return Reading(
-        words=frozenset(lowered) | frozenset(keys),
-        content=tuple(word for word in content if word),
-        bag=tuple(lowered),
-        negations=(*_negations(lowered, content), *_signs(folded, NEGATION_SIGNS)),
-        amounts=(
-            *_amounts(lowered, keys),
-            *(Amount(sign, None, None) for sign in folded if sign in NUMBER_SIGNS),
-        ),
-        dates=frozenset(dates | days),
+        words=frozenset(words) | frozenset(stems),
+        content=tuple(filter(None, content)),
+        bag=tuple(words),
+        negations=(*_negations(words, content), *map(Negation, _signs(folded, NEGATION_SIGNS))),
+        amounts=(*_amounts(words, stems), *_sign_amounts(folded)),
+        dates=frozenset(dates | _days(words)),
         times=times,
-        family=frozenset(FAMILY[key] for key in keys if key in FAMILY),
-        sides=frozenset(side for key in keys for side in SIDES.get(key, ())),
-        names=tuple(t.lower() for t in tokens if t[0].isupper() and t.lower() not in ("i", "ended")),
-        initials=frozenset(lowered[i] for i in initials),
-        caseless=_caseless(lowered),
-        is_unreal=not UNREAL.isdisjoint(keys),
-        past=frozenset(key for word, key in zip(lowered, keys, strict=True) if _is_past(word, key)),
-        present=frozenset(
-            key
-            for word, key in zip(lowered, keys, strict=True)
-            if word in (key, key + "s", key + "es", key + "e")
-        ),
+        family=frozenset(FAMILY[stem] for stem in stems if stem in FAMILY),
+        sides=frozenset(side for stem in stems for side in SIDES.get(stem, ())),
+        names=tuple(name for name in names if name not in _NOT_NAMES),
+        initials=frozenset(words[place] for place in initials),
+        caseless=_caseless(words),
+        is_unreal=not UNREAL.isdisjoint(stems),
+        past=frozenset(stem for word, stem in pairs if _is_past(word, stem)),
+        present=frozenset(stem for word, stem in pairs if _is_present(word, stem)),
     )
+
+
+def _folded(text: str) -> str:
+    """``text`` without its frame, in one spelling of punctuation, negations and Roman numerals."""
+    folded = unicodedata.normalize("NFKC", unframed(text)).translate(PUNCTUATION_TWINS)
+    folded = _CONTRACTED.sub(" not", folded)
+    folded = _NEGATED_VERB.sub(" not ", folded)
+    return _ROMAN.sub(lambda match: str(_ROMANS.index(match[0]) + 1), folded)
 
 
 def _take_dates(text: str) -> tuple[set[str], str]:
@@ -149,10 +173,12 @@ def _take_dates(text: str) -> tuple[set[str], str]:
 
     def long(match: re.Match[str]) -> str:
         word, day = match["month"], match["before"] or match["after"]
-        if word.islower() and word in AMBIGUOUS_MONTHS and not day and not match["year"]:
+        is_alone = not day and not match["year"]
+        if is_alone and word.islower() and word in AMBIGUOUS_MONTHS:
             return match[0]
         year = int(match["year"]) if match["year"] else ""
         dates.add(f"{year}-{MONTH_NUMBERS[word.lower()]}-{int(day) if day else ''}")
+        # In "5 May 10 people" the second number is no day.
         return f" {match['after']} " if match["before"] and match["after"] else " "
 
     def period(match: re.Match[str]) -> str:
@@ -166,12 +192,23 @@ def _take_dates(text: str) -> tuple[set[str], str]:
 
 def _take_times(text: str) -> tuple[tuple[int, ...], str]:
     """Times of day in minutes after midnight, sorted, and the text without them."""
-    times = []
-    for match in _TIME.finditer(text):
-        half = (match["half"] or match["half_only"] or "")[:1].lower()
-        hour = int(match["hour"]) % 12 + 12 * (half == "p") if half else int(match["hour"])
-        times.append(hour * 60 + int(match["minute"] or 0))
-    return tuple(sorted(times)), _TIME.sub(" ", text)
+    times = sorted(_minutes(match) for match in _TIME.finditer(text))
+    return tuple(times), _TIME.sub(" ", text)
+
+
+def _minutes(match: re.Match[str]) -> int:
+    hour = int(match["hour"])
+    half = (match["half"] or match["half_only"] or "")[:1].lower()
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return hour * 60 + int(match["minute"] or 0)
+
+
+def _days(words: Iterable[str]) -> set[str]:
+    """Weekdays in one spelling for all languages, and words such as "tomorrow"."""
+    distinct = set(words)
+    weekdays = {f"day {WEEKDAYS[word]}" for word in distinct & WEEKDAYS.keys()}
+    return weekdays | (distinct & RELATIVE_DAYS)
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:
@@ -192,61 +229,77 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
 
 def _content(word: str) -> str | None:
     """The stem of a word that carries meaning by itself; None for the rest, and for what is compared apart."""
-    if not word[0].isalpha() or word in COMMON or word in NEGATIONS or word in NUMBER_WORDS:
+    if not word[0].isalpha():
+        return None
+    if word in COMMON or word in NEGATIONS or word in NUMBER_WORDS:
         return None
     return next(iter(terms(word)), None)
 
 
-def _negations(words: Sequence[str], content: Sequence[str | None]) -> list[tuple[str, frozenset[str]]]:
-    """Kind of each negation, and the two meaningful words that follow it."""
-    found = []
+def _negations(words: Sequence[str], content: Sequence[str | None]) -> Iterator[Negation]:
     for place, word in enumerate(words):
         if word in NEGATIONS:
-            found.append((NEGATIONS[word], frozenset([c for c in content[place + 1 :] if c][:2])))
-    return found
+            meaningful = list(filter(None, content[place + 1 :]))
+            yield Negation(NEGATIONS[word], frozenset(meaningful[:_NEGATED_WORDS]))
 
 
-def _signs(text: str, signs: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
-    return [(sign, frozenset()) for sign in signs for _ in range(text.count(sign))]
+def _signs(text: str, signs: Iterable[str]) -> list[str]:
+    """Each of ``signs`` as often as ``text`` has it."""
+    return [sign for sign in signs for _ in range(text.count(sign))]
 
 
-def _amounts(words: Sequence[str], keys: Sequence[str]) -> list[Amount]:
-    amounts = []
+def _sign_amounts(text: str) -> Iterator[Amount]:
+    """Numbers of scripts in which a number is one sign, in the order of the text."""
+    return (Amount(sign, unit=None, counted=None) for sign in text if sign in NUMBER_SIGNS)
+
+
+def _amounts(words: Sequence[str], stems: Sequence[str]) -> Iterator[Amount]:
     place = 0
     while place < len(words):
         value, length = _value(words, place)
         if value is None:
             place += 1
             continue
-        before = UNITS.get(words[place - 1]) if place and words[place - 1] in "$€£¥" else None
+        currency = _currency(words, place)
         place += length
-        if place < len(words) and words[place] in _ORDINALS:
+        if _word_at(words, place) in _ORDINALS:
             place += 1
-        unit = before or (UNITS.get(words[place]) if place < len(words) else None)
-        counted = next((key for key in keys[place : place + 2] if _content(key)), None)
-        amounts.append(Amount(value, unit, None if unit else counted))
-    return amounts
+        unit = currency or UNITS.get(_word_at(words, place))
+        counted = next(filter(_content, stems[place : place + 2]), None)
+        yield Amount(value, unit, None if unit else counted)
+
+
+def _word_at(words: Sequence[str], place: int) -> str:
+    return words[place] if place < len(words) else ""
+
+
+def _currency(words: Sequence[str], place: int) -> str | None:
+    """The unit of a sign in front of a number: "$5"."""
+    before = words[place - 1] if place else ""
+    return UNITS.get(before) if before in _CURRENCY_SIGNS else None
 
 
 def _value(words: Sequence[str], place: int) -> tuple[str | None, int]:
     """The number that begins at ``place``, in figures, and how many words it takes."""
     word = words[place]
     if word[0].isdecimal():
-        signed = place > 0 and words[place - 1] == "-"
-        return ("-" if signed else "") + _figures(word), 1
-    end = place
-    while end < len(words) and words[end] in NUMBER_WORDS:
-        end += 1
-    if end == place or words[place:end] == ["one"]:
+        sign = "-" if place > 0 and words[place - 1] == "-" else ""
+        return sign + _figures(word), 1
+    spelled = list(takewhile(NUMBER_WORDS.__contains__, words[place:]))
+    # "one" alone is mostly a pronoun.
+    if not spelled or spelled == ["one"]:
         return None, 1
-    return _spelled(words[place:end]), end - place
+    return _spelled(spelled), len(spelled)
 
 
 def _figures(word: str) -> str:
-    figures = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in word)
+    """A number of any script in the figures 0–9, without separators of thousands and leading zeros."""
+    figures = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in word)
     if re.fullmatch(r"\d{1,3}(,\d{3})+", figures):
         figures = figures.replace(",", "")
-    return (figures.lstrip("0") or "0") if figures.isdecimal() else figures
+    if not figures.isdecimal():
+        return figures
+    return figures.lstrip("0") or "0"
 
 
 def _spelled(words: Sequence[str]) -> str:
@@ -254,9 +307,10 @@ def _spelled(words: Sequence[str]) -> str:
     total = current = 0.0
     for word in words:
         number = NUMBER_WORDS[word]
+        multiplies = number == 100 or (number == 12 and word != "twelve")  # "two dozen", but not "two twelve"
         if number >= 1000:
             total, current = total + (current or 1) * number, 0.0
-        elif number in (12.0, 100.0) and word not in ("twelve",) and current:
+        elif multiplies and current:
             current *= number
         else:
             current += number
@@ -267,10 +321,11 @@ def _is_past(word: str, stem: str) -> bool:
     return word.endswith("ed") and word != stem
 
 
+def _is_present(word: str, stem: str) -> bool:
+    return word.startswith(stem) and word.removeprefix(stem) in _PRESENT_ENDINGS
+
+
 def _caseless(words: Iterable[str]) -> frozenset[str]:
     """Words of scripts without capitals, where a name looks like any word; long runs in pairs of characters."""
-    found: set[str] = set()
-    for word in words:
-        if word[0].isalpha() and word.upper() == word.lower():
-            found.update(terms(word))
-    return frozenset(found)
+    caseless = (word for word in words if word[0].isalpha() and word.upper() == word.lower())
+    return frozenset(term for word in caseless for term in terms(word))

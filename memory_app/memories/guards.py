@@ -1,4 +1,4 @@
-"""Why two similar texts must not become one: the small words that turn a meaning round.
+"""Decide why two similar texts must not become one: the small words that turn a meaning round.
 
 A cosine hardly sees a number, a negation or a name, and one that only counts words does not see their order, so
 these are compared word for word. In doubt the texts are kept apart: a row too many is harmless, a wrong merge
@@ -30,128 +30,167 @@ SUBSTITUTION = "substitution"
 """The weakest reason: a word or two stand in the place of others. Where subject, relation and object are known
 to be the same, it does not count."""
 
-SUBSTITUTED_MOST = 2
+SUBSTITUTION_LIMIT = 2
 """Up to so many other words on each side are a substitution ("pizza" for "sushi"); more are another wording."""
 
 
+_OPPOSITES = ("un", "dis", "in", "im", "ir", "non", "anti")
+
+_VARIANT_LENGTHS = range(5, 41)
+"""Letters of words that may be variants of each other: shorter ones differ by one letter, longer ones are no words."""
+
+_VARIANT_RATIO = 0.85
+"""`SequenceMatcher.ratio` from which two words of one beginning are one word: "organis" and "organiz" have 0.86."""
+
+
 def conflicting(a: str, b: str) -> str | None:
-    """The reason why ``a`` and ``b`` say different things although they look alike, or None. Symmetric.
+    """Return why ``a`` and ``b`` say different things although they look alike, or None. Symmetric.
 
-    The strongest reason is given when there are several; `NEGATION` comes first and `SUBSTITUTION` last.
+    Of several reasons the strongest is returned; `NEGATION` comes first and `SUBSTITUTION` last.
     """
-    one, other = read(a), read(b)
-    return next((reason for reason, differ in _CHECKS if differ(one, other) or differ(other, one)), None)
+    first, second = read(a), read(b)
+    for reason, differ in _CHECKS:
+        if differ(first, second) or differ(second, first):
+            return reason
+    return None
 
 
-def _negations_differ(one: Reading, other: Reading) -> bool:
-    if Counter(kind for kind, _ in one.negations) != Counter(kind for kind, _ in other.negations):
+def exchanged(a: str, b: str) -> bool:
+    """Whether each of the texts says something in place of what the other says, in however many words.
+
+    If so, neither holds the other. Stricter than `conflicting`, which takes many other words for another wording:
+    for whoever unites memories that nobody said again.
+    """
+    first, second = read(a), read(b)
+    only_first, only_second = _own_words(first, second)
+    counts_first = Counter(map(_meaning, first.content))
+    counts_second = Counter(map(_meaning, second.content))
+    # A word said twice may stand in place of another: bridges in the harbour, bridges under the bridge.
+    shared = counts_first.keys() & counts_second.keys()
+    more_in_first = shared & (counts_first - counts_second).keys()
+    more_in_second = shared & (counts_second - counts_first).keys()
+    return bool((only_first or more_in_first) and (only_second or more_in_second))
+
+
+def _negations_differ(first: Reading, second: Reading) -> bool:
+    if Counter(first.negation_kinds) != Counter(second.negation_kinds):
         return True
-    negated = frozenset[str]().union(*(follows for _, follows in other.negations))
-    return any(
-        word in other.content and word not in negated for _, follows in one.negations for word in follows
-    )
+    # What one negates, the other states: "not tea but coffee", "not coffee but tea".
+    negated_in_second = second.negated_words
+    return any(word in second.content and word not in negated_in_second for word in first.negated_words)
 
 
-def _amounts_differ(one: Reading, other: Reading) -> bool:
-    if Counter((x.value, x.unit) for x in one.amounts) != Counter((x.value, x.unit) for x in other.amounts):
+def _amounts_differ(first: Reading, second: Reading) -> bool:
+    if Counter(_with_units(first.amounts)) != Counter(_with_units(second.amounts)):
         return True
-    counted, others = _by_counted(one.amounts), _by_counted(other.amounts)
-    if any(counted[thing] != others[thing] for thing in counted.keys() & others.keys()):
+    by_thing, by_thing_second = _by_counted(first.amounts), _by_counted(second.amounts)
+    shared = by_thing.keys() & by_thing_second.keys()
+    if any(by_thing[thing] != by_thing_second[thing] for thing in shared):
         return True
-    reordered = [x.value for x in one.amounts] != [x.value for x in other.amounts]
-    return reordered and counted.keys() != others.keys()
+    # The same numbers in another order are another statement, unless each is known to count the same thing.
+    is_reordered = _values(first.amounts) != _values(second.amounts)
+    return is_reordered and by_thing.keys() != by_thing_second.keys()
+
+
+def _with_units(amounts: Iterable[Amount]) -> list[tuple[str, str | None]]:
+    return [(amount.value, amount.unit) for amount in amounts]
+
+
+def _values(amounts: Iterable[Amount]) -> list[str]:
+    return [amount.value for amount in amounts]
 
 
 def _by_counted(amounts: Iterable[Amount]) -> dict[str | None, list[str]]:
+    """What is counted to its numbers, in order of size as text."""
     values: dict[str | None, list[str]] = {}
     for amount in amounts:
         insort(values.setdefault(amount.counted, []), amount.value)
     return values
 
 
-def _sides_differ(one: Reading, other: Reading) -> bool:
-    groups = {group for group, _ in one.sides} & {group for group, _ in other.sides}
-    if {side for side in one.sides if side[0] in groups} != {
-        side for side in other.sides if side[0] in groups
-    }:
+def _sides_differ(first: Reading, second: Reading) -> bool:
+    shared = _groups(first.sides) & _groups(second.sides)
+    if _sides_in(first, shared) != _sides_in(second, shared):
         return True
-    return any(prefix + word in other.words for word in one.words - other.words for prefix in _OPPOSITES)
+    opposites = (prefix + word for word in first.words - second.words for prefix in _OPPOSITES)
+    return not second.words.isdisjoint(opposites)
 
 
-_OPPOSITES = ("un", "dis", "in", "im", "ir", "non", "anti")
+def _groups(sides: Iterable[tuple[int, int]]) -> set[int]:
+    return {group for group, _ in sides}
 
 
-def _tenses_differ(one: Reading, other: Reading) -> bool:
+def _sides_in(reading: Reading, groups: set[int]) -> set[tuple[int, int]]:
+    return {(group, side) for group, side in reading.sides if group in groups}
+
+
+def _tenses_differ(first: Reading, second: Reading) -> bool:
     """lived and lives: what was is not what is. Irregular verbs are sides of a group."""
-    return bool((one.past - one.present) & (other.present - other.past))
+    return bool((first.past - first.present) & (second.present - second.past))
 
 
-def _names_differ(one: Reading, other: Reading) -> bool:
-    if one.caseless - other.caseless and other.caseless - one.caseless:
+def _names_differ(first: Reading, second: Reading) -> bool:
+    if first.caseless - second.caseless and second.caseless - first.caseless:
         return True
-    return bool(_names_missing(one, other) and _names_missing(other, one))
+    return bool(_names_missing(first, second) and _names_missing(second, first))
 
 
-def _names_missing(one: Reading, other: Reading) -> set[str]:
-    return {name for name in one.names if name not in other.words and not _is_common(name, one, other)}
+def _names_missing(reading: Reading, other: Reading) -> set[str]:
+    """Names of ``reading`` that do not stand in ``other``."""
+    names = (name for name in reading.names if name not in other.words)
+    return {name for name in names if not _is_common(name, reading, other)}
 
 
-def _is_common(name: str, one: Reading, other: Reading) -> bool:
+def _is_common(name: str, reading: Reading, other: Reading) -> bool:
     """A capital at the start of a sentence says little: the word may be an ordinary one."""
-    return name in one.initials and (
-        name in COMMON or _meaning(stem_of(name)) in {_meaning(word) for word in other.content}
-    )
-
-
-def _order_differs(one: Reading, other: Reading) -> bool:
-    if _reordered(one.names, other.names):
-        return True
-    if not _reordered(one.content, other.content):
+    if name not in reading.initials:
         return False
-    both_sides = len({group for group, _ in one.sides}) < len(one.sides)
-    if both_sides or one.negations or not DIRECTIONS.isdisjoint(one.bag):
+    return name in COMMON or _meaning(stem_of(name)) in map(_meaning, other.content)
+
+
+def _order_differs(first: Reading, second: Reading) -> bool:
+    if _is_reordered(first.names, second.names):
         return True
-    return Counter(one.bag) == Counter(other.bag) and JOINERS.isdisjoint(one.bag)
+    if not _is_reordered(first.content, second.content):
+        return False
+    # In another order "left before right" or "not tea but coffee" is another statement.
+    has_both_sides = len(_groups(first.sides)) < len(first.sides)
+    has_direction = not DIRECTIONS.isdisjoint(first.bag)
+    if has_both_sides or has_direction or first.negations:
+        return True
+    # Around "and" two things may change places; the same words in another order without it may not.
+    return Counter(first.bag) == Counter(second.bag) and JOINERS.isdisjoint(first.bag)
 
 
-def _reordered(one: Sequence[str], other: Sequence[str]) -> bool:
-    shared = set(one) & set(other)
-    return list(dict.fromkeys(w for w in one if w in shared)) != list(
-        dict.fromkeys(w for w in other if w in shared)
-    )
+def _is_reordered(first: Sequence[str], second: Sequence[str]) -> bool:
+    shared = set(first) & set(second)
+    return _in_order(first, shared) != _in_order(second, shared)
 
 
-def exchanged(a: str, b: str) -> bool:
-    """Does each of the texts say something in place of what the other says, in however many words?
-
-    Where it does, neither holds the other. Stricter than `conflicting`, which takes many other words for another
-    wording: for whoever unites memories that nobody said again.
-    """
-    one, other = read(a), read(b)
-    left, right = _only_in_one(one, other)
-    mine, others = Counter(map(_meaning, one.content)), Counter(map(_meaning, other.content))
-    # A word said twice may stand in place of another: bridges in the harbour, bridges under the bridge.
-    shared = set(mine) & set(others)
-    return bool((left or shared & set(mine - others)) and (right or shared & set(others - mine)))
+def _in_order(words: Iterable[str], chosen: set[str]) -> list[str]:
+    """The ``chosen`` of ``words``, each once, where it first stands."""
+    return [word for word in dict.fromkeys(words) if word in chosen]
 
 
-def _substituted(one: Reading, other: Reading) -> bool:
-    left, right = _only_in_one(one, other)
-    return 0 < len(left) <= SUBSTITUTED_MOST and 0 < len(right) <= SUBSTITUTED_MOST
+def _is_substituted(first: Reading, second: Reading) -> bool:
+    only_first, only_second = _own_words(first, second)
+    counts = len(only_first), len(only_second)
+    return min(counts) > 0 and max(counts) <= SUBSTITUTION_LIMIT
 
 
-def _only_in_one(one: Reading, other: Reading) -> tuple[set[str], set[str]]:
+def _own_words(first: Reading, second: Reading) -> tuple[set[str], set[str]]:
     """Content words of each that the other has in no form."""
-    mine, others = set(map(_meaning, one.content)), set(map(_meaning, other.content))
-    left, right = mine - others, others - mine
-    if max(len(left), len(right)) > 10 * SUBSTITUTED_MOST:
-        return left, right
-    for word in sorted(left):
-        twin = next((w for w in sorted(right) if _is_variant(word, w)), None)
-        if twin is not None:
-            left.discard(word)
-            right.discard(twin)
-    return left, right
+    meanings_first, meanings_second = set(map(_meaning, first.content)), set(map(_meaning, second.content))
+    only_first, only_second = meanings_first - meanings_second, meanings_second - meanings_first
+    # Comparing letter by letter takes long, and so many words cannot all be variants.
+    if max(len(only_first), len(only_second)) > 10 * SUBSTITUTION_LIMIT:
+        return only_first, only_second
+    for word in sorted(only_first):
+        variant = next((other for other in sorted(only_second) if _is_variant(word, other)), None)
+        if variant is not None:
+            only_first.discard(word)
+            only_second.discard(variant)
+    return only_first, only_second
 
 
 def _meaning(word: str) -> str:
@@ -160,21 +199,21 @@ def _meaning(word: str) -> str:
 
 def _is_variant(word: str, other: str) -> bool:
     """allergi and allerg, organis and organiz: one word in two forms."""
-    if min(len(word), len(other)) < 5 or max(len(word), len(other)) > 40 or word[:5] != other[:5]:
+    if len(word) not in _VARIANT_LENGTHS or len(other) not in _VARIANT_LENGTHS or word[:5] != other[:5]:
         return False
-    return SequenceMatcher(None, word, other, autojunk=False).ratio() >= 0.85
+    return SequenceMatcher(None, word, other, autojunk=False).ratio() >= _VARIANT_RATIO
 
 
 _CHECKS: tuple[tuple[str, Callable[[Reading, Reading], bool]], ...] = (
     (NEGATION, _negations_differ),
     (NUMBER, _amounts_differ),
-    (DATE, lambda one, other: one.dates != other.dates),
-    (TIME, lambda one, other: one.times != other.times),
-    (FAMILY_MEMBER, lambda one, other: one.family != other.family),
-    (MODALITY, lambda one, other: one.is_unreal != other.is_unreal),
+    (DATE, lambda first, second: first.dates != second.dates),
+    (TIME, lambda first, second: first.times != second.times),
+    (FAMILY_MEMBER, lambda first, second: first.family != second.family),
+    (MODALITY, lambda first, second: first.is_unreal != second.is_unreal),
     (QUALIFIER, _sides_differ),
     (TENSE, _tenses_differ),
     (NAME, _names_differ),
     (ORDER, _order_differs),
-    (SUBSTITUTION, _substituted),
+    (SUBSTITUTION, _is_substituted),
 )

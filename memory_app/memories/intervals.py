@@ -1,4 +1,4 @@
-"""When a statement holds: half-open intervals, and where a new one finds its place among its rivals.
+"""Compute with half-open intervals in which statements hold, and place a new one among its rivals.
 
 Rivals cannot be true together (two homes of one person, liking and disliking one thing). Of two claims the
 one that begins later wins from its beginning on, so the order of arrival does not matter.
@@ -21,8 +21,8 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A stored rival.
+class Rival:
+    """A stored row that cannot be true together with the new claim.
 
     ``confirmed_at`` is the latest instant from which somebody said that it holds: its start, or later when it
     was said again, or earlier when the row resumes after an interruption. ``immovable`` never gives way,
@@ -55,57 +55,62 @@ class Placement:
 
 
 def contains(interval: Interval, at: datetime) -> bool:
-    """Is ``at`` inside? The start is, the end is not."""
+    """Whether ``at`` is inside. The start is, the end is not."""
     return interval.start <= at and (interval.until is None or at < interval.until)
 
 
-def overlaps(one: Interval, other: Interval) -> bool:
-    """Have the two an instant in common? Intervals that touch have none."""
-    first, second = sorted((one, other), key=lambda interval: interval.start)
-    reaches = first.until is None or second.start < first.until
-    return reaches and _is_filled(first) and _is_filled(second)
+def overlaps(first: Interval, second: Interval) -> bool:
+    """Whether the two have an instant in common. Intervals that touch have none."""
+    earlier, later = sorted((first, second), key=lambda interval: interval.start)
+    reaches = earlier.until is None or later.start < earlier.until
+    return reaches and _is_filled(earlier) and _is_filled(later)
 
 
 def subtracted(interval: Interval, blocks: Iterable[Interval]) -> tuple[Interval, ...]:
-    """What of ``interval`` lies in none of ``blocks``, in order; empty pieces are left out."""
+    """Return what of ``interval`` lies in none of ``blocks``, in order; empty pieces are left out."""
     pieces = [interval] if _is_filled(interval) else []
     for block in filter(_is_filled, blocks):
         pieces = [piece for whole in pieces for piece in _without(whole, block)]
     return tuple(pieces)
 
 
-def insert_fact(held: Sequence[Held], new: Interval) -> Placement:
-    """Place ``new`` among its rivals ``held``, which do not overlap each other; nor do they afterwards.
+def insert_fact(rivals: Sequence[Rival], new: Interval) -> Placement:
+    """Place ``new`` among ``rivals``, which do not overlap each other; nor do they afterwards.
 
     A rival that began earlier ends where the new one begins, and resumes where a new one with an end of its
     own is over. Where a rival began or was confirmed later, the new one gives way.
     """
-    blocks = [block for rival in held for block in _blocks(rival, new.start)]
+    blocks = [block for rival in rivals for block in _blocks(rival, new.start)]
     holds = subtracted(new, blocks)
+    # A claim is never stored with a later beginning than its own.
     if not holds or holds[0].start != new.start:
         return Placement(())
-    movable = (rival for rival in held if not rival.immovable)
-    cuts = (_cut(rival, holds) for rival in movable)
+    cuts = (_cut(rival, holds) for rival in rivals if not rival.immovable)
     return Placement(holds, tuple(cut for cut in cuts if cut is not None))
 
 
-def _blocks(rival: Held, start: datetime) -> tuple[Interval, ...]:
+def _blocks(rival: Rival, start: datetime) -> tuple[Interval, ...]:
+    """The time that a claim which begins at ``start`` cannot take from ``rival``."""
     interval = rival.interval
     if rival.immovable:
         return (interval,)
     if rival.yielding or rival.confirmed_at <= start:
         return ()
-    first = interval.start if interval.start > start else rival.confirmed_at
-    return (Interval(first, interval.until),)
+    begins_later = interval.start > start
+    return (Interval(interval.start if begins_later else rival.confirmed_at, interval.until),)
 
 
-def _cut(rival: Held, holds: Sequence[Interval]) -> Cut | None:
-    rest = subtracted(rival.interval, holds)
-    if rest == (rival.interval,) or not _is_filled(rival.interval):
+def _cut(rival: Rival, holds: Sequence[Interval]) -> Cut | None:
+    """What ends ``rival`` and where it resumes; None when ``holds`` takes nothing of it."""
+    interval = rival.interval
+    rest = subtracted(interval, holds)
+    if rest == (interval,) or not _is_filled(interval):
         return None
-    if rest and rest[0].start == rival.interval.start:
-        return Cut(rival.id, rest[0].until or rest[0].start, rest[1:])
-    return Cut(rival.id, rival.interval.start, rest)
+    keeps_start = bool(rest) and rest[0].start == interval.start
+    if not keeps_start:
+        return Cut(rival.id, interval.start, rest)
+    # A first piece without an end is the whole interval, which was returned above.
+    return Cut(rival.id, rest[0].until or rest[0].start, rest[1:])
 
 
 def _without(whole: Interval, block: Interval) -> Iterable[Interval]:

@@ -1,9 +1,10 @@
-"""What becomes of several statements that are united into one row, and how much they are then believed."""
+"""Unite several statements into one row, and compute how far it is then believed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -27,8 +28,8 @@ CEILING = 0.99
 CORROBORATION = 0.2
 """Share of the way to `CEILING` that each further independent source adds."""
 
-FREQUENCY_BONUS_MOST = 2
-IMPORTANCE_MOST = 10
+FREQUENCY_BONUS_LIMIT = 2
+IMPORTANCE_LIMIT = 10
 
 LOSS_ALLOWED = 0.2
 """Share of another text's words that may be missing from the longest before a model should word the union."""
@@ -44,24 +45,27 @@ _TRUSTED = {
 
 
 def trust_of(origin: Origin, sources: Sequence[str]) -> Trust:
-    """Trust of the best of ``sources``, which are named ``role:name``; without such names it follows ``origin``."""
-    named = [
-        _TRUSTED[role] for role in (s.partition(":")[0] for s in sources if ":" in s) if role in _TRUSTED
-    ]
-    if named:
-        return max(named)
+    """Return the trust of the best of ``sources``, which are named ``role:name``.
+
+    Where none is named so, it follows ``origin``.
+    """
+    roles = (role for role, colon, _ in (source.partition(":") for source in sources) if colon)
+    trusts = [_TRUSTED[role] for role in roles if role in _TRUSTED]
+    if trusts:
+        return max(trusts)
     return Trust.ASSISTANT if origin is Origin.SYNTHESIZED else Trust.USER
 
 
 def corroborated(confidence: float, sources_before: Sequence[str], source: str | None) -> float:
-    """Confidence after one more statement: raised only if ``source`` is another than those before.
+    """Return the confidence after one more statement: raised only if ``source`` is another than those before.
 
     Where no source is known on one of the two sides, nothing says that they are independent.
     """
-    before = {normalise(s) for s in sources_before}
-    if source is None or not before or normalise(source) in before:
+    before = set(map(normalise, sources_before))
+    if source is None or not before:
         return confidence
-    return _raised(confidence, 1)
+    is_independent = normalise(source) not in before
+    return _raised(confidence, 1) if is_independent else confidence
 
 
 def _raised(confidence: float, times: int) -> float:
@@ -71,13 +75,14 @@ def _raised(confidence: float, times: int) -> float:
 
 
 def needs_model(texts: Sequence[str]) -> bool:
-    """Would taking the longest of ``texts`` lose more than `LOSS_ALLOWED` of the words of another?"""
-    kept = set(terms(_longest(texts)))
-    return any(len(words - kept) > LOSS_ALLOWED * len(words) for words in map(set, map(terms, texts)))
+    """Whether taking the longest of ``texts`` would lose more than `LOSS_ALLOWED` of the words of another."""
+    longest = terms(_longest(texts)).keys()
+    words_of_each = (terms(text).keys() for text in texts)
+    return any(len(words - longest) > LOSS_ALLOWED * len(words) for words in words_of_each)
 
 
 def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> MemoryRow:
-    """The row that unites ``memories`` (at least one) and, if given, a new statement. It is not stored yet.
+    """Return the row that unites ``memories`` (at least one) and, if given, a new statement. It is not stored yet.
 
     The order of ``memories`` does not matter. Times are the oldest, counts are added, the most intense feeling
     wins, the longest text stands, and what repeats one source raises no confidence. A field that is not named below
@@ -86,37 +91,35 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
     rows: list[MemoryRow] = sorted(memories, key=lambda n: (n.memory.created_at, n.memory.id))
     if candidate is not None:
         rows.append(row_of(candidate))
-    united = [row.memory for row in rows]
-    text = _longest([memory.text for memory in united])
-    # Subject, relation and object come together from the newest row that has them, or from none.
-    fact = next((row for row in reversed(rows) if row.subject_key and row.memory.relation), None)
-    dating = _dating(rows)
-    ends = [row.memory.valid_until for row in dating]
+    parts = [row.memory for row in rows]
+    text = _longest([memory.text for memory in parts])
+    fact = _newest_fact(rows)
+    valid_from, valid_until = _validity(rows)
     oldest: dict[str, Any] = {
-        name: _first(getattr(memory, name) for memory in united) for name in content_of(united[0])
+        name: _first(getattr(memory, name) for memory in parts) for name in content_of(parts[0])
     }
     memory = replace(
-        replace(united[0], **oldest),
+        replace(parts[0], **oldest),
         id=UNSTORED,
         text=text,
         subject=fact.memory.subject if fact else None,
         relation=fact.memory.relation if fact else None,
         object=fact.memory.object if fact else None,
-        importance=_importance(united),
+        importance=_importance(parts),
         confidence=_confidence(rows),
-        tags=_united(memory.tags for memory in united),
-        pinned=any(memory.pinned for memory in united),
-        origin=min((memory.origin for memory in united), key=_ORIGINS.index),
-        emotional_state=_most_intense(united),
-        relational_context=_united_context([m.relational_context for m in united if m.relational_context]),
-        valid_from=min(row.memory.valid_from for row in dating),
-        valid_until=None if None in ends else max(end for end in ends if end),
-        created_at=min(memory.created_at for memory in united),
-        last_seen=max(memory.last_seen or memory.created_at for memory in united),
-        last_recalled=max((m.last_recalled for m in united if m.last_recalled), default=None),
-        repeat_count=sum(memory.repeat_count for memory in united),
-        recall_count=sum(memory.recall_count for memory in united),
-        feedback_score=fmean(memory.feedback_score for memory in united),
+        tags=_united(memory.tags for memory in parts),
+        pinned=any(memory.pinned for memory in parts),
+        origin=min((memory.origin for memory in parts), key=_ORIGINS.index),
+        emotional_state=_most_intense(parts),
+        relational_context=_united_context(parts),
+        valid_from=valid_from,
+        valid_until=valid_until,
+        created_at=min(memory.created_at for memory in parts),
+        last_seen=max(memory.last_seen or memory.created_at for memory in parts),
+        last_recalled=_latest(memory.last_recalled for memory in parts),
+        repeat_count=sum(memory.repeat_count for memory in parts),
+        recall_count=sum(memory.recall_count for memory in parts),
+        feedback_score=fmean(memory.feedback_score for memory in parts),
         embedding_model=None,
     )
     return MemoryRow(
@@ -131,12 +134,12 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
 
 
 def reworded(row: MemoryRow, text: str) -> MemoryRow:
-    """The row with another text, and the key of that text."""
+    """Return the row with another text, and with the key of that text."""
     return replace(row, memory=replace(row.memory, text=text), canonical_key=canonical_key(text))
 
 
 def row_of(candidate: Candidate) -> MemoryRow:
-    """The row that is inserted for a statement which nothing is merged with."""
+    """Return the row that is inserted for a statement with which nothing is merged."""
     statement = candidate.statement
     content = content_of(statement) | {"relation": candidate.relation, "valid_until": candidate.valid_until}
     memory = Memory(
@@ -159,7 +162,10 @@ def row_of(candidate: Candidate) -> MemoryRow:
 def neighbour_of(
     row: MemoryRow, heirs: Mapping[str, str], *, similarity: float = 0.0, cohesion: float | None = None
 ) -> Neighbour:
-    """A stored row as the ladder sees it; ``heirs`` leads from the slug of a merged alias to that of its heir."""
+    """Return a stored row as the ladder takes it.
+
+    ``heirs`` leads from the slug of a merged alias to that of its heir; ``similarity`` and ``cohesion`` are cosines.
+    """
     return Neighbour(
         row.memory,
         row.canonical_key,
@@ -175,6 +181,21 @@ def neighbour_of(
 
 
 _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZED)
+"""From the most to the least reliable; a union has that of its most reliable part."""
+
+
+def _newest_fact(rows: Sequence[MemoryRow]) -> MemoryRow | None:
+    """The row that gives subject, relation and object, which come together from one row or from none."""
+    facts = (row for row in reversed(rows) if row.subject_key and row.memory.relation)
+    return next(facts, None)
+
+
+def _validity(rows: Sequence[MemoryRow]) -> tuple[datetime, datetime | None]:
+    """Since when and until when the union holds; open where one of the rows that say it is."""
+    memories = [row.memory for row in _dating(rows)]
+    ends = [memory.valid_until for memory in memories]
+    valid_from = min(memory.valid_from for memory in memories)
+    return valid_from, None if None in ends else _latest(ends)
 
 
 def _dating(rows: Sequence[MemoryRow]) -> Sequence[MemoryRow]:
@@ -182,6 +203,10 @@ def _dating(rows: Sequence[MemoryRow]) -> Sequence[MemoryRow]:
     in_time = [row for row in rows if row.single_valued]
     facts = [row for row in rows if row.memory.relation is not None]
     return in_time or facts or rows
+
+
+def _latest(instants: Iterable[datetime | None]) -> datetime | None:
+    return max((instant for instant in instants if instant is not None), default=None)
 
 
 def _longest(texts: Sequence[str]) -> str:
@@ -203,39 +228,37 @@ def _importance(memories: Sequence[Memory]) -> int:
     """
     counts = [memory.repeat_count for memory in memories]
     gain = _frequency_bonus(sum(counts)) - _frequency_bonus(max(counts))
-    return min(max(memory.importance for memory in memories) + gain, IMPORTANCE_MOST)
+    return min(max(memory.importance for memory in memories) + gain, IMPORTANCE_LIMIT)
 
 
 def _frequency_bonus(count: int) -> int:
-    return min(count // 2, FREQUENCY_BONUS_MOST)
+    return min(count // 2, FREQUENCY_BONUS_LIMIT)
 
 
 def _confidence(rows: Sequence[MemoryRow]) -> float:
     """The mean, raised for each source that the best supported row did not have yet."""
     mean = fmean(row.memory.confidence for row in rows)
-    known = [{normalise(source) for source in row.sources} for row in rows if row.sources]
-    if not known:
+    sources = [set(map(normalise, row.sources)) for row in rows if row.sources]
+    if not sources:
         return mean
-    independent = len(set[str]().union(*known)) - max(map(len, known))
-    return _raised(mean, independent)
+    further = len(set[str]().union(*sources)) - max(map(len, sources))
+    return _raised(mean, further)
 
 
 def _most_intense(memories: Sequence[Memory]) -> EmotionalState | None:
-    felt = [memory.emotional_state for memory in memories if memory.emotional_state]
-    return max(felt, key=lambda state: state.intensity, default=None)
+    states = (memory.emotional_state for memory in memories if memory.emotional_state)
+    return max(states, key=lambda state: state.intensity, default=None)
 
 
-def _united_context(contexts: Sequence[RelationalContext]) -> RelationalContext | None:
+def _united_context(memories: Sequence[Memory]) -> RelationalContext | None:
+    contexts = [memory.relational_context for memory in memories if memory.relational_context]
     if not contexts:
         return None
-
-    def lists(read: Callable[[RelationalContext], tuple[str, ...]]) -> tuple[str, ...]:
-        return _united(map(read, contexts))
-
+    strengths = (context.bond_strength for context in contexts if context.bond_strength is not None)
     return RelationalContext(
-        bond_strength=max((c.bond_strength for c in contexts if c.bond_strength is not None), default=None),
-        communication_style=lists(lambda c: c.communication_style),
-        shared_references=lists(lambda c: c.shared_references),
-        user_values=lists(lambda c: c.user_values),
-        user_struggles=lists(lambda c: c.user_struggles),
+        bond_strength=max(strengths, default=None),
+        communication_style=_united(context.communication_style for context in contexts),
+        shared_references=_united(context.shared_references for context in contexts),
+        user_values=_united(context.user_values for context in contexts),
+        user_struggles=_united(context.user_struggles for context in contexts),
     )

@@ -18,7 +18,7 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, Memory, Retirement
 
-OBSTACLES_SHOWN = 20
+OBSTACLES_LIMIT = 20
 """Most obstacles named in one refusal."""
 
 ROUNDING = 1e-4
@@ -26,8 +26,10 @@ ROUNDING = 1e-4
 
 
 def version(memory: Memory) -> tuple[object, ...]:
-    """The fields that must not change between a plan and its merge. Texts and vectors never change, and being recalled
-    is no change."""
+    """Return the fields that must not change between a plan and its merge.
+
+    Texts and vectors never change, and being recalled is no change.
+    """
     return (
         memory.retired_at,
         memory.valid_from,
@@ -40,9 +42,10 @@ def version(memory: Memory) -> tuple[object, ...]:
 
 
 def take_apart(connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID) -> tuple[UUID, ...]:
-    """Undo one merge; ids of the rows that are current again. Raises `Conflict`.
+    """Undo one merge and return the ids of the rows that are current again.
 
-    What was derived from the merged row rests on its parts from then on.
+    Raises `Conflict` where undoing would lose a later change. What was derived from the merged row rests on its parts
+    from then on.
     """
     parts = merges.parts(connection, scope_id, [memory_id])
     obstacles = _obstacles(connection, scope_id, memory_id, parts=[part.memory for part in parts])
@@ -57,10 +60,10 @@ def take_apart(connection: Connection, tenant_id: int, scope_id: int, *, memory_
 
 
 def listed(obstacles: Sequence[str]) -> str:
-    """What blocks an undo, in one sentence; a long list is cut short."""
-    shown = "; ".join(obstacles[:OBSTACLES_SHOWN])
-    more = len(obstacles) - OBSTACLES_SHOWN
-    return f"{shown}; and {more} more" if more > 0 else shown
+    """Join what blocks an undo into one sentence; a long list is cut short."""
+    sentence = "; ".join(obstacles[:OBSTACLES_LIMIT])
+    more = len(obstacles) - OBSTACLES_LIMIT
+    return f"{sentence}; and {more} more" if more > 0 else sentence
 
 
 def _obstacles(
@@ -73,9 +76,8 @@ def _obstacles(
     change = _later_change(rows[0].memory, parts)
     obstacles = [] if change is None else [f"{memory_id} {change}"]
     part_ids = [part.id for part in parts]
-    for part_id, twin in merges.twins(connection, scope_id, part_ids, besides=[memory_id]):
-        obstacles.append(f"{part_id} was stored again as {twin}")
-    return obstacles
+    twins = merges.twins(connection, scope_id, part_ids, besides=[memory_id])
+    return obstacles + [f"{part_id} was stored again as {twin}" for part_id, twin in twins]
 
 
 def _later_change(memory: Memory, parts: Sequence[Memory]) -> str | None:
@@ -95,9 +97,9 @@ def _later_change(memory: Memory, parts: Sequence[Memory]) -> str | None:
 
 
 def unite(
-    connection: Connection, tenant_id: int, scope_id: int, new: NewMemory, parts: Sequence[UUID]
+    connection: Connection, tenant_id: int, scope_id: int, *, new: NewMemory, parts: Sequence[UUID]
 ) -> UUID:
-    """Store one merged row in place of its parts; its id. See `unite_all`."""
+    """Store one merged row in place of its parts and return its id. See `unite_all`."""
     (merged_id,) = unite_all(connection, tenant_id, scope_id, unions=[(new, parts)])
     return merged_id
 
@@ -109,18 +111,19 @@ def unite_all(
     *,
     unions: Sequence[tuple[NewMemory, Sequence[UUID]]],
 ) -> tuple[UUID, ...]:
-    """Store merged rows, each with its parts, and retire the parts in favour of them; the rows' ids, in order.
+    """Store merged rows, each with its parts, retire the parts in favour of them and return the rows' ids, in order.
 
     The rows inherit their parts' evidence and entities. It takes as many statements for one row as for many.
     """
+    rows = [new for new, _ in unions]
+    part_ids = [part for _, parts in unions for part in parts]
     # The parts leave the unique indexes first, since a merged row may have the very text of one of them.
-    memories.retire(
-        connection, scope_id, [part for _, parts in unions for part in parts], reason=Retirement.MERGED
-    )
-    merged_ids = memories.insert_all(connection, tenant_id, scope_id, [new for new, _ in unions])
-    term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new, _ in unions])
+    memories.retire(connection, scope_id, part_ids, reason=Retirement.MERGED)
+    merged_ids = memories.insert_all(connection, tenant_id, scope_id, rows)
+    term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new in rows])
     parts_of = {id: parts for id, (_, parts) in zip(merged_ids, unions, strict=True)}
-    memories.succeed(connection, scope_id, {part: id for id, parts in parts_of.items() for part in parts})
+    merged_of = {part: id for id, parts in parts_of.items() for part in parts}
+    memories.succeed(connection, scope_id, merged_of)
     evidence.inherit(connection, scope_id, parts_of)
     edges = [(id, part, 1.0) for id, parts in parts_of.items() for part in parts]
     links.add(connection, tenant_id, scope_id, edges, type=LinkType.DERIVED_FROM)

@@ -21,7 +21,7 @@ from memory_app.memories.decisions import (
     Thresholds,
 )
 from memory_app.memories.guards import NEGATION, SUBSTITUTION, conflicting
-from memory_app.memories.intervals import Cut, Held, Interval, contains, insert_fact, overlaps
+from memory_app.memories.intervals import Cut, Interval, Rival, contains, insert_fact, overlaps
 
 
 def placed_in_time(
@@ -94,10 +94,10 @@ def _is_rival(candidate: Candidate, neighbour: Neighbour) -> bool:
 def _among_rivals(
     candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence[Neighbour], later: Neighbour | None
 ) -> Decision | None:
-    held = [_held(candidate, rival, rivals) for rival in rivals]
+    stored = [_as_rival(candidate, rival, rivals) for rival in rivals]
     if later is not None:
-        held.append(Held(later.memory.id, Interval(_start(later)), _start(later), immovable=True))
-    placement = insert_fact(held, claimed_by(candidate))
+        stored.append(Rival(later.memory.id, Interval(_start(later)), _start(later), immovable=True))
+    placement = insert_fact(stored, claimed_by(candidate))
     holds, cuts = placement.holds, placement.cuts
     if not holds:
         return _contested(candidate, live, rivals)
@@ -111,8 +111,8 @@ def _among_rivals(
     return None if holds == (claimed_by(candidate),) else Insert(holds)
 
 
-def _held(candidate: Candidate, rival: Neighbour, rivals: Sequence[Neighbour]) -> Held:
-    return Held(
+def _as_rival(candidate: Candidate, rival: Neighbour, rivals: Sequence[Neighbour]) -> Rival:
+    return Rival(
         rival.memory.id,
         interval_of(rival),
         _last_confirmed(rival, rivals),

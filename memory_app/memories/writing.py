@@ -126,7 +126,11 @@ class Writer:
         vector, keywords = self._vectors_of(decision.merged.memory.text, decision.targets)
         united = self._new(decision.merged, vector=vector, keywords=keywords)
         return merging.unite(
-            self.connection, place.tenant_id, place.scope_id, united, [*decision.targets, part]
+            self.connection,
+            place.tenant_id,
+            place.scope_id,
+            new=united,
+            parts=[*decision.targets, part],
         )
 
     def _vectors_of(self, text: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:

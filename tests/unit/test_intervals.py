@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from memory_app.memories.intervals import (
     Cut,
-    Held,
     Interval,
     Placement,
+    Rival,
     contains,
     insert_fact,
     overlaps,
@@ -38,9 +38,9 @@ def held(
     *,
     immovable: bool = False,
     yielding: bool = False,
-) -> Held:
+) -> Rival:
     confirmed_at = interval.start if confirmed is None else day(confirmed)
-    return Held(UUID(int=number), interval, confirmed_at, immovable, yielding)
+    return Rival(UUID(int=number), interval, confirmed_at, immovable, yielding)
 
 
 spans = st.builds(
@@ -137,13 +137,13 @@ claims = st.lists(
 )
 
 
-def timeline(intervals: list[tuple[int, int | None]]) -> list[Held]:
+def timeline(intervals: list[tuple[int, int | None]]) -> list[Rival]:
     """Let claims arrive one after the other; what is held in the end."""
-    stored: dict[UUID, Held] = {}
+    stored: dict[UUID, Rival] = {}
 
     def store(interval: Interval, confirmed_at: datetime) -> None:
         id = UUID(int=len(stored))
-        stored[id] = Held(id, interval, confirmed_at)
+        stored[id] = Rival(id, interval, confirmed_at)
 
     for start, length in intervals:
         placement = insert_fact(
@@ -183,7 +183,7 @@ def test_open_claims_hold_at_the_same_times_in_whatever_order_they_arrive(
     opened = [(start, None) for start, _ in intervals]
     shuffled = data.draw(st.permutations(opened))
 
-    def held_at(stored: list[Held]) -> set[tuple[datetime, Interval]]:
+    def held_at(stored: list[Rival]) -> set[tuple[datetime, Interval]]:
         return {(h.confirmed_at, h.interval) for h in stored if h.interval.start != h.interval.until}
 
     assert held_at(timeline(opened)) == held_at(timeline(shuffled))
