@@ -1,4 +1,4 @@
-"""Asking a language model for a tenant: what it cost is counted, and a cap postpones work instead of losing it."""
+"""Ask a language model for a tenant: count what it costs, and postpone work when the tenant's cap is reached."""
 
 from __future__ import annotations
 

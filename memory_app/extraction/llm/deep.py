@@ -1,4 +1,4 @@
-"""Looking back over memories: what says the same, what shows a pattern, what belongs together."""
+"""Synthesize memories by a language model: unite those that say the same, note patterns, link what belongs together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.extraction.llm.guards import flagged
-from memory_app.extraction.llm.material import numbered_memories, show_memories
+from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
@@ -26,8 +26,12 @@ from memory_app.records.records import (
     SynthesisType,
 )
 
-MOST_PARENTS = 5
+PARENTS_LIMIT = 5
 """Memories consolidated into one; as in the ladder."""
+
+TAGS_LIMIT = 32
+LEAST_IMPORTANCE = 4
+"""What several memories say is no trifle (1 to 10)."""
 
 TOO_FEW = "fewer than two memories"
 MIXED = "memories of several kinds"
@@ -56,9 +60,12 @@ class DeepSynthesis:
 
 
 def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: ZoneInfo) -> DeepSynthesis:
-    """What ``memories`` (50 at most are sensible) show together. One question, none for fewer than two."""
+    """Return what ``memories`` (50 at most are sensible) show together.
+
+    Asks the model once, or not at all for fewer than two. Raises what `Chat.complete` does.
+    """
     if len(memories) < 2:
-        return DeepSynthesis((), (), (), Made())
+        return DeepSynthesis(consolidated=(), patterns=(), links=(), made=Made())
     prompt = load_prompt("synthesize_deep")
     by_reference = numbered_memories(memories)
     answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], SynthesizeDeep)
@@ -66,12 +73,14 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
     consolidated = tuple(_consolidations(answer.value.consolidated, by_reference, dropped))
     patterns = tuple(_patterns(answer.value.patterns, by_reference, dropped))
     links = _links(answer.value.links, by_reference)
-    return DeepSynthesis(consolidated, patterns, links, made_of(prompt, answer, dropped))
+    return DeepSynthesis(
+        consolidated=consolidated, patterns=patterns, links=links, made=made_of(prompt, answer, dropped)
+    )
 
 
 def _referred(references: Iterable[str], memories: Mapping[str, Memory]) -> tuple[Memory, ...]:
-    wanted = {reference.strip().strip("[]").lower() for reference in references}
-    return tuple(memory for reference, memory in memories.items() if reference in wanted)
+    named = set(map(plain_reference, references))
+    return tuple(memory for reference, memory in memories.items() if reference in named)
 
 
 def _consolidations(
@@ -80,7 +89,8 @@ def _consolidations(
     """Each memory goes into one consolidation at most, the first that is sound."""
     used: set[UUID] = set()
     for answer in answers:
-        parents = tuple(m for m in _referred(answer.memories, memories) if m.id not in used)[:MOST_PARENTS]
+        free = [memory for memory in _referred(answer.memories, memories) if memory.id not in used]
+        parents = free[:PARENTS_LIMIT]
         fault = _fault(answer.text, parents)
         if fault is not None:
             dropped[fault] += 1
@@ -94,16 +104,20 @@ def _fault(text: str, parents: Sequence[Memory]) -> str | None:
         return TOO_FEW
     if len({(parent.kind, parent.subtype) for parent in parents}) > 1:
         return MIXED
-    pairs = combinations((parent.text for parent in parents), 2)
-    if any(conflicting(one, other) in (NEGATION, NUMBER) for one, other in pairs):
+    texts = [parent.text for parent in parents]
+    pairs = combinations(texts, 2)
+    # Other differences are what a consolidation is for: it says both.
+    if any(conflicting(*pair) in (NEGATION, NUMBER) for pair in pairs):
         return CONFLICT
-    return NUMBERS if changes_numbers(text, [parent.text for parent in parents]) else None
+    return NUMBERS if changes_numbers(text, texts) else None
 
 
 def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
     first = parents[0]
     triples = {(parent.subject, parent.relation, parent.object) for parent in parents}
+    # Parents that state different triples have none in common.
     subject, relation, value = triples.pop() if len(triples) == 1 else (None, None, None)
+    tags = dict.fromkeys(tag for parent in parents for tag in parent.tags)
     return flagged(
         Statement(
             kind=first.kind,
@@ -112,9 +126,9 @@ def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
             subject=subject,
             relation=relation,
             object=value,
-            importance=max(4, *(parent.importance for parent in parents)),
+            importance=max(LEAST_IMPORTANCE, *(parent.importance for parent in parents)),
             confidence=max(parent.confidence for parent in parents),
-            tags=tuple(dict.fromkeys(tag for parent in parents for tag in parent.tags))[:32],
+            tags=tuple(tags)[:TAGS_LIMIT],
             pinned=any(parent.pinned for parent in parents),
             origin=Origin.SYNTHESIZED,
             valid_from=min(parent.valid_from for parent in parents),
@@ -134,27 +148,32 @@ def _patterns(
         elif invents_numbers(answer.text, [parent.text for parent in parents]):
             dropped[NUMBERS] += 1
         else:
-            feeling = (answer.feeling or "").lower()
-            yield flagged(
-                Statement(
-                    kind="artifact",
-                    text=answer.text,
-                    origin=Origin.SYNTHESIZED,
-                    synthesis_type=SynthesisType.PATTERN,
-                    emotional_state=EmotionalState(feeling) if feeling in VALENCES else None,
-                    valid_from=max(parent.valid_from for parent in parents),
-                    parents=tuple(parent.id for parent in parents),
-                )
-            )
+            yield _pattern(answer, parents)
+
+
+def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:
+    feeling = (answer.feeling or "").lower()
+    return flagged(
+        Statement(
+            kind="artifact",
+            text=answer.text,
+            origin=Origin.SYNTHESIZED,
+            synthesis_type="pattern",
+            emotional_state=EmotionalState(feeling) if feeling in VALENCES else None,
+            valid_from=max(parent.valid_from for parent in parents),
+            parents=tuple(parent.id for parent in parents),
+        )
+    )
 
 
 def _links(answers: Sequence[LinkAnswer], memories: Mapping[str, Memory]) -> tuple[DeepLink, ...]:
-    found: dict[tuple[UUID, UUID, LinkType], DeepLink] = {}
+    """The links between two known memories, each once; the first of several weights counts."""
+    links: dict[tuple[UUID, UUID, LinkType], DeepLink] = {}
     for answer in answers:
-        ends = [_referred([reference], memories) for reference in (answer.source, answer.target)]
-        if all(ends) and ends[0][0].id != ends[1][0].id:
-            source, target = ends[0][0].id, ends[1][0].id
-            found.setdefault(
-                (source, target, answer.type), DeepLink(source, target, answer.type, answer.weight)
-            )
-    return tuple(found.values())
+        source = memories.get(plain_reference(answer.source))
+        target = memories.get(plain_reference(answer.target))
+        if source is None or target is None or source.id == target.id:
+            continue
+        link = DeepLink(source=source.id, target=target.id, type=answer.type, weight=answer.weight)
+        links.setdefault((link.source, link.target, link.type), link)
+    return tuple(links.values())

@@ -1,4 +1,4 @@
-"""From a model's answer to statements, by the table of spec: pure, and such that the write path can take each one.
+"""Turn a model's answer into statements that the write path can take. Pure.
 
 Whatever a model got wrong in form (a relation without a subject, a label of signs only) is left out here, so that
 one odd field never fails the batch.
@@ -43,7 +43,7 @@ ANCHOR_IMPORTANCE = 6
 """Insights below this are not kept as anchors."""
 
 PART_LIMIT = 500
-PHRASES_AT_MOST = 12
+PHRASES_LIMIT = 12
 
 _USER = re.compile(r"^(?:the )?user\b(?=(?:'s)? )", re.IGNORECASE)
 _USER_ALONE = re.compile(r"(?:the )?user|i|me", re.IGNORECASE)
@@ -63,7 +63,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """Statements that passed every guard, each once, and how many each guard kept back."""
+    """Statements that passed every guard, each once; ``dropped`` counts those that a guard rejected, by its name."""
 
     statements: tuple[Statement, ...]
     dropped: dict[str, int]
@@ -71,18 +71,21 @@ class Sifted:
 
 
 def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
-    """Hold drafts against the conversation; suspect ones stay with a flag."""
+    """Hold drafts against the conversation; suspect statements stay with a flag."""
     statements: dict[tuple[str, str], Statement] = {}
     rejected: list[tuple[Draft, str]] = []
     for draft in drafts:
         fault = fault_of(draft, ground)
         if fault is not None:
             rejected.append((draft, fault))
-        else:
-            statements.setdefault(
-                (draft.statement.kind, canonical_key(draft.statement.text)), flagged(draft.statement)
-            )
-    return Sifted(tuple(statements.values()), dict(Counter(fault for _, fault in rejected)), tuple(rejected))
+            continue
+        key = (draft.statement.kind, canonical_key(draft.statement.text))
+        statements.setdefault(key, flagged(draft.statement))
+    return Sifted(
+        statements=tuple(statements.values()),
+        dropped=dict(Counter(fault for _, fault in rejected)),
+        rejected=tuple(rejected),
+    )
 
 
 def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
@@ -114,7 +117,7 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
         user_values=_phrases(answer.user_values),
         user_struggles=_phrases(answer.user_struggles),
     )
-    statement = _synthesized("anchor", answer.text, turns, scene.ground, "insight")
+    statement = _synthesized("anchor", answer.text, turns=turns, ground=scene.ground, type="insight")
     return Draft(
         replace(
             statement,
@@ -130,35 +133,33 @@ def draft_topic(answer: TopicAnswer, scene: Scene) -> Draft:
     """An artifact: "Topic / Feeling / Conclusion"."""
     turns = scene.shown.referred(answer.evidence)
     text = " / ".join(part for part in (answer.topic, answer.feeling, answer.conclusion) if part)
-    statement = _synthesized("artifact", text, turns, scene.ground, "insight")
+    statement = _synthesized("artifact", text, turns=turns, ground=scene.ground, type="insight")
     feeling = (answer.feeling or "").lower()
-    return Draft(
-        replace(statement, emotional_state=EmotionalState(feeling) if feeling in VALENCES else None), turns
-    )
+    state = EmotionalState(feeling) if feeling in VALENCES else None
+    return Draft(replace(statement, emotional_state=state), turns)
 
 
 def draft_identity(answer: IdentityAnswer, scene: Scene) -> Draft:
     """How the assistant is changing; it may say so itself."""
     turns = scene.shown.referred(answer.evidence)
-    statement = _synthesized("identity", answer.text, turns, scene.ground, "learning")
+    statement = _synthesized("identity", answer.text, turns=turns, ground=scene.ground, type="learning")
     return Draft(replace(statement, tags=(answer.type,)), turns, of_agent=True)
 
 
 def draft_tone(answer: ToneAnswer, scene: Scene) -> Draft:
     """How to speak with the user."""
     turns = scene.shown.referred(answer.evidence)
-    return Draft(_synthesized("expression", answer.text, turns, scene.ground, "learning"), turns)
+    statement = _synthesized("expression", answer.text, turns=turns, ground=scene.ground, type="learning")
+    return Draft(statement, turns)
 
 
-def _synthesized(
-    kind: str, text: str, turns: Sequence[Turn], ground: Ground, synthesis_type: str
-) -> Statement:
+def _synthesized(kind: str, text: str, *, turns: Sequence[Turn], ground: Ground, type: str) -> Statement:
     return Statement(
         kind=kind,
         text=dated(_named(text, ground), turns, ground.zone),
         origin=Origin.SYNTHESIZED,
-        synthesis_type=synthesis_type,
-        valid_from=_teller(turns).at if turns else None,
+        synthesis_type=type,
+        valid_from=_speaking_turn(turns).at if turns else None,
         **_rests_on(turns),  # type: ignore[arg-type]
     )
 
@@ -166,10 +167,10 @@ def _synthesized(
 def _rests_on(turns: Sequence[Turn]) -> dict[str, object]:
     if not turns:
         return {}
-    return {"evidence": tuple(turn.id for turn in turns), "source": _teller(turns).speaker}
+    return {"evidence": tuple(turn.id for turn in turns), "source": _speaking_turn(turns).speaker}
 
 
-def _teller(turns: Sequence[Turn]) -> Turn:
+def _speaking_turn(turns: Sequence[Turn]) -> Turn:
     """The newest turn of the user, from which words for time are seen; else the newest of all."""
     return next((turn for turn in reversed(turns) if turn.role is Role.USER), turns[-1])
 
@@ -184,7 +185,7 @@ def dated(text: str, turns: Sequence[Turn], zone: ZoneInfo) -> str:
     """``text`` with "yesterday" and its kin as dates, seen from the turn that said so and in the user's zone."""
     if not turns:
         return text
-    for date in reversed(resolve_dates(text, _teller(turns).at, zone=zone)):
+    for date in reversed(resolve_dates(text, _speaking_turn(turns).at, zone=zone)):
         start, end = date.span
         if _RELATIVE.search(text[start:end]):
             text = text[:start] + date.phrase + text[end:]
@@ -192,22 +193,28 @@ def dated(text: str, turns: Sequence[Turn], zone: ZoneInfo) -> str:
 
 
 def _valid_from(when: str | None, turns: Sequence[Turn], zone: ZoneInfo) -> datetime | None:
-    """When it became true: the date that was said, never later than the turn; else the turn."""
+    """When it became true: the date in the turn, never later than the turn; else the turn."""
     if not turns:
         return None
-    said_at = _teller(turns).at
-    words = when if when and _was_said(when, turns) else ""
-    for wording in (words, f"in {words}"):
-        dates = resolve_dates(wording, said_at, zone=zone)
-        if words and dates:
-            return min(said_at, datetime.combine(dates[0].start, time(0), tzinfo=zone))
-    return said_at
+    turn_at = _speaking_turn(turns).at
+    if not when or not _stands_in_turn(when, turns):
+        return turn_at
+    # "March" alone is no date for the rules; "in March" is.
+    for wording in (when, f"in {when}"):
+        dates = resolve_dates(wording, turn_at, zone=zone)
+        if dates:
+            return min(turn_at, datetime.combine(dates[0].start, time(0), tzinfo=zone))
+    return turn_at
 
 
-def _was_said(when: str, turns: Sequence[Turn]) -> bool:
-    """Whether the words for time stand in a turn; a date the model worked out, or found elsewhere, does not count."""
-    words = " ".join(when.lower().split())
-    return any(words in " ".join(turn.text.lower().split()) for turn in turns)
+def _stands_in_turn(when: str, turns: Sequence[Turn]) -> bool:
+    """Whether the words for time stand in a turn; a date that the model worked out, or invented, does not count."""
+    words = _one_line(when)
+    return any(words in _one_line(turn.text) for turn in turns)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statement:
@@ -251,4 +258,4 @@ def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn])
 
 def _phrases(phrases: Sequence[str]) -> tuple[str, ...]:
     cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in phrases)
-    return tuple(dict.fromkeys(phrase for phrase in cleaned if phrase))[:PHRASES_AT_MOST]
+    return tuple(dict.fromkeys(phrase for phrase in cleaned if phrase))[:PHRASES_LIMIT]

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""What a model says about a conversation, held against the conversation. Pure rules, one function each.
+"""Hold what a model states about a conversation against the conversation. Pure rules, one function each.
 
 Words are compared by stem. A paraphrase, or a statement in another language than its turn, shares few words with its
 evidence, so missing words alone never reject: a statement goes when something else explains it better than the turns
@@ -31,7 +31,7 @@ SECRET = "secret"
 TOO_LONG = "too long"
 
 EXPLAINED = 0.6
-"""Share of a statement's words found elsewhere from which that place explains it."""
+"""Share of a statement's words in another place from which that place explains it."""
 
 BETTER = 2.0
 """How many times better than its evidence another place must explain a statement for it to go."""
@@ -50,7 +50,7 @@ FLAGGED_CONFIDENCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What statements are held against: all turns shown, memories handed in, the prompt's examples."""
+    """What statements are held against: the turns in the prompt, memories handed in, the prompt's examples."""
 
     turns: tuple[Turn, ...]
     user_label: str
@@ -70,12 +70,12 @@ class Draft:
 
 
 def fault_of(draft: Draft, ground: Ground) -> str | None:
-    """The first guard that rejects the draft, by name, or None."""
+    """Return the name of the first guard that rejects the draft, or None."""
     return next((name for name, rejects in _GUARDS if rejects(draft, ground)), None)
 
 
 def flagged(statement: Statement) -> Statement:
-    """The statement with a tag for each thing that makes it suspect, and then little confidence.
+    """Tag the statement for each thing that makes it suspect, and then give it little confidence.
 
     A pattern list is a signal, not a wall: nothing is dropped for it. A kind that may command is only held against the
     attempts to change other rules.
@@ -124,12 +124,13 @@ def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
         return not any(turn.role in (Role.USER, Role.ASSISTANT) for turn in draft.turns)
     if not any(turn.role is Role.USER for turn in draft.turns):
         return True
-    return _explained_by([turn.text for turn in ground.turns if turn.role is not Role.USER], draft, ground)
+    others = [turn.text for turn in ground.turns if turn.role is not Role.USER]
+    return _explained_by(others, draft, ground)
 
 
 def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
     """Its text names a year or day that no evidence says and that cannot have been worked out from it."""
-    return any(not _is_sourced(day, draft, ground) for day in _DATE.finditer(draft.statement.text))
+    return not all(_is_sourced(date, draft, ground) for date in _DATE.finditer(draft.statement.text))
 
 
 _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
@@ -158,10 +159,19 @@ _LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript):\S|\bwww\.\w", re.IGN
 _MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^\]]*\]\(")
 _FLAGS = ((INSTRUCTION, _OVERRIDE), (INSTRUCTION, _COMMAND), (LINK, _LINK), (MARKUP, _MARKUP))
 
+_NO_LETTER = re.compile(r"[\W_]")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
 _DATE = re.compile(
     r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d|21\d\d)(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?(?![\d-])"
 )
+
+
+_QUESTION_CHARS = 500
+"""So much of the end of a turn is searched for a question."""
+
+_AFFIRMATION_CHARS = 200
+_AFFIRMATION_WORDS = 8
+"""Words of a reply that may end in its yes ("I would say so, yes"); a longer one must begin with it."""
 
 
 def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
@@ -169,17 +179,15 @@ def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
     if not words or not places:
         return False
     elsewhere = max(_share(words, text) for text in places)
-    own = "\n".join(
-        _own_text(turn, ground) for turn in draft.turns if draft.of_agent or turn.role is Role.USER
-    )
+    speakers = [turn for turn in draft.turns if draft.of_agent or turn.role is Role.USER]
+    own = "\n".join(_own_text(turn, ground) for turn in speakers)
     return elsewhere >= EXPLAINED and elsewhere > BETTER * _share(words, own)
 
 
 def _telling_words(text: str, ground: Ground) -> frozenset[str]:
     """Stems of ``text`` without the names of the two, which stand in every statement."""
-    return frozenset(terms(text)) - frozenset(
-        terms(f"{ground.user_label} {ground.agent_label} user assistant")
-    )
+    names = terms(f"{ground.user_label} {ground.agent_label} user assistant")
+    return frozenset(terms(text).keys() - names.keys())
 
 
 def _share(words: frozenset[str], text: str) -> float:
@@ -187,20 +195,22 @@ def _share(words: frozenset[str], text: str) -> float:
 
 
 def _own_text(turn: Turn, ground: Ground) -> str:
-    """What the speaker of ``turn`` says in it, with the question it says yes to."""
+    """What the speaker of ``turn`` states in it, with the question that it affirms."""
     text = own_words(turn.text)
     before = [other for other in ground.turns if other.seq < turn.seq]
     if turn.role is not Role.USER or not before or not _affirms(turn):
         return text
-    question = _QUESTION.search(before[-1].text[-500:])
+    question = _QUESTION.search(before[-1].text[-_QUESTION_CHARS:])
     return f"{text}\n{question[0]}" if question else text
 
 
 def _affirms(turn: Turn) -> bool:
-    words = "".join(c if c.isalnum() else " " for c in turn.text[:200].lower()).split()
-    if not words or turn.text.rstrip().endswith(("?", "？")):
+    words = _NO_LETTER.sub(" ", turn.text[:_AFFIRMATION_CHARS].lower()).split()
+    is_question = turn.text.rstrip().endswith(("?", "？"))
+    if not words or is_question:
         return False
-    return words[0] in AFFIRMATIONS or (len(words) <= 8 and words[-1] in AFFIRMATIONS)
+    ends_in_yes = len(words) <= _AFFIRMATION_WORDS and words[-1] in AFFIRMATIONS
+    return ends_in_yes or words[0] in AFFIRMATIONS
 
 
 def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
@@ -208,20 +218,21 @@ def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
     if any(named[0] in text for text in texts):
         return True
     for turn, text in zip(draft.turns, texts, strict=True):
-        local = turn.at.astimezone(ground.zone).date()
-        dates = (
-            *resolve_dates(text, turn.at, zone=ground.zone),
-            *resolve_dates(text, turn.at, zone=ground.zone, future=True),
-        )
-        if any(named[0] in when.bare or _begins(when.start, named) for when in dates):
+        if _can_be_resolved(named, text, turn, ground.zone):
             return True
-        if _is_near(named, local):
+        if _is_near(named, turn.at.astimezone(ground.zone).date()):
             return not any(named[0] in sample for sample in ground.samples)
     return False
 
 
-def _begins(start: date, named: re.Match[str]) -> bool:
-    return start.isoformat().startswith(named[0])
+def _can_be_resolved(named: re.Match[str], text: str, turn: Turn, zone: ZoneInfo) -> bool:
+    """Whether words for time in ``text`` mean the date that was named."""
+    # Whether a turn speaks of the past or of plans is not known here, so both readings count.
+    dates = (
+        *resolve_dates(text, turn.at, zone=zone),
+        *resolve_dates(text, turn.at, zone=zone, future=True),
+    )
+    return any(named[0] in date.bare or date.start.isoformat().startswith(named[0]) for date in dates)
 
 
 def _is_near(named: re.Match[str], local: date) -> bool:

@@ -1,4 +1,4 @@
-"""What a model is given to read: turns and memories as quoted lines between tags, each with a short reference.
+"""Write what a model is given to read: turns and memories as quoted lines between tags, each with a reference.
 
 References instead of ids save tokens and cannot be made up unnoticed. Quoting keeps every text on its line, so that
 none can close the tags or pass for another turn.
@@ -16,11 +16,15 @@ from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.records.quote import quoted, quoted_label, shortened
 from memory_app.records.records import Memory, Turn
 
-SHOWN_CHARS = 48_000
-"""All turns of one question, about 12,000 tokens; long ones are shortened to fit."""
+TURNS_CHARS = 48_000
+"""All turns of one prompt, about 12,000 tokens; long ones are shortened to fit."""
 
-LEAST_CHARS, MOST_CHARS = 400, 12_000
-"""Bounds of what is shown of one turn."""
+TURN_CHARS_FLOOR, TURN_CHARS_LIMIT = 400, 12_000
+"""Bounds of what stands in a prompt of one turn."""
+
+MEMORY_CHARS = 3_000
+NAMES_LIMIT = 100
+"""Labels of known entities in a prompt."""
 
 Item = TypeVar("Item")
 
@@ -33,44 +37,55 @@ class Shown:
     text: str
 
     def referred(self, references: Iterable[str]) -> tuple[Turn, ...]:
-        """The turns behind ``references``, in their order; unknown ones are ignored.
+        """Return the turns behind ``references``, in the order shown; unknown ones are ignored.
 
         None at all when only earlier turns are named: what they say was read when they were new.
         """
-        keys = {reference.strip().strip("[]").lower() for reference in references}
-        if not any(reference in keys and reference.startswith("t") for reference in self.turns):
+        named = set(map(plain_reference, references)) & self.turns.keys()
+        if not any(reference.startswith("t") for reference in named):
             return ()
-        return tuple(turn for reference, turn in self.turns.items() if reference in keys)
+        return tuple(turn for reference, turn in self.turns.items() if reference in named)
+
+
+def plain_reference(reference: str) -> str:
+    """Return ``reference`` as the prompt has it; models write it as "[T1]" as well."""
+    return reference.strip().strip("[]").lower()
 
 
 def show_turns(
     turns: Sequence[Turn], earlier: Sequence[Turn], *, zone: ZoneInfo, known: Sequence[str] = ()
 ) -> Shown:
-    """The new ``turns`` and those ``earlier``, with the labels that are already ``known`` for spelling."""
+    """Write the new ``turns`` and those ``earlier``, with the labels that are ``known`` for spelling."""
     by_reference = {**_numbered("e", earlier), **_numbered("t", turns)}
-    most = max(LEAST_CHARS, min(MOST_CHARS, SHOWN_CHARS // max(len(by_reference), 1)))
-    lines = {reference: _turn_line(reference, turn, zone, most) for reference, turn in by_reference.items()}
-    blocks = [
-        _block("known_names", [", ".join(quoted_label(label) for label in known[:100])] if known else []),
-        _block("earlier_turns", [line for reference, line in lines.items() if reference.startswith("e")]),
-        _block("turns", [line for reference, line in lines.items() if reference.startswith("t")]),
-    ]
-    return Shown(by_reference, "\n".join(block for block in blocks if block))
+    share = TURNS_CHARS // max(len(by_reference), 1)
+    limit = max(TURN_CHARS_FLOOR, min(TURN_CHARS_LIMIT, share))
+
+    def block(tag: str, letter: str) -> str:
+        items = (item for item in by_reference.items() if item[0].startswith(letter))
+        return _block(tag, [_turn_line(reference, turn, zone=zone, limit=limit) for reference, turn in items])
+
+    names = ", ".join(map(quoted_label, known[:NAMES_LIMIT]))
+    blocks = (
+        _block("known_names", [names] if known else []),
+        block("earlier_turns", "e"),
+        block("turns", "t"),
+    )
+    return Shown(by_reference, "\n".join(filter(None, blocks)))
 
 
 def show_memories(memories: Mapping[str, Memory], *, zone: ZoneInfo, tag: str = "memories") -> str:
-    """Memories by reference, one a line."""
+    """Write memories by reference, one a line."""
     lines = [
         f"[{reference}] {memory.kind} | {memory.valid_from.astimezone(zone):%Y-%m-%d} | "
-        f"{quoted(shortened(memory.text, MOST_CHARS // 4))}"
+        f"{quoted(shortened(memory.text, MEMORY_CHARS))}"
         for reference, memory in memories.items()
     ]
     return _block(tag, lines)
 
 
 def show_texts(texts: Sequence[str]) -> str:
-    """Plain texts, one a line."""
-    lines = [f"[m{place}] {quoted(shortened(text, MOST_CHARS // 4))}" for place, text in enumerate(texts, 1)]
+    """Write plain texts, one a line."""
+    lines = [f"[m{place}] {quoted(shortened(text, MEMORY_CHARS))}" for place, text in enumerate(texts, 1)]
     return _block("memories", lines)
 
 
@@ -79,11 +94,11 @@ def _numbered(letter: str, items: Sequence[Item]) -> dict[str, Item]:
 
 
 def numbered_memories(memories: Sequence[Memory], letter: str = "m") -> dict[str, Memory]:
-    """Memories by the references a model sees."""
+    """Number memories by the references a model sees."""
     return _numbered(letter, memories)
 
 
-def _turn_line(reference: str, turn: Turn, zone: ZoneInfo, limit: int) -> str:
+def _turn_line(reference: str, turn: Turn, *, zone: ZoneInfo, limit: int) -> str:
     text = quoted(_middle_left_out(turn.text, limit))
     when = f"{turn.at.astimezone(zone):%Y-%m-%d %H:%M}"
     return f"[{reference}] {when} | {turn.role} | {quoted_label(turn.speaker)}: {text}"
@@ -104,10 +119,14 @@ _MEMORY_BLOCK = re.compile(r"<memory\b[^>]{0,200}>(.*?)(?:</memory>|\Z)", re.DOT
 
 
 def handed_over(turns: Iterable[Turn]) -> tuple[str, ...]:
-    """Memories that somebody put into a turn: between tags, in a context window, or as quoted lines."""
-    return tuple(line for turn in turns for line in (*_tagged(turn.text), *split_pasted(turn.text).pasted))
+    """Return memories that somebody put into a turn: between tags, in a context window, or as quoted lines."""
+    lines: list[str] = []
+    for turn in turns:
+        lines.extend(_tagged(turn.text))
+        lines.extend(split_pasted(turn.text).pasted)
+    return tuple(lines)
 
 
 def _tagged(text: str) -> Iterator[str]:
     for block in _MEMORY_BLOCK.findall(text):
-        yield from (line for line in block.splitlines() if line.strip())
+        yield from filter(str.strip, block.splitlines())

@@ -1,4 +1,4 @@
-"""Prompts are files: the first line their version, the rest what a model is told. Changing a text means a new version.
+"""Load prompts from files: the first line is the version, the rest what a model is told. A new text is a new version.
 
 ``{name}`` on a line of its own puts another prompt in its place. What stands in ``<sample>`` is an example, which
 must never come back as something that was said.
@@ -26,14 +26,14 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """The prompt of that name."""
+    """Return the prompt of that name, with the prompts that it includes."""
     version, text = _read(name)
     versions = [version]
 
     def include(match: re.Match[str]) -> str:
-        inner, said = _read(match[1])
-        versions.append(inner)
-        return said
+        inner_version, inner_text = _read(match[1])
+        versions.append(inner_version)
+        return inner_text
 
     whole = _INCLUDED.sub(include, text)
     return Prompt(f"{name}-{'.'.join(versions)}", whole, tuple(_SAMPLE.findall(whole)))

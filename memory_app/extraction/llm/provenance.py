@@ -1,4 +1,4 @@
-"""How something was made by a model: kept in the run, so that every memory can be traced to a model and a prompt."""
+"""Ask a model, and record in the run by which model and prompt a memory was made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """``prompt`` with its version; ``dropped`` counts what each guard kept back. No content.
+    """``prompt`` with its version; ``dropped`` counts what each guard rejected. No content.
 
     ``calls`` is 0 when nothing was asked.
     """
@@ -43,7 +43,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who is asked, and who is told what it cost."""
+    """The model that is asked, and what is called with the cost of each call."""
 
     model: LanguageModel
     on_usage: OnUsage | None = None
@@ -52,7 +52,7 @@ class Asking:
 def ask(
     asking: Asking, prompt: Prompt, material: Sequence[str], shape: type[Model], *, optional: bool = False
 ) -> Answer[Model]:
-    """The model's answer to ``prompt`` about ``material``; the material stands apart, as what a user said."""
+    """Return the model's answer to ``prompt`` about ``material``, which stands apart as a message of the user."""
     messages = [Message("system", prompt.text), Message("user", "\n".join(part for part in material if part))]
     return asking.model.complete(messages, shape, on_usage=asking.on_usage, optional=optional)
 

@@ -1,4 +1,4 @@
-"""One text from several: memories merged into one sentence."""
+"""Merge the texts of several memories into one sentence by a language model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Rewritten:
 
 
 def merge_texts(asking: Asking, texts: Sequence[str]) -> Rewritten:
-    """One sentence that says what all ``texts`` say. Raises `BadModelOutput` when a number was changed or the text
-    grew beyond its sources; the longest of them is then the better choice. Not asked for while the model is slow
-    (`TooSlow`).
+    """Return one sentence that says what all ``texts`` say.
+
+    Raises `BadModelOutput` when a number was changed or the text grew beyond its sources; the longest of them is then
+    the better choice. Not asked for while the model is slow (`TooSlow`).
     """
     prompt = load_prompt("merge_texts")
     answer = ask(asking, prompt, [show_texts(texts)], MergeTexts, optional=True)

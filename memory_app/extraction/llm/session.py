@@ -1,4 +1,4 @@
-"""The end of a session: what remains of the whole conversation, held against the anchors known so far."""
+"""Synthesize a session that has ended: what remains of the conversation, held against the anchors known so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memory_app.extraction.llm.draft import (
     sift,
 )
 from memory_app.extraction.llm.guards import Draft, has_wrong_speaker
-from memory_app.extraction.llm.material import numbered_memories, show_memories
+from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
@@ -43,7 +43,9 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class SessionSynthesis:
-    """``statements`` go through the write path; a strengthened anchor is among them with its own text, so that it is
+    """What is to be written after a session.
+
+    ``statements`` go through the write path; a strengthened anchor is among them with its own text, so that it is
     reinforced. ``changed`` are new rows for old anchors. ``summary`` is an `episode` over all turns, or None.
     """
 
@@ -53,10 +55,22 @@ class SessionSynthesis:
     made: Made
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownAnchor:
+    """What a session did to an anchor known before: ``change`` is "strengthened" or "changed"."""
+
+    change: str
+    memory_id: UUID
+    statement: Statement
+
+
 def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = ()) -> SessionSynthesis:
-    """What remains of the session. One question, or none for a session without content. Raises as `Chat.complete`."""
+    """Return what remains of the session.
+
+    Asks the model once, or not at all for a session without content. Raises what `Chat.complete` does.
+    """
     if not is_worth_asking(talk.turns):
-        return SessionSynthesis((), (), None, Made())
+        return SessionSynthesis(statements=(), changed=(), summary=None, made=Made())
     prompt = load_prompt("synthesize_session")
     scene = scene_of(talk, prompt)
     numbered = numbered_memories(anchors, "a")
@@ -64,33 +78,31 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     answer = ask(asking, prompt, material, SynthesizeSession)
     handed_in = (*scene.ground.injected, *(anchor.text for anchor in anchors))
     fresh = sift(_fresh(answer.value, scene), replace(scene.ground, injected=handed_in))
-    repeated = _known_anchors(answer.value.anchors, numbered, scene)
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
-    dropped = {**fresh.dropped, **({TRIMMED: trimmed} if trimmed else {})}
+    known = _known_anchors(answer.value.anchors, numbered, scene)
+    strengthened = [anchor.statement for anchor in known if anchor.change == "strengthened"]
+    changed = [Changed(anchor.memory_id, anchor.statement) for anchor in known if anchor.change == "changed"]
+    dropped = fresh.dropped | ({TRIMMED: trimmed} if trimmed else {})
     return SessionSynthesis(
-        statements=(*curated, *(statement for change, _, statement in repeated if change == "strengthened")),
-        changed=tuple(
-            Changed(anchor.id, statement) for change, anchor, statement in repeated if change == "changed"
-        ),
+        statements=(*curated, *strengthened),
+        changed=tuple(changed),
         summary=_summary(answer.value.summary, talk),
         made=made_of(prompt, answer, dropped),
     )
 
 
 def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[Statement, ...], int]:
-    """All that is no fact, and the most important facts up to a tenth of the log; and how many facts went."""
+    """Return all that is no fact, with the most important facts up to a tenth of the log; and how many facts went."""
     room = max(FACTS_SHARE * log_chars, LEAST_FACTS_CHARS)
-    facts = sorted(
-        (statement for statement in statements if KINDS[statement.kind].is_curated),
-        key=lambda statement: (-(statement.importance or 0), len(statement.text)),
-    )
+    facts = [statement for statement in statements if KINDS[statement.kind].is_curated]
     chosen: set[int] = set()
-    for fact in facts:
+    # The shorter first among equals, so that more of them have room.
+    for fact in sorted(facts, key=lambda fact: (-(fact.importance or 0), len(fact.text))):
         if len(fact.text) <= room:
             chosen.add(id(fact))
             room -= len(fact.text)
-    remaining = tuple(s for s in statements if not KINDS[s.kind].is_curated or id(s) in chosen)
-    return remaining, len(facts) - len(chosen)
+    dropped = {id(fact) for fact in facts} - chosen
+    return tuple(statement for statement in statements if id(statement) not in dropped), len(dropped)
 
 
 def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
@@ -106,30 +118,33 @@ def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
 
 def _known_anchors(
     answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene
-) -> list[tuple[str, Memory, Statement]]:
-    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it.
-
-    That they repeat what was handed in is their nature, so the anchors do not count as such here.
-    """
-    by_anchor: dict[UUID, tuple[str, Memory, Statement]] = {}
+) -> list[_KnownAnchor]:
+    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it."""
+    by_anchor: dict[UUID, _KnownAnchor] = {}
     for answer in answers:
-        anchor = anchors.get((answer.of or "").strip().strip("[]").lower())
-        draft = draft_insight(answer, scene)
-        if (
-            answer.change == "new"
-            or anchor is None
-            or draft is None
-            or has_wrong_speaker(draft, scene.ground)
-        ):
+        anchor = anchors.get(plain_reference(answer.of or ""))
+        if anchor is None or answer.change == "new":
             continue
-        if answer.change == "changed" and not sift([draft], scene.ground).statements:
-            continue
-        again = replace(draft.statement, text=anchor.text)
-        statement = (
-            again if answer.change == "strengthened" else replace(draft.statement, parents=(anchor.id,))
-        )
-        by_anchor.setdefault(anchor.id, (answer.change, anchor, statement))
+        statement = _anchor_statement(answer, anchor, scene)
+        if statement is not None:
+            by_anchor.setdefault(anchor.id, _KnownAnchor(answer.change, anchor.id, statement))
     return list(by_anchor.values())
+
+
+def _anchor_statement(answer: AnchorAnswer, anchor: Memory, scene: Scene) -> Statement | None:
+    """The statement that strengthens or changes ``anchor``, or None where a guard rejects it.
+
+    That it repeats what was handed in is its nature, so the anchors do not count as such here.
+    """
+    draft = draft_insight(answer, scene)
+    if draft is None or has_wrong_speaker(draft, scene.ground):
+        return None
+    if answer.change == "strengthened":
+        # Its own text again, so that the write path reinforces the row.
+        return replace(draft.statement, text=anchor.text)
+    if not sift([draft], scene.ground).statements:
+        return None
+    return replace(draft.statement, parents=(anchor.id,))
 
 
 def _summary(text: str, talk: Talk) -> Statement:

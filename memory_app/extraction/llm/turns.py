@@ -1,4 +1,4 @@
-"""Turns to statements by a language model: facts alone, or with what they mean for the relationship.
+"""Extract statements from turns by a language model: facts, and what they mean for the relationship.
 
 The same records as the rule extractor's, and the same reasons for what is not worth asking about.
 """
@@ -26,21 +26,14 @@ from memory_app.extraction.llm.material import handed_over, show_turns
 from memory_app.extraction.llm.prompts import Prompt, load_prompt
 from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
 from memory_app.extraction.rules.clauses import own_words
-from memory_app.extraction.rules.extract import (
-    ACKNOWLEDGEMENT,
-    NOT_NOTEWORTHY,
-    NOT_THE_USER,
-    SHORTEST,
-    TOO_SHORT,
-)
+from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.records.records import Extraction, Mention, Role, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What came of turns, and how it was made."""
+    """The statements of turns, and by which model and prompt they were made."""
 
     extraction: Extraction
     made: Made
@@ -64,7 +57,7 @@ class Talk:
 
 
 def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
-    """Facts, entities, anchors, artifacts, identity and expression of the turns.
+    """Return facts, entities, anchors, artifacts, identity and expression of the turns.
 
     Asks the model once, or not at all when no turn holds anything worth asking about. Raises what `Chat.complete` does.
     """
@@ -89,18 +82,17 @@ def _drafts(answer: SynthesizeTurn, scene: Scene) -> list[Draft]:
 
 
 def scene_of(talk: Talk, prompt: Prompt) -> Scene:
-    """What is shown of ``talk``, and what the answer is held against."""
-    shown = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, known=talk.known)
-    every = (*talk.earlier, *talk.turns)
+    """Return what is shown of ``talk``, and what the answer is held against."""
+    all_turns = (*talk.earlier, *talk.turns)
     ground = Ground(
-        turns=every,
+        turns=all_turns,
         user_label=talk.user_label,
         agent_label=talk.agent_label,
         zone=talk.time_zone,
-        injected=(*talk.injected, *handed_over(every)),
+        injected=(*talk.injected, *handed_over(all_turns)),
         samples=tuple(line for sample in prompt.samples for line in sample.splitlines()),
     )
-    return Scene(shown, ground)
+    return Scene(show_turns(talk.turns, talk.earlier, zone=talk.time_zone, known=talk.known), ground)
 
 
 def is_worth_asking(turns: Iterable[Turn]) -> bool:
@@ -108,35 +100,31 @@ def is_worth_asking(turns: Iterable[Turn]) -> bool:
     return any(reason_to_skip(turn) is None for turn in turns)
 
 
-def reason_to_skip(turn: Turn) -> str | None:
-    """Why a turn by itself states nothing worth keeping, or None."""
-    if turn.role is not Role.USER:
-        return NOT_THE_USER
-    text = turn.text.strip()
-    words = "".join(c if c.isalnum() or c == "'" else " " for c in text[:200].lower()).split()
-    if len(words) <= 12 and all(word in ACKNOWLEDGEMENTS for word in words):
-        return ACKNOWLEDGEMENT
-    return TOO_SHORT if len(text) < SHORTEST else None
-
-
 def _nothing(talk: Talk) -> Extracted:
     return Extracted(_extraction(talk, Sifted((), {}, ())), Made())
 
 
 def _extraction(talk: Talk, sifted: Sifted) -> Extraction:
-    told = {turn_id for statement in sifted.statements for turn_id in statement.evidence}
-    guarded = {turn.id: fault for draft, fault in sifted.rejected for turn in draft.turns}
-    reasons = {
-        turn.id: reason_to_skip(turn)
-        or (f"guarded: {guarded[turn.id]}" if turn.id in guarded else NOT_NOTEWORTHY)
-        for turn in talk.turns
-        if turn.id not in told
-    }
+    evidence = {turn_id for statement in sifted.statements for turn_id in statement.evidence}
+    faults = {turn.id: fault for draft, fault in sifted.rejected for turn in draft.turns}
+    silent = (turn for turn in talk.turns if turn.id not in evidence)
+    reasons = {turn.id: _reason(turn, faults.get(turn.id)) for turn in silent}
     return Extraction(sifted.statements, _mentions(talk), reasons)
+
+
+def _reason(turn: Turn, fault: str | None) -> str:
+    """Why nothing was stated of ``turn``; ``fault`` is that of a statement a guard rejected."""
+    without_model = reason_to_skip(turn)
+    if without_model is not None:
+        return without_model
+    return f"guarded: {fault}" if fault else NOT_NOTEWORTHY
 
 
 def _mentions(talk: Talk) -> dict[UUID, tuple[Mention, ...]]:
     """Names in each turn, read by rule: a model names those of statements only."""
     people = {turn.speaker for turn in (*talk.earlier, *talk.turns)} - {"user", "assistant", ""}
-    spoken = (turn for turn in talk.turns if turn.role in (Role.USER, Role.ASSISTANT))
-    return {turn.id: mentions_of(own_words(turn.text), people=people, known=talk.known) for turn in spoken}
+    return {
+        turn.id: mentions_of(own_words(turn.text), people=people, known=talk.known)
+        for turn in talk.turns
+        if turn.role in (Role.USER, Role.ASSISTANT)
+    }

@@ -95,7 +95,7 @@ def extract(
         text = own_words(turn.text)
         if turn.role in (Role.USER, Role.ASSISTANT):
             mentions[turn.id] = mentions_of(text, people=people, known=known)
-        reason = _reason_to_skip(turn)
+        reason = reason_to_skip(turn)
         of_turn = [] if reason else _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
         statements.extend(of_turn)
         if not of_turn:
@@ -103,7 +103,8 @@ def extract(
     return Extraction(tuple(statements), mentions, reasons)
 
 
-def _reason_to_skip(turn: Turn) -> str | None:
+def reason_to_skip(turn: Turn) -> str | None:
+    """Return why a turn by itself states nothing worth keeping, or None."""
     if turn.role is not Role.USER:
         return NOT_THE_USER
     text = turn.text.strip()
