@@ -1,4 +1,4 @@
-"""What the stub's model says when nothing else is scripted: the smallest answer that fits the schema asked for.
+"""Answer for the stub's model where nothing is scripted: the smallest answer that fits the schema of the request.
 
 A statement is made of each turn that stands in the request (``[t1] … | user | Name: text``), so that real workers
 can be run against the stub and every turn leaves a trace that tests can count and order.
@@ -18,45 +18,49 @@ TURN_LINE = re.compile(r"^\[(t\d+)\] [^|\n]+\| (\w+) \| ([^:\n]+): (.*)$", re.MU
 SAMPLE = re.compile(r"<sample>.*?</sample>", re.DOTALL)
 """An example inside a prompt, whose turns nobody said."""
 
+SCHEMA_BEGINNING = re.compile(r'\{"\$defs"|\{"additionalProperties"')
+"""How `shape.strict_schema` begins, with definitions and without."""
+
 FACT_LISTS = frozenset({"statements", "facts"})
 """Lists of a schema that get one entry for each turn of the user."""
 
 
 def answer_of(body: Json) -> object:
-    """An instance of the schema in ``body``; without a schema the last message's words."""
-    said = "\n".join(_texts(body))
+    """Return an instance of the schema in ``body``; without a schema the last message's words."""
+    request = "\n".join(_texts(body))
     schema = schema_of(body)
     if schema is None:
-        return said[-200:] or "I have nothing to add."
+        return request[-200:] or "I have nothing to add."
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
-    defs = schema.get("$defs", {})
-    told = list(_told(SAMPLE.sub("", said)))
-    return {
-        name: told if name in FACT_LISTS else _smallest(part, defs, told) for name, part in properties.items()
+    statements = list(_statements(SAMPLE.sub("", request)))
+    answer = {
+        name: _smallest(part, schema.get("$defs", {}), summary=_summary(statements))
+        for name, part in properties.items()
     }
+    return answer | dict.fromkeys(FACT_LISTS & properties.keys(), statements)
 
 
 def with_references(answer: object, body: Json) -> object:
-    """``answer`` with "@words" in its lists of evidence replaced; see `memory_app.testing.script.Rule`."""
+    """Return ``answer`` with "@words" in its lists of evidence replaced; see `memory_app.testing.script.Rule`."""
     request = SAMPLE.sub("", "\n".join(_texts(body)))
     lines = {text: reference for reference, _, _, text in TURN_LINE.findall(request)}
-    return _placed(answer, lines)
+    return _resolved(answer, lines)
 
 
-def _placed(part: object, lines: Mapping[str, str]) -> object:
+def _resolved(part: object, lines: Mapping[str, str]) -> object:
+    """``part`` with references by words replaced; None for one whose words stand in no line."""
     if isinstance(part, list):
-        placed = (_placed(inner, lines) for inner in part)
-        return [inner for inner in placed if inner is not None]
+        resolved = (_resolved(inner, lines) for inner in part)
+        return [inner for inner in resolved if inner is not None]
     if not isinstance(part, Mapping):
         return part
     evidence = part.get("evidence")
     if not isinstance(evidence, list) or not any(str(words).startswith("@") for words in evidence):
-        return {key: _placed(inner, lines) for key, inner in part.items()}
-    found = [_reference(str(words), lines) for words in evidence]
-    known = [reference for reference in found if reference]
-    return {**part, "evidence": known} if known else None
+        return {key: _resolved(inner, lines) for key, inner in part.items()}
+    references = list(filter(None, (_reference(str(words), lines) for words in evidence)))
+    return {**part, "evidence": references} if references else None
 
 
 def _reference(words: str, lines: Mapping[str, str]) -> str | None:
@@ -66,19 +70,21 @@ def _reference(words: str, lines: Mapping[str, str]) -> str | None:
 
 
 def schema_of(body: Json) -> Json | None:
-    """The JSON schema of a request: from ``response_format``, or written into its messages."""
+    """Return the JSON schema of a request: from ``response_format``, or written into its messages."""
     form = body.get("response_format")
     wrapped = form.get("json_schema") if isinstance(form, dict) else None
     if isinstance(wrapped, dict):
-        schema = wrapped.get("schema")
-        return schema if isinstance(schema, dict) else None
+        return _object(wrapped.get("schema"))
     for text in reversed(_texts(body)):
-        start = text.find('{"$defs"')
-        start = start if start >= 0 else text.find('{"additionalProperties"')
-        if start >= 0:
-            schema, _ = json.JSONDecoder().raw_decode(text[start:])
-            return schema if isinstance(schema, dict) else None
+        beginning = SCHEMA_BEGINNING.search(text)
+        if beginning:
+            schema, _ = json.JSONDecoder().raw_decode(text[beginning.start() :])
+            return _object(schema)
     return None
+
+
+def _object(value: object) -> Json | None:
+    return value if isinstance(value, dict) else None
 
 
 def _texts(body: Json) -> list[str]:
@@ -88,9 +94,9 @@ def _texts(body: Json) -> list[str]:
     return [str(message.get("content", "")) for message in messages if isinstance(message, dict)]
 
 
-def _told(said: str) -> Iterator[Json]:
+def _statements(request: str) -> Iterator[Json]:
     """One statement for each turn of the user."""
-    for reference, role, speaker, text in TURN_LINE.findall(said):
+    for reference, role, speaker, text in TURN_LINE.findall(request):
         if role == "user" and len(text) >= 20:
             yield {
                 "text": f"{speaker} said: {text[:200]}",
@@ -106,21 +112,26 @@ def _told(said: str) -> Iterator[Json]:
             }
 
 
-def _smallest(part: object, defs: object, told: list[Json]) -> object:
-    """The least value of a schema's type; a text tells how many turns were seen."""
+def _summary(statements: list[Json]) -> str:
+    """A text that says how many turns stood in the request."""
+    return f"They talked; {len(statements)} things were said." if statements else "They talked."
+
+
+def _smallest(part: object, defs: object, *, summary: str) -> object:
+    """The least value of a schema's type; ``summary`` for a text."""
     if not isinstance(part, Mapping):
         return None
     if "$ref" in part and isinstance(defs, Mapping):
-        return _smallest(defs.get(str(part["$ref"]).rpartition("/")[2]), defs, told)
+        name = str(part["$ref"]).rpartition("/")[2]
+        return _smallest(defs.get(name), defs, summary=summary)
     options = part.get("anyOf")
     if isinstance(options, list):
-        return None if {"type": "null"} in options else _smallest(options[0], defs, told)
+        is_optional = {"type": "null"} in options
+        return None if is_optional else _smallest(options[0], defs, summary=summary)
     if isinstance(part.get("enum"), list):
         return part["enum"][0]
     if part.get("type") == "object":
         properties = part.get("properties", {})
-        return {name: _smallest(inner, defs, told) for name, inner in properties.items()}
-    summary = f"They talked; {len(told)} things were said." if told else "They talked."
-    return {"array": [], "string": summary, "integer": 1, "number": 0.5, "boolean": False}.get(
-        str(part.get("type"))
-    )
+        return {name: _smallest(inner, defs, summary=summary) for name, inner in properties.items()}
+    values = {"array": [], "string": summary, "integer": 1, "number": 0.5, "boolean": False}
+    return values.get(str(part.get("type")))

@@ -1,4 +1,4 @@
-"""The bodies that the stub sends: those of the OpenAI API and of Ollama, good ones and damaged ones."""
+"""Write the bodies that the stub sends: those of the OpenAI API and of Ollama, good ones and damaged ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ OLLAMA_DIMENSIONS = 768
 
 
 def chat_body(body: Json, rule: Rule) -> Json:
-    """The answer of ``/v1/chat/completions``."""
+    """Return the answer of ``/v1/chat/completions``."""
     answer = rule.answer(body) if callable(rule.answer) else rule.answer
     answer = answer_of(body) if answer is None else with_references(answer, body)
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-    message, finish = _message(text, answer, body, rule)
+    message, finish = _message(text, answer=answer, body=body, rule=rule)
     return {
         "id": "chatcmpl-stub",
         "object": "chat.completion",
@@ -32,7 +32,8 @@ def chat_body(body: Json, rule: Rule) -> Json:
     }
 
 
-def _message(text: str, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:
+def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:
+    """The message in which ``text`` is sent, damaged as the rule wants it, and why the model stopped."""
     message: Json = {"role": "assistant", "content": text}
     if rule.mode is Mode.REFUSAL:
         return {**message, "content": None, "refusal": "I cannot help with that."}, "stop"
@@ -55,9 +56,9 @@ def _tool_call(number: int, arguments: str) -> Json:
 
 
 def _bare(text: str, answer: object, _: Json) -> str:
-    lists = (
-        [part for part in answer.values() if isinstance(part, list)] if isinstance(answer, Mapping) else []
-    )
+    if not isinstance(answer, Mapping):
+        return text
+    lists = [part for part in answer.values() if isinstance(part, list)]
     return json.dumps(max(lists, key=len), ensure_ascii=False) if lists else text
 
 
@@ -68,7 +69,9 @@ def _renamed(text: str, answer: object, _: Json) -> str:
 def _camel_case(value: object) -> object:
     if isinstance(value, Mapping):
         return {_camel(str(key)): _camel_case(inner) for key, inner in value.items()}
-    return [_camel_case(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_camel_case(inner) for inner in value]
+    return value
 
 
 def _camel(key: str) -> str:
@@ -96,42 +99,39 @@ _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
 
 
 def embeddings_body(body: Json, rule: Rule) -> Json:
-    """The answer of ``/v1/embeddings``."""
+    """Return the answer of ``/v1/embeddings``."""
     rows = _rows(body, rule, OPENAI_DIMENSIONS)
-    found: list[Json] = [
+    items: list[Json] = [
         {"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)
     ]
     if rule.mode is Mode.UNORDERED:
-        found.reverse()
+        items.reverse()
     tokens = sum(len(text) for text in _inputs(body)) // 4
     return {
         "object": "list",
-        "data": found,
+        "data": items,
         "model": body.get("model"),
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
 
 
 def ollama_body(body: Json, rule: Rule) -> Json:
-    """The answer of Ollama's ``/api/embed``."""
+    """Return the answer of Ollama's ``/api/embed``."""
     rows = _rows(body, rule, OLLAMA_DIMENSIONS)
     return {"model": body.get("model"), "embeddings": rows, "prompt_eval_count": 1}
 
 
 def _inputs(body: Json) -> list[str]:
-    given = body.get("input")
-    return (
-        [given]
-        if isinstance(given, str)
-        else [str(text) for text in given]
-        if isinstance(given, list)
-        else []
-    )
+    inputs = body.get("input")
+    if isinstance(inputs, str):
+        return [inputs]
+    return [str(text) for text in inputs] if isinstance(inputs, list) else []
 
 
 def _rows(body: Json, rule: Rule, default: int) -> list[list[float]]:
-    asked = body.get("dimensions")
-    dimensions = asked if isinstance(asked, int) else default
+    """A row for each text; ``default`` is the length of those for a request that names none."""
+    requested = body.get("dimensions")
+    dimensions = requested if isinstance(requested, int) else default
     if rule.mode is Mode.WRONG_DIMENSION:
         dimensions += 1
     rows: list[list[float]] = HashEmbedder(dimensions).embed(_inputs(body)).tolist()

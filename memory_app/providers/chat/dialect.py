@@ -1,4 +1,4 @@
-"""What a server understands of the OpenAI API, found out by asking: the strictest form first, then simpler ones.
+"""Learn what a server understands of the OpenAI API by trying: the strictest form first, then simpler ones.
 
     JSON schema ──► JSON object ──► plain text with the schema written into the message
 
@@ -25,6 +25,12 @@ class Form(StrEnum):
     TEXT = "text"
 
 
+_SIMPLER = {Form.SCHEMA: Form.OBJECT, Form.OBJECT: Form.TEXT}
+
+_FORM_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar")
+"""Words in refusals by which servers name the form of the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a request. ``role`` is system, user or assistant."""
@@ -44,18 +50,18 @@ class Dialect:
 
 
 def simpler(dialect: Dialect, hint: str) -> Dialect | None:
-    """The next thing to try after a server refused ``dialect`` for the reason ``hint`` (lower case), or None.
+    """Return the next thing to try after a server refused ``dialect`` for the reason ``hint`` (lower case), or None.
 
     None when the hint names nothing of the dialect: then the request itself is at fault, such as its length.
     """
-    if "temperature" in hint and dialect.temperature:
+    if dialect.temperature and "temperature" in hint:
         return replace(dialect, temperature=False)
-    if dialect.limit_name == "max_tokens" and "max_tokens" in hint and "response_format" not in hint:
+    names_limit = "max_tokens" in hint and "response_format" not in hint
+    if names_limit and dialect.limit_name == "max_tokens":
         return replace(dialect, limit_name="max_completion_tokens")
-    if any(word in hint for word in ("response_format", "json_schema", "json_object", "schema", "grammar")):
-        forms = list(Form)
-        place = forms.index(dialect.form) + 1
-        return replace(dialect, form=forms[place]) if place < len(forms) else None
+    if any(word in hint for word in _FORM_WORDS):
+        simpler_form = _SIMPLER.get(dialect.form)
+        return replace(dialect, form=simpler_form) if simpler_form else None
     return None
 
 
@@ -68,16 +74,16 @@ def request_body(
     temperature: float,
     output_limit_tokens: int,
 ) -> dict[str, object]:
-    """The JSON of one chat completion."""
-    said = [{"role": message.role, "content": _sendable(message.text)} for message in messages]
-    body: dict[str, object] = {"model": model, "messages": said, dialect.limit_name: output_limit_tokens}
+    """Return the JSON of one request for a chat completion."""
+    sent = [{"role": message.role, "content": _sendable(message.text)} for message in messages]
+    body: dict[str, object] = {"model": model, "messages": sent, dialect.limit_name: output_limit_tokens}
     if dialect.temperature:
         body["temperature"] = temperature
     if dialect.form is Form.SCHEMA:
         wrapped = {"name": shape.name, "strict": True, "schema": shape.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wrapped}
         return body
-    said[-1]["content"] += "\n\n" + schema_in_words(shape)
+    sent[-1]["content"] += "\n\n" + schema_in_words(shape)
     if dialect.form is Form.OBJECT:
         body["response_format"] = {"type": "json_object"}
     return body
@@ -89,6 +95,6 @@ def _sendable(text: str) -> str:
 
 
 def schema_in_words(shape: Shape[Any]) -> str:
-    """The schema for models whose server does not enforce it."""
+    """Return the schema as words of a message, for models whose server does not enforce it."""
     schema = json.dumps(shape.schema, ensure_ascii=False)
     return f"Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"

@@ -1,4 +1,4 @@
-"""A language model's text, read as the JSON that was asked for. Tolerant of form, never of content.
+"""Read a language model's text as the JSON that the request asked for. Tolerant of form, never of content.
 
 Fences, preambles, thoughts, a list without its wrapping, keys in another style and missing brackets at the end are
 understood. What would need a guess is not: then `Unreadable` says why, without repeating what the model wrote.
@@ -24,6 +24,8 @@ _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_CLOSING = {"{": "}", "[": "]"}
+_COMPLETE_ENDINGS = ("}", "]", '"', "true", "false", "null")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -37,7 +39,7 @@ class Unreadable(ValueError):
 
 
 def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
-    """The value of ``shape`` that ``text`` holds. Not ``complete``: the model was stopped before its end.
+    """Return the value of ``shape`` that ``text`` holds. Not ``complete``: the model was stopped before its end.
 
     Where several values fit, the last one counts: models think first. Raises `Unreadable`.
     """
@@ -56,30 +58,32 @@ def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
                 reasons.append(error.reason)
     if reasons:
         raise Unreadable(f"the answer does not fit the schema: {reasons[0]}")
-    raise Unreadable("the answer was cut off" if not complete else "there is no JSON in the answer")
+    raise Unreadable("there is no JSON in the answer" if complete else "the answer was cut off")
 
 
 def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     """Everything in ``text`` that is a JSON object or list, in the order in which it stands there."""
-    said = _OPEN_THOUGHT.sub("", _THOUGHT.sub("", text)).strip().lstrip("\ufeff")
-    whole = _loaded(said)
+    answer = _OPEN_THOUGHT.sub("", _THOUGHT.sub("", text)).strip().lstrip("\ufeff")
+    whole = _loaded(answer)
     if whole is not None:
         yield whole
         return
-    fenced = [found for match in _FENCE.finditer(said) if (found := _loaded(match[1].strip())) is not None]
-    if fenced:
-        yield from fenced
-        return
-    found = list(_scattered(said))
-    yield from found
-    if complete and not found:
-        closed = closed_json(said)
-        if closed is not None:
-            yield closed
+    values = _fenced(answer) or list(_scattered(answer))
+    yield from values
+    # What was cut off by its limit may lack more than brackets, so it is not closed.
+    closed = closed_json(answer) if complete and not values else None
+    if closed is not None:
+        yield closed
+
+
+def _fenced(text: str) -> list[object]:
+    """The objects and lists between fences of Markdown."""
+    values = (_loaded(match[1].strip()) for match in _FENCE.finditer(text))
+    return [value for value in values if value is not None]
 
 
 def _loaded(text: str) -> object | None:
-    """The object or list that ``text`` is as a whole."""
+    """The object or list that ``text`` is as a whole, or None."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -115,27 +119,28 @@ def _scattered(text: str) -> Iterator[object]:
 
 
 def closed_json(text: str) -> object | None:
-    """The JSON that begins in ``text`` and lacks only closing brackets, or None.
+    """Return the JSON that begins in ``text`` and lacks only closing brackets, or None.
 
     A text that ends inside a string, a number or after a comma could go on in many ways, so it is not closed.
     """
-    start = min((place for place in (text.find("{"), text.find("[")) if place >= 0), default=-1)
-    if start < 0:
+    opening = _BRACKET.search(text)
+    if opening is None:
         return None
-    cut = text[start:].rstrip()
-    if not cut.endswith(("}", "]", '"', "true", "false", "null")):
+    beginning = text[opening.start() :].rstrip()
+    if not beginning.endswith(_COMPLETE_ENDINGS):
         return None
-    open_brackets = _open_brackets(cut)
+    open_brackets = _open_brackets(beginning)
     if open_brackets is None:
         return None
-    return _loaded(cut + "".join("}" if bracket == "{" else "]" for bracket in reversed(open_brackets)))
+    closing = "".join(_CLOSING[bracket] for bracket in reversed(open_brackets))
+    return _loaded(beginning + closing)
 
 
 def _closing(text: str, start: int) -> int | None:
     """The place behind the bracket that closes the one at ``start``; None when the text ends before."""
     depth = 0
     for place, bracket in _brackets(text, start):
-        depth += 1 if bracket in "{[" else -1
+        depth += 1 if bracket in _CLOSING else -1
         if depth == 0:
             return place + 1
     return None
@@ -145,9 +150,9 @@ def _open_brackets(text: str) -> list[str] | None:
     """Brackets left open at the end of ``text``; None when they do not nest."""
     stack: list[str] = []
     for _, bracket in _brackets(text, 0):
-        if bracket in "{[":
+        if bracket in _CLOSING:
             stack.append(bracket)
-        elif not stack or stack.pop() + bracket not in ("{}", "[]"):
+        elif not stack or _CLOSING[stack.pop()] != bracket:
             return None
     return stack
 
@@ -160,7 +165,7 @@ def _brackets(text: str, start: int) -> Iterator[tuple[int, str]]:
 
 
 def normal_keys(value: object) -> object:
-    """The same JSON with every key in snake case: "turnId", "Turn ID" and "turn-id" are ``turn_id``.
+    """Return the same JSON with every key in snake case: "turnId", "Turn ID" and "turn-id" are ``turn_id``.
 
     Half an emoji in a text becomes the replacement character; it could be neither checked nor stored.
     """
@@ -177,29 +182,41 @@ def _snake(key: str) -> str:
 
 def _variants(value: object, shape: Shape[Any]) -> Iterator[object]:
     """``value`` as it is, taken out of a wrapping, or put into the one list it can be."""
-    if isinstance(value, Mapping):
+    if isinstance(value, list):
+        yield from _wrapped(value, shape)
+    elif isinstance(value, Mapping):
         yield value
         yield from _unwrapped(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        yield from _wrapped(value, shape)
-    elif isinstance(value, Mapping) and len(value) == 1:
-        (inner,) = value.values()
-        if isinstance(inner, list) and inner:  # an empty list under another name answers another question
+        inner = _only_value(value)
+        # An empty list under another name answers another question.
+        if isinstance(inner, list) and inner:
             yield from _wrapped(inner, shape)
 
 
+def _only_value(value: object) -> object | None:
+    """What stands under the only key of an object; None for anything else."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    inner: object = next(iter(value.values()))
+    return inner
+
+
 def _unwrapped(value: Mapping[object, object]) -> Iterator[object]:
-    inner: object = value
+    """The objects in ``value``, where it and what is in it have only one key."""
+    # Two wrappings are seen, such as {"result": {"data": …}}; more is another schema.
+    inner = _only_value(value)
     for _ in range(2):
-        if not isinstance(inner, Mapping) or len(inner) != 1:
-            return
-        (inner,) = inner.values()
         if isinstance(inner, Mapping):
             yield inner
+        inner = _only_value(inner)
 
 
 def _wrapped(items: Sequence[object], shape: Shape[Any]) -> Iterator[object]:
     """A bare list, where exactly one list of the shape can hold it. An empty one only if there is just one."""
-    fitting = [name for name in shape.lists if len(shape.lists) == 1 or shape.fits(name, items)]
-    if len(fitting) == 1 and (items or len(shape.lists) == 1):
-        yield {**{name: [] for name in shape.lists}, fitting[0]: list(items)}
+    if len(shape.lists) == 1:
+        fitting = list(shape.lists)
+    else:
+        fitting = [name for name in shape.lists if items and shape.fits(name, items)]
+    if len(fitting) == 1:
+        empty: dict[str, object] = {name: [] for name in shape.lists}
+        yield empty | {fitting[0]: list(items)}

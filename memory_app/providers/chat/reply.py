@@ -1,8 +1,8 @@
-"""The body of a chat completion, taken apart: what the model said, why it stopped, what it cost."""
+"""Read the body of a chat completion: the text of the model, why it stopped, what it cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from memory_app.errors import ProviderUnavailable
@@ -26,34 +26,47 @@ class Reply:
 
 
 def reply_of(body: Mapping[str, object], *, model: str, sent_tokens: int) -> Reply:
-    """The reply in ``body``. Raises `ProviderUnavailable` for a body that is no chat completion at all."""
+    """Return the reply in ``body``.
+
+    ``model`` and ``sent_tokens`` stand in for what a server does not name. Raises `ProviderUnavailable` for a body
+    that is no chat completion at all.
+    """
     choices = body.get("choices")
     if not isinstance(choices, list):
         raise ProviderUnavailable("the language model's server answered something that is no chat completion")
-    choice = choices[0] if choices and isinstance(choices[0], Mapping) else {}
-    message = choice.get("message")
-    message = message if isinstance(message, Mapping) else {}
+    choice = _mapping(choices[0]) if choices else {}
+    message = _mapping(choice.get("message"))
     fault = _refusal(message, choice.get("finish_reason"))
     text = ""
     try:
         text = _content(message)
     except Unreadable as error:
+        # A refusal says more than what was left of the answer.
         fault = fault or error
-    tokens_in, tokens_out = _tokens(body.get("usage"), sent_tokens, text)
-    said_by = body.get("model")
+    usage = _mapping(body.get("usage"))
+    model_of_server = body.get("model")
     return Reply(
         text=text,
         complete=choice.get("finish_reason") != "length",
-        model=said_by if isinstance(said_by, str) and said_by else model,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
+        model=model_of_server if isinstance(model_of_server, str) and model_of_server else model,
+        tokens_in=_count(usage.get("prompt_tokens"), estimate=sent_tokens),
+        tokens_out=_count(usage.get("completion_tokens"), estimate=estimated_tokens(text)),
         fault=fault,
     )
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens of ``text``, roughly."""
+    """Return the tokens of ``text``, roughly."""
     return len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN + 1
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    """``value`` where it is a JSON object; an empty one for what a server sent in its place."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _strings(values: Iterable[object]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str))
 
 
 def _refusal(message: Mapping[str, object], finish: object) -> Unreadable | None:
@@ -70,8 +83,7 @@ def _content(message: Mapping[str, object]) -> str:
     if isinstance(content, str) and content.strip():
         return content
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        return "".join(part for part in parts if isinstance(part, str))
+        return "".join(_strings(_mapping(part).get("text") for part in content))
     return _arguments(message.get("tool_calls"))
 
 
@@ -79,25 +91,15 @@ def _arguments(calls: object) -> str:
     """One call repeated is one answer; different ones contradict each other."""
     if not isinstance(calls, list):
         return ""
-    functions = [call.get("function") for call in calls if isinstance(call, Mapping)]
-    found = {
-        function["arguments"]
-        for function in functions
-        if isinstance(function, Mapping) and isinstance(function.get("arguments"), str)
-    }
-    if len(found) > 1:
+    functions = (_mapping(_mapping(call).get("function")) for call in calls)
+    arguments = set(_strings(function.get("arguments") for function in functions))
+    if len(arguments) > 1:
         raise Unreadable("the model made several different tool calls")
-    return found.pop() if found else ""
+    return arguments.pop() if arguments else ""
 
 
-def _tokens(usage: object, sent_tokens: int, text: str) -> tuple[int, int]:
-    counted = usage if isinstance(usage, Mapping) else {}
-    return (
-        _count(counted.get("prompt_tokens"), sent_tokens),
-        _count(counted.get("completion_tokens"), estimated_tokens(text)),
-    )
-
-
-def _count(value: object, estimate: int) -> int:
-    counted = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return value if counted and isinstance(value, int) else estimate
+def _count(value: object, *, estimate: int) -> int:
+    # In Python True is a number; in JSON it is none.
+    if isinstance(value, bool) or not isinstance(value, int):
+        return estimate
+    return value if value >= 0 else estimate

@@ -1,4 +1,4 @@
-"""The form an answer must have: a JSON schema to send, and the check of what comes back."""
+"""Describe the form an answer must have: a JSON schema to send, and the check of what comes back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ Schema = Mapping[str, Any]
 
 _NOT_SENT = frozenset({"default", "title", "examples", "minLength", "maxLength"})
 """Words of JSON Schema that servers with constrained output refuse; the check afterwards still holds them."""
+
+
+_FAULTS_NAMED = 3
 
 
 class Unfit(ValueError):
@@ -39,7 +42,7 @@ class Shape(Generic[T]):
 
 
 def shape_of(model: type[Model]) -> Shape[Model]:
-    """The shape of a pydantic model; its name is the model's in snake case."""
+    """Return the shape of a pydantic model; its name is the model's in snake case."""
     schema = model.model_json_schema(by_alias=False)
     adapters = {
         name: TypeAdapter(cast(Any, field.annotation))
@@ -60,14 +63,20 @@ def shape_of(model: type[Model]) -> Shape[Model]:
         except ValidationError as error:
             raise Unfit(_reason(error)) from None
 
-    return Shape(_snake(model.__name__), strict_schema(schema), validate, tuple(adapters), fits)
+    return Shape(
+        name=_snake(model.__name__),
+        schema=strict_schema(schema),
+        validate=validate,
+        lists=tuple(adapters),
+        fits=fits,
+    )
 
 
 def strict_schema(schema: Schema) -> dict[str, Any]:
-    """The schema as servers with constrained output want it: every key required, no others, no defaults."""
-    made = cast(dict[str, Any], _strict(deepcopy(dict(schema))))
-    # "$defs" first, so that whoever finds a schema written into a text knows its beginning.
-    return {key: made[key] for key in sorted(made, key=lambda key: key != "$defs")}
+    """Return the schema as servers with constrained output want it: every key required, no others, no defaults."""
+    strict = cast(dict[str, Any], _strict(deepcopy(dict(schema))))
+    # "$defs" first, so that whoever searches a text for a schema knows its beginning.
+    return {key: strict[key] for key in sorted(strict, key=lambda key: key != "$defs")}
 
 
 def _strict(part: Any) -> Any:
@@ -75,21 +84,30 @@ def _strict(part: Any) -> Any:
         return [_strict(inner) for inner in part]
     if not isinstance(part, dict):
         return part
-    kept = {key: value for key, value in part.items() if key not in _NOT_SENT}
-    for name in ("properties", "$defs"):
-        if name in kept:  # names of fields, which may be those of a keyword
-            kept[name] = {key: _strict(inner) for key, inner in kept[name].items()}
-    kept = {key: value if key in ("properties", "$defs") else _strict(value) for key, value in kept.items()}
-    if "properties" in kept:
-        kept = {"additionalProperties": False, **kept, "required": list(kept["properties"])}
-    return kept
+    strict = {key: _strict_value(key, value) for key, value in part.items() if key not in _NOT_SENT}
+    if "properties" not in strict:
+        return strict
+    return {"additionalProperties": False, **strict, "required": list(strict["properties"])}
+
+
+def _strict_value(key: str, value: Any) -> Any:
+    # The keys below these are names of fields, which may be those of a keyword.
+    if key in ("properties", "$defs"):
+        return {name: _strict(inner) for name, inner in value.items()}
+    return _strict(value)
 
 
 def _reason(error: ValidationError) -> str:
-    """The first three faults by place and rule. What stands in the answer is not repeated."""
+    """The first faults by place and rule. What stands in the answer is not repeated."""
     faults = error.errors(include_input=False, include_url=False, include_context=False)
-    named = [f"{'.'.join(str(part) for part in fault['loc'])[:80]}: {fault['type']}" for fault in faults[:3]]
-    return "; ".join(named) + (f" and {len(faults) - 3} more" if len(faults) > 3 else "")
+    named = "; ".join(f"{_path(fault['loc'])}: {fault['type']}" for fault in faults[:_FAULTS_NAMED])
+    more = len(faults) - _FAULTS_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _path(parts: Sequence[object]) -> str:
+    # Cut, since a key in it may be a sentence of the model.
+    return ".".join(map(str, parts))[:80]
 
 
 def _snake(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What calls cost: tokens, and money by a table of prices."""
+"""Compute what calls cost: tokens, and money by a table of prices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Usage:
 
 
 OnUsage = Callable[[Usage], None]
-"""Told of each call at once, so that a call whose answer was useless is counted too."""
+"""Called after each call at once, so that a call whose answer was useless is counted too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Price:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The row whose name is the longest beginning of ``model``: "gpt-x-mini" also prices "gpt-x-mini-2026"."""
+    """Return the row whose name is the longest beginning of ``model``: "gpt-x-mini" also prices "gpt-x-mini-2026"."""
     fitting = [name for name in prices if model.startswith(name)]
     return prices[max(fitting, key=len)] if fitting else None
 
 
 def dollars(usage: Usage, prices: Mapping[str, Price]) -> Decimal:
-    """What a call cost; 0 for a model without a price, such as one of your own."""
+    """Return what a call cost in US dollars; 0 for a model without a price, such as one of your own."""
     price = price_of(usage.model, prices)
     if price is None:
         return Decimal(0)
@@ -53,15 +53,18 @@ class Cap:
     tokens_per_day: int | None = None
     dollars_per_day: Decimal | None = None
 
+    def is_reached(self, tokens: int, spent: Decimal) -> bool:
+        over_tokens = self.tokens_per_day is not None and tokens >= self.tokens_per_day
+        over_dollars = self.dollars_per_day is not None and spent >= self.dollars_per_day
+        return over_tokens or over_dollars
+
 
 def wait_for_cap(tokens: int, spent: Decimal, cap: Cap, *, now: datetime) -> float:
-    """Seconds until a tenant that used ``tokens`` and ``spent`` dollars today may ask again; 0 for at once.
+    """Return the seconds until a tenant that used ``tokens`` and ``spent`` dollars today may ask again; 0 for at once.
 
     Work that waits for its cap is postponed, never given up: it does not fail, and its waiting is no error's age.
     """
-    over_tokens = cap.tokens_per_day is not None and tokens >= cap.tokens_per_day
-    over_dollars = cap.dollars_per_day is not None and spent >= cap.dollars_per_day
-    if not over_tokens and not over_dollars:
+    if not cap.is_reached(tokens, spent):
         return 0.0
     today = now.astimezone(UTC)
     tomorrow = datetime.combine(today.date() + timedelta(days=1), time(0), tzinfo=UTC)

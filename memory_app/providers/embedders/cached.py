@@ -1,4 +1,4 @@
-"""A bounded memory of recent vectors around any embedder, by digest of the text: no text is kept.
+"""Cache recent vectors around any embedder, by digest of the text: no text is kept.
 
 Least recently used goes first. Safe between threads; two threads may embed the same new text at once, which
 costs a call and harms nothing, while a lock around a provider would make all wait for the slowest.
@@ -18,7 +18,7 @@ from memory_app.providers.embedders.embedder import Embedder, Thresholds, Vector
 
 
 class Cached:
-    """``embedder`` with the last ``size`` vectors kept in this process; repeats in a call are asked once."""
+    """``embedder`` with the last ``size`` vectors kept in this process; repeats in a call are embedded once."""
 
     def __init__(self, embedder: Embedder, *, size: int = 4096) -> None:
         self._embedder = embedder
@@ -54,10 +54,10 @@ class Cached:
 
     def _known(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         with self._lock:
-            found = {key: self._rows[key] for key in keys if key in self._rows}
-            for key in found:
+            hits = {key: self._rows[key] for key in keys if key in self._rows}
+            for key in hits:
                 self._rows.move_to_end(key)
-        return found
+        return hits
 
     def _keep(self, fresh: dict[bytes, NDArray[np.float32]]) -> None:
         with self._lock:

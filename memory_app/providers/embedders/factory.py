@@ -1,4 +1,4 @@
-"""The table of embedders by provider name; a new provider is one line here."""
+"""Make the embedder of a provider, by a table; a new provider is one line here."""
 
 from __future__ import annotations
 
@@ -28,16 +28,26 @@ Maker = Callable[[int, Options], Embedder]
 
 
 @dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What models whose name holds ``model`` want before questions and before what is stored."""
+
+    model: str
+    query: str = ""
+    passage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
-    """``make`` takes dimensions and options. ``prefixes`` go before questions and before what is stored, by model."""
+    """``make`` takes dimensions and options; ``dimensions`` are those of its usual model."""
 
     make: Maker
     dimensions: int
-    prefixes: tuple[tuple[str, str, str], ...] = ()
+    prefixes: tuple[Prefixes, ...] = ()
 
 
-NOMIC = ("nomic-embed-text", "search_query: ", "search_document: ")
-E5 = ("e5", "query: ", "passage: ")
+NOMIC = Prefixes("nomic-embed-text", query="search_query: ", passage="search_document: ")
+E5 = Prefixes("e5", query="query: ", passage="passage: ")
+NO_PREFIXES = Prefixes("")
 
 EMBEDDERS: dict[str, Provider] = {
     "hash": Provider(lambda dimensions, _: HashEmbedder(dimensions), 256),
@@ -53,7 +63,7 @@ EMBEDDERS: dict[str, Provider] = {
 def make_embedder(
     provider: str, dimensions: int | None = None, *, options: Options = PLAIN, cache_size: int = 4096
 ) -> Embedder:
-    """The embedder of ``provider``, tried once and with a cache of ``cache_size`` vectors (0: none).
+    """Return the embedder of ``provider``, tried once and with a cache of ``cache_size`` vectors (0: none).
 
     Raises `Misconfigured` for an unknown provider, and as `checked` does when the trial fails. A provider that does
     not answer yet is no reason not to start: what needs it waits.
@@ -63,8 +73,10 @@ def make_embedder(
     row = EMBEDDERS[provider]
     embedder = row.make(row.dimensions if dimensions is None else dimensions, options)
     _try(embedder)
-    kept = Cached(embedder, size=cache_size) if cache_size else embedder
-    return _prefixed(kept, row, options)
+    if cache_size:
+        embedder = Cached(embedder, size=cache_size)
+    # Outside the cache, so that a text as a question and as itself are two.
+    return _prefixed(embedder, row, options)
 
 
 def _try(embedder: Embedder) -> None:
@@ -79,8 +91,9 @@ def _try(embedder: Embedder) -> None:
 
 
 def _prefixed(embedder: Embedder, row: Provider, options: Options) -> Embedder:
-    """Outside the cache, so that a text as a question and as itself are two."""
-    known = next((rest for name, *rest in row.prefixes if name in embedder.model), ["", ""])
-    query = known[0] if options.query_prefix is None else options.query_prefix
-    passage = known[1] if options.passage_prefix is None else options.passage_prefix
+    fitting = (prefixes for prefixes in row.prefixes if prefixes.model in embedder.model)
+    usual = next(fitting, NO_PREFIXES)
+    # An empty prefix in the options is a wish for none, so it is not the same as None.
+    query = usual.query if options.query_prefix is None else options.query_prefix
+    passage = usual.passage if options.passage_prefix is None else options.passage_prefix
     return Prefixed(embedder, query=query, passage=passage) if query or passage else embedder

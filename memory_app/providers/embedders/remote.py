@@ -1,4 +1,4 @@
-"""Embedders behind a network: OpenAI, Ollama, and any server that speaks as they do.
+"""Embed over a network: with OpenAI, Ollama, and any server with the API of one of them.
 
 Texts go out in batches; a long text goes in pieces that no model refuses, and its vector is their mean, so that its
 end counts too. An empty text is never sent, because servers refuse it. What comes back is brought to length 1 and
@@ -71,7 +71,7 @@ class RemoteEmbedder:
     ) -> None:
         self.dimensions = dimensions
         self.model = f"{model}-{dimensions}"
-        self._asked_model = model
+        self._server_model = model
         self._connection = connection
         self._ask = ask
         self._gate = gate
@@ -92,16 +92,18 @@ class RemoteEmbedder:
         sums = np.zeros((len(texts), self.dimensions))
         pieces = [piece for place, text in enumerate(texts) for piece in _pieces(place, text)]
         for batch in _batches(pieces, self._batch):
-            for piece, row in zip(batch, self._rows([piece.text for piece in batch]), strict=True):
+            rows = self._rows([piece.text for piece in batch])
+            for piece, row in zip(batch, rows, strict=True):
                 sums[piece.place] += row * piece.weight
-        asked = {piece.place for piece in pieces}
-        for place in set(range(len(texts))) - asked:
+        # A text of blanks has no pieces; a row of zeros would be refused as no vector.
+        sent = {piece.place for piece in pieces}
+        for place in set(range(len(texts))) - sent:
             sums[place] = fallback_row(texts[place], self.dimensions)
         return verified(_of_length_one(sums), len(texts), self.dimensions)
 
     def _rows(self, texts: Sequence[str]) -> Vectors:
         with self._gate(sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN + 1):
-            rows = self._ask(self._connection, self._asked_model, texts)
+            rows = self._ask(self._connection, self._server_model, texts)
         return verified(_of_length_one(_array(rows)), len(texts), self.dimensions)
 
 
@@ -109,12 +111,13 @@ def ask_openai(
     connection: Wire, model: str, texts: Sequence[str], *, dimensions: int | None = None
 ) -> object:
     """``/embeddings`` of the OpenAI API; ``dimensions`` only for models that can be cut."""
-    asked: dict[str, object] = {"model": model, "input": list(texts)}
+    request: dict[str, object] = {"model": model, "input": list(texts)}
     if dimensions is not None:
-        asked["dimensions"] = dimensions
-    items = connection.post("/embeddings", asked).get("data")
+        request["dimensions"] = dimensions
+    items = connection.post("/embeddings", request).get("data")
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise ProviderUnavailable(f"{PROVIDER}'s server answered something that is no embedding")
+    # Servers that compute in parallel may answer in another order.
     if all(isinstance(item.get("index"), int) for item in items):
         items = sorted(items, key=lambda item: item["index"])
     return [item.get("embedding") for item in items]
@@ -182,22 +185,34 @@ def _connection(base_url: str, options: Options) -> Wire:
 
 def _pieces(place: int, text: str) -> Iterator[_Piece]:
     """``text`` in pieces of at most `PIECE_BYTES`, cut at spaces where there are some; none for an empty text."""
-    left = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", " ").strip()
-    while left:
-        head = left.encode()[:PIECE_BYTES].decode(errors="ignore")
-        if len(head) < len(left):
-            space = head.rfind(" ", len(head) // 2)
-            head = head[:space] if space > 0 else head
-        yield _Piece(place, head, len(head))
-        left = left[len(head) :].lstrip()
+    rest = _sendable(text)
+    while rest:
+        piece = _beginning(rest)
+        yield _Piece(place, piece, weight=len(piece))
+        rest = rest[len(piece) :].lstrip()
 
 
-def _batches(pieces: Sequence[_Piece], most: int) -> Iterator[list[_Piece]]:
+def _sendable(text: str) -> str:
+    """``text`` without half an emoji and null characters, which servers refuse."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.replace("\0", " ").strip()
+
+
+def _beginning(text: str) -> str:
+    """At most `PIECE_BYTES` of ``text``, cut at the last space of the second half."""
+    head = text.encode()[:PIECE_BYTES].decode(errors="ignore")
+    if len(head) == len(text):
+        return head
+    space = head.rfind(" ", len(head) // 2)
+    return head[:space] if space > 0 else head
+
+
+def _batches(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
     batch: list[_Piece] = []
     size = 0
     for piece in pieces:
         length = len(piece.text.encode())
-        if batch and (len(batch) >= most or size + length > REQUEST_BYTES):
+        if batch and (len(batch) >= limit or size + length > REQUEST_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(piece)

@@ -1,4 +1,4 @@
-"""What an error of a provider means for the work that waits for it.
+"""Translate an error of a provider into one of ours, by what it means for the work that waits for it.
 
 The question is whom it concerns. What every request would meet (no answer, a key that was rotated, a model that is
 not there yet) is `Transient`: the work waits and nothing is parked, because somebody mends it. What only this
@@ -33,14 +33,14 @@ ASK_AGAIN = (408, 409, 425)
 
 
 def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> MemoryAppError:
-    """The error of our tree for one of the SDK's. ``provider`` is what messages call it."""
+    """Return the error of our tree for one of the SDK's. ``provider`` is what messages call it."""
     ours = _raised_by_us(error)
     if ours is not None:
         return ours
     if isinstance(error, openai.APITimeoutError):
         return ProviderUnavailable(f"{provider} did not answer in time")
     if isinstance(error, openai.APIStatusError):
-        return _of_status(error.status_code, error.response.headers, provider, now)
+        return _of_status(error.status_code, error.response.headers, provider=provider, now=now)
     return ProviderUnavailable(f"{provider} could not be reached, or broke off its answer")
 
 
@@ -52,7 +52,7 @@ def _raised_by_us(error: BaseException) -> MemoryAppError | None:
     return cause
 
 
-def _of_status(status: int, headers: Mapping[str, str], provider: str, now: datetime) -> MemoryAppError:
+def _of_status(status: int, headers: Mapping[str, str], *, provider: str, now: datetime) -> MemoryAppError:
     wait = retry_after(headers, now=now)
     if status == 429:
         return RateLimited(f"{provider} allows no more requests for now (429)", retry_after=wait)
@@ -71,25 +71,26 @@ def _of_status(status: int, headers: Mapping[str, str], provider: str, now: date
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Seconds the other side asks to wait, at most `LONGEST_WAIT_SECONDS`; None when it names none."""
-    given = headers.get("retry-after")
-    if given is None:
-        return None
-    seconds = _seconds(given, now)
+    """Return the seconds that a server asks to wait, at most `LONGEST_WAIT_SECONDS`; None when it names none."""
+    header = headers.get("retry-after")
+    seconds = None if header is None else _seconds(header, now)
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)
 
 
-def _seconds(given: str, now: datetime) -> float | None:
+def _seconds(header: str, now: datetime) -> float | None:
+    """The header as seconds, in either of its two forms: a number, or a date."""
     try:
-        seconds = float(given)
+        seconds = float(header)
     except ValueError:
-        return _until(given, now)
+        return _seconds_until(header, now)
     return seconds if math.isfinite(seconds) else None
 
 
-def _until(given: str, now: datetime) -> float | None:
+def _seconds_until(header: str, now: datetime) -> float | None:
     try:
-        at = parsedate_to_datetime(given)
+        at = parsedate_to_datetime(header)
     except ValueError:
         return None
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    # A date in "-0000" has no zone in Python; HTTP knows only UTC.
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - now).total_seconds()
