@@ -6,6 +6,7 @@ command line read this module; everything below gets plain values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,6 +23,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_app import redis_url
+from memory_app.records.run import RunName
 from memory_app.redis_url import Address
 
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
@@ -439,6 +441,15 @@ class Schedule(_Section):
         gt=0,
         description="Days for which a run that ended is kept; one that can be undone is kept longer.",
     )
+
+    @property
+    def intervals(self) -> Mapping[RunName, float]:
+        """The hours between two runs of each periodic job, by the name of its runs."""
+        return {
+            RunName.SLEEP: self.sleep_hours,
+            RunName.DECAY: self.decay_hours,
+            RunName.SYNTHESIZE_DEEP: self.deep_hours,
+        }
 
 
 class Log(_Section):

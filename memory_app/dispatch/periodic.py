@@ -7,7 +7,7 @@ take different rows. A period in which nobody called is not made up for, but cou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +16,9 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
+from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs.rows import runs, schedules
 from memory_app.jobs.rows.schedules import DueJob
 from memory_app.jobs.schedule import END_SESSIONS, periodic_jobs
@@ -47,12 +47,6 @@ class _Run:
     id: UUID
 
 
-_TASKS: Mapping[str, str] = {
-    RunName.SLEEP: queue.SLEEP,
-    RunName.DECAY: queue.DECAY,
-    RunName.SYNTHESIZE_DEEP: queue.SYNTHESIZE_DEEP,
-    RunName.END_SESSION: queue.SLEEP,
-}
 _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
 
@@ -70,7 +64,7 @@ def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRun
             enqueued, missed = _enqueue(connection, runtime, jobs, at=at)
         # After the commit: a worker must find the run.
         for run in enqueued:
-            runtime.hint(_TASKS[run.name], run_id=str(run.id))
+            runtime.hint(JOBS[run.name].task, run_id=str(run.id))
         total = PeriodicRuns(total.runs + len(enqueued), total.missed + missed)
     if total.missed:
         log.warning("periods_missed", periods=total.missed)

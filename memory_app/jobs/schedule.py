@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 
 from memory_app.jobs.rows import schedules
 from memory_app.jobs.rows.schedules import PeriodicJob
-from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 
 END_SESSIONS = "end_sessions"
@@ -18,11 +17,11 @@ END_SESSIONS = "end_sessions"
 
 def periodic_jobs(runtime: Runtime) -> tuple[PeriodicJob, ...]:
     """Every periodic job with its interval. Its name is that of its runs."""
-    settings = runtime.settings.schedule
     return (
-        PeriodicJob(RunName.SLEEP, timedelta(hours=settings.sleep_hours)),
-        PeriodicJob(RunName.DECAY, timedelta(hours=settings.decay_hours)),
-        PeriodicJob(RunName.SYNTHESIZE_DEEP, timedelta(hours=settings.deep_hours)),
+        *(
+            PeriodicJob(name, timedelta(hours=hours))
+            for name, hours in runtime.settings.schedule.intervals.items()
+        ),
         PeriodicJob(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
     )
 

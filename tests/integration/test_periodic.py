@@ -18,7 +18,8 @@ from memory_app import queue
 from memory_app.agents.rows import agents
 from memory_app.db import clock, inspection
 from memory_app.db.db import transaction
-from memory_app.dispatch import finder, periodic
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
 from memory_app.dispatch.periodic import PeriodicRuns, enqueue_due
 from memory_app.errors import Misconfigured
 from memory_app.jobs import jobs, schedule
@@ -190,7 +191,7 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
         agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "llm"}})
     kept(runtime, tenant, *users)
     scopes = [row.id for row in rows(owner, "SELECT id FROM scopes WHERE user_id IS NOT NULL")]
-    table = {name: Job(task, done) for name, task in periodic._TASKS.items()}
+    table = {name: Job(job.task, done) for name, job in JOBS.items()}
     began = now(runtime)
 
     def together(works: Sequence[Callable[[], object]]) -> None:

@@ -7,8 +7,10 @@ import socket
 import pytest
 
 from memory_app import queue, redis_url
+from memory_app.dispatch.job_table import JOBS
 from memory_app.queue import QUEUES, ROUTES, Sender, broker_settings
 from memory_app.runtime import hint_name
+from memory_app.settings import Schedule
 
 
 @pytest.fixture
@@ -58,3 +60,8 @@ def test_hints_about_one_thing_have_one_name() -> None:
     assert hint_name("memory.extract_session", session_id=7) == "memory.extract_session:7"
     assert hint_name("t", b=2, a=1) == hint_name("t", a=1, b=2)
     assert hint_name("t", a=1) != hint_name("t", a=2)
+
+
+def test_every_periodic_job_stands_in_the_table_of_jobs_under_a_task_that_has_a_queue() -> None:
+    assert set(Schedule().intervals) <= set(JOBS)
+    assert {job.task for job in JOBS.values()} <= set(ROUTES)
