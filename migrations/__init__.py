@@ -12,8 +12,8 @@ To change a table
    ``upgrade`` that does the same to a database that is there. Never edit a revision that has landed. When somebody else
    landed the same number meanwhile, take the next one.
 3. Run ``python -m tests.manifest``, which writes what doctor expects to ``schema.txt``, and read its diff.
-4. Run ``pytest tests/integration/test_schema.py tests/integration/test_catalog.py``: they compare models, migrated
-   database and ``schema.txt``.
+4. Run ``pytest tests/integration/db/test_schema.py tests/integration/db/test_catalog.py``: they compare models,
+   migrated database and ``schema.txt``.
 
 A new table needs no more: rights of the application and row-level security follow from the models. What the finder may
 see of it is granted in ``access.sql``.

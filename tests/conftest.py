@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from commands import Done, Memory
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 from redis import Redis
+from run_folder import RunFolder, open_run_folder
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
@@ -24,8 +26,6 @@ from memory_app.settings import Database, Embedding, Settings
 from memory_app.settings import Redis as RedisSection
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys
-from tests.commands import Done, Memory
-from tests.run_folder import RunFolder, open_run_folder
 
 # How long an example takes says something about the machine, nothing about the code.
 hypothesis_settings.register_profile(

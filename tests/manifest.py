@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from memory_app.db import catalog, migrate
-from tests.own_servers import postgres_server
+from tests.support.own_servers import postgres_server
 
 
 def write() -> None:

@@ -1,7 +1,7 @@
 """The table of commands, and a group that imports the module of a command when that command runs.
 
 The help texts stand here once more, since `memory --help` shows them without importing anything;
-`tests/unit/test_cli_lazy.py` keeps them equal to those of the commands.
+`tests/unit/main/test_cli_lazy.py` keeps them equal to those of the commands.
 """
 
 from __future__ import annotations

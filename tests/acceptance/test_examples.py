@@ -2,7 +2,7 @@
 
 Each page's shell, Python and HTTP blocks run in their order in a folder with `.memory` and `.venv`. What an ``output``
 block shows must be what the example before it prints. `{id}` in an HTTP example is the last ``id`` that was answered.
-Blocks with a mark are left to the test that the mark names; `tests/unit/test_docs.py` checks the marks.
+Blocks with a mark are left to the test that the mark names; `tests/unit/main/test_docs.py` checks the marks.
 """
 
 from __future__ import annotations

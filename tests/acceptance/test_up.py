@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from up_stage import USER, data_folder, extracted, run, up, wait_until
 
 from memory_app.local.stack.api import Api, calling
 from memory_app.local.stack.folder import Addresses, Folder
-from tests.acceptance.up_stage import USER, data_folder, extracted, run, up, wait_until
 
 
 @pytest.fixture(scope="module")

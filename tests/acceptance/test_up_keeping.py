@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from up_stage import Up, data_folder, extracted, part_pids, server_pids, up, wait_until
 
 from memory_app.errors import Misconfigured
 from memory_app.local import embedded, stack
 from memory_app.local.embedded import lifetime
 from memory_app.local.stack.api import Api, calling
 from memory_app.local.stack.folder import Folder
-from tests.acceptance.up_stage import Up, data_folder, extracted, part_pids, server_pids, up, wait_until
 
 FREEZE_SECONDS = 15.0
 """Longer than any look at a server waits for its answer."""

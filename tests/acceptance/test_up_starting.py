@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from memory_app.local.stack.api import calling
-from memory_app.local.stack.folder import Folder
-from tests.acceptance.up_stage import (
+from up_stage import (
     PATIENCE_SECONDS,
     USER,
     Up,
@@ -25,6 +22,9 @@ from tests.acceptance.up_stage import (
     up,
     wait_until,
 )
+
+from memory_app.local.stack.api import calling
+from memory_app.local.stack.folder import Folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from hot_reads import cached_context, newest_turns, noted_expression
 from redis import Redis
 
 from memory_app.broker.dropped import Counting
@@ -39,7 +40,6 @@ from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
-from tests.hot_reads import cached_context, newest_turns, noted_expression
 
 NOON = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
 
