@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Thread
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from memory_app.errors import BadModelOutput, DimensionMismatch, Misconfigured
 from memory_app.providers.embedders import (
+    EMBEDDERS,
     Cached,
     Embedder,
     HashEmbedder,
@@ -22,11 +25,19 @@ from memory_app.providers.embedders import (
     verified,
 )
 from memory_app.providers.embedders.embedder import Thresholds, Vectors
+from memory_app.providers.embedders.options import PLAIN
+from memory_app.settings import Embedding
+
+NOT_ALONE = {"onnx", "openai", "ollama", "compatible"}
+"""Providers that need a folder or a server; they have tests of their own."""
 
 MAKERS: dict[str, Callable[[], Embedder]] = {
-    "hash-256": lambda: HashEmbedder(256),
+    **{
+        name: partial(provider.make, provider.dimensions, PLAIN)
+        for name, provider in EMBEDDERS.items()
+        if name not in NOT_ALONE
+    },
     "hash-64": lambda: HashEmbedder(64),
-    "wordllama-256": lambda: WordLlamaEmbedder(256),
     "wordllama-64": lambda: WordLlamaEmbedder(64),
     "cached hash-256": lambda: Cached(HashEmbedder(256), size=8),
     "cached wordllama-256": lambda: Cached(WordLlamaEmbedder(256), size=8),
@@ -185,6 +196,10 @@ def test_a_good_answer_passes_unchanged() -> None:
     vectors = unit(2, 4)
     assert verified(vectors, 2, 4) is vectors
     assert checked(Broken(vectors)).model == "broken-4"
+
+
+def test_every_embedder_of_the_table_can_be_chosen_by_the_setting() -> None:
+    assert set(get_args(Embedding.model_fields["provider"].annotation)) == set(EMBEDDERS)
 
 
 @pytest.mark.parametrize(("provider", "dimensions"), [("nobody", 256), ("wordllama", 100)])
