@@ -7,7 +7,7 @@ functions and triggers stand in ``access.sql`` alone, which runs every time and 
 
 To change a table
 
-1. Change its file in ``memory_app/db/tables/``.
+1. Change its file in ``memory_app/db/tables/``. A new column stands behind the last one, where ``ALTER TABLE`` puts it.
 2. Add ``versions/000N_what_it_does.py`` with ``revision = "000N"``, ``down_revision`` the newest one before it, and an
    ``upgrade`` that does the same to a database that is there. Never edit a revision that has landed. When somebody else
    landed the same number meanwhile, take the next one.
