@@ -80,7 +80,7 @@ def tell_many(
     return told
 
 
-def test_thirty_questions_and_more_are_under_way_at_once_and_each_session_keeps_its_order(
+def test_many_questions_run_at_once_and_each_session_keeps_its_order(
     patient_stage: ProviderStage,
 ) -> None:
     # given a model that answers once thirty questions wait, one worker with processes, and one with threads

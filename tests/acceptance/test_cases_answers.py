@@ -129,7 +129,7 @@ def test_an_odd_answer_is_read_or_asked_for_once_more(fleet: Fleet) -> None:
     assert asked == {**dict.fromkeys(UNDERSTOOD, 1), **dict.fromkeys(REPAIRED, 2)}
 
 
-def test_a_model_that_never_answers_well_is_asked_a_few_times_and_its_turn_set_aside_with_the_reason(
+def test_after_a_few_bad_answers_of_the_model_the_turn_is_parked_with_why(
     fleet: Fleet,
 ) -> None:
     stage = fleet.stage
@@ -146,7 +146,7 @@ def test_a_model_that_never_answers_well_is_asked_a_few_times_and_its_turn_set_a
     assert stage.memories(scope) == []
 
 
-def test_a_turn_that_failed_after_it_was_accepted_says_so_and_why_wherever_one_looks(fleet: Fleet) -> None:
+def test_an_accepted_turn_that_failed_says_so_and_why_everywhere(fleet: Fleet) -> None:
     stage = fleet.stage
     stage.stub.follow(said_badly(Mode.REFUSAL, times=None), said_well(Mode.GOOD))
     scope = stage.agent("llm")
@@ -195,7 +195,7 @@ def questions(stage: ProviderStage) -> int:
     return sum("chat" in str(seen["path"]) for seen in stage.stub.requests())
 
 
-def test_a_few_turns_below_the_threshold_are_read_together_once_it_is_silent(fleet: Fleet) -> None:
+def test_turns_below_the_threshold_are_read_together_after_silence(fleet: Fleet) -> None:
     stage = fleet.stage
     scope = patient(stage, idle_seconds=5, max_age_seconds=600)
     ids = stage.tell(scope, (Role.USER, "I have a cat called Tom."), (Role.USER, "My sister lives in Faro."))
@@ -219,7 +219,7 @@ def test_somebody_who_never_falls_silent_is_read_all_the_same(fleet: Fleet) -> N
     assert questions(stage) <= 2
 
 
-def test_a_turn_is_accepted_while_every_provider_hangs_and_the_api_asks_none(fleet: Fleet) -> None:
+def test_a_turn_is_accepted_without_a_provider_while_all_of_them_hang(fleet: Fleet) -> None:
     stage, scope = fleet.stage, fleet.stage.agent("llm")
     path = f"/v1/agents/{scope.agent.replace(' ', '%20')}/users/Mira/sessions/chat/turns"
     stage.stub.follow(Rule(Mode.HANG, seconds=8))

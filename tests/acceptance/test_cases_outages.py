@@ -86,7 +86,7 @@ def calls(stage: ProviderStage, mode: Mode) -> int:
     return int(modes.get(mode, 0))
 
 
-def test_while_the_embedder_wants_fewer_calls_a_turn_waits_longer_and_is_never_done_with_nothing(
+def test_a_rate_limited_embedder_delays_a_turn_and_never_ends_it_empty(
     stage: ProviderStage,
 ) -> None:
     # given an embedding service that answers 429 to everything
@@ -184,7 +184,7 @@ def test_every_turn_survives_an_outage_and_is_done_afterwards(
     assert len(stage.memories(scope)) == 1, "three times the same is one memory"
 
 
-def test_a_killed_workers_turn_is_taken_over_within_its_lease_and_the_ticket_tells(
+def test_a_killed_workers_turn_is_taken_over_and_the_ticket_says_so(
     servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("killed")

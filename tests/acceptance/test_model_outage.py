@@ -86,7 +86,7 @@ def failures(asking: Started) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_a_thousand_turns_during_an_outage_are_taken_found_and_read_in_order_afterwards(
+def test_a_thousand_turns_of_an_outage_are_stored_and_later_read_in_order(
     stage: ProviderStage, callers: list[Api]
 ) -> None:
     # given real workers, and a model that is away

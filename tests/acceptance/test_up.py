@@ -75,7 +75,7 @@ def test_secrets_are_for_the_owner_alone(place: Path, stack: Addresses) -> None:
     assert [path.stat().st_mode & 0o077 for path in secret] == [0] * 5
 
 
-def test_secrets_are_named_by_their_files_and_stand_in_no_output_and_no_log(
+def test_secrets_are_named_by_file_and_are_in_no_output_and_no_log(
     place: Path, stack: Addresses, api: Api
 ) -> None:
     folder = Folder(place)

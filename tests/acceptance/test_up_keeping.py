@@ -145,7 +145,7 @@ def test_what_cannot_be_started_again_for_now_ends_nothing(running: Up, api: Api
     wait_until(lambda: part_pids(running.folder)["beat"] != before["beat"], "Beat is started again")
 
 
-def test_a_start_gives_up_on_servers_that_live_and_do_not_answer_and_leaves_them(
+def test_a_start_gives_up_on_silent_servers_and_leaves_them_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with data_folder() as folder:

@@ -41,7 +41,7 @@ def kill(running: Up) -> None:
     running.process.wait(PATIENCE_SECONDS)
 
 
-def test_a_stopped_stack_leaves_nothing_and_keeps_the_data_the_key_and_the_addresses(folder: Path) -> None:
+def test_a_stopped_stack_runs_nothing_and_keeps_data_key_and_addresses(folder: Path) -> None:
     # given a stack with one turn in it, whose usual ports are taken by others
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = str(other.getsockname()[1])
@@ -111,7 +111,7 @@ def test_memory_stop_ends_a_stack_that_is_still_starting(folder: Path) -> None:
         assert_nothing_runs(folder)
 
 
-def test_a_part_that_does_not_come_stops_the_others_and_is_named_with_its_log(folder: Path) -> None:
+def test_a_part_that_does_not_start_stops_the_others_and_names_its_log(folder: Path) -> None:
     done = run("up", "--data", str(folder), "--port", "0", FLOWER_MAX_TASKS="many")
 
     assert done.returncode == 1

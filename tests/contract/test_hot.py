@@ -195,7 +195,7 @@ def test_a_changed_memory_drops_the_context(hot: Hot, changed: int) -> None:
 
 
 @pytest.mark.parametrize("changed", SCOPES, ids=["of the user", "of the agent"])
-def test_a_context_computed_before_a_change_and_put_after_it_is_not_served(hot: Hot, changed: int) -> None:
+def test_a_context_of_before_a_change_that_is_put_after_it_is_not_served(hot: Hot, changed: int) -> None:
     token = cached_context(hot, SCOPES).token
     cache.drop(hot, changed)
     cache.put(hot, SCOPES, some_context(), token=token)

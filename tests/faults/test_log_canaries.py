@@ -128,9 +128,7 @@ def test_F29_a_crash_of_a_worker_is_logged_by_types_and_places(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_F29_a_crash_of_the_main_process_of_a_worker_is_logged_by_types_and_places(
-    fleet: Fleet, form: str
-) -> None:
+def test_F29_a_crash_of_a_workers_main_process_logs_types_and_places(fleet: Fleet, form: str) -> None:
     worker = fleet.start(
         "worker",
         ("-m", "celery", "-A", "harness.crashing", "worker", "-Q", INGEST, "-c", "1"),
@@ -142,7 +140,7 @@ def test_F29_a_crash_of_the_main_process_of_a_worker_is_logged_by_types_and_plac
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_F29_events_that_flower_stumbles_over_are_logged_by_types_and_places(
+def test_F29_events_that_flower_cannot_read_log_types_and_places(
     fleet: Fleet, settings: Settings, form: str
 ) -> None:
     port = free_port()

@@ -237,7 +237,7 @@ def test_F36_who_waits_for_a_ticket_takes_nobodys_place(start: Start) -> None:
         assert sum(raw.is_open() for raw in waiting) == 16
 
 
-def test_F36_who_reads_exports_slowly_keeps_no_other_tenant_from_exporting(
+def test_F36_a_slow_reader_of_exports_blocks_no_other_tenants_export(
     start: Start, runtime: Runtime, tenant: int
 ) -> None:
     for _ in range(60):  # More than what sockets hold.

@@ -28,7 +28,7 @@ def note(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("note")
-def test_a_field_of_a_later_release_may_be_missing_but_not_of_another_sort() -> None:
+def test_a_later_releases_field_may_be_missing_but_not_of_another_type() -> None:
     check_rows("links", [LINK])
     check_rows("links", [LINK | {"note": None}])
     check_rows("links", [LINK | {"note": "both about sailing"}])

@@ -18,9 +18,7 @@ CHAT = Scope("ada", "mira", "chat")
 SAID = NewTurn(Role.USER, "I have a dog called Bruno.")
 
 
-def test_an_agent_whose_memory_is_off_neither_records_nor_recalls_and_loses_nothing(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_memory_off_stops_recording_and_recall_and_loses_nothing(runtime: Runtime, tenant: int) -> None:
     record(runtime, tenant, CHAT, [SAID])
     remember(runtime, tenant, Scope("ada", "mira"), Statement("core", "Ada is kind.", pinned=True))
     change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"memory": False}))

@@ -235,7 +235,7 @@ def documented() -> list[str]:
     return lines
 
 
-def test_a_role_that_row_level_security_holds_for_gets_no_dump_rather_than_half_of_one(on_18: Source) -> None:
+def test_a_role_under_row_level_security_gets_no_dump_instead_of_a_part(on_18: Source) -> None:
     with on_18.postgres.connect() as administrator:
         administrator.execute("CREATE ROLE clerk LOGIN PASSWORD 'clerk-11' IN ROLE pg_read_all_data")
     url = libpq_url(on_18.postgres.url("memory", user="clerk", password="clerk-11"))

@@ -532,7 +532,7 @@ def test_a_search_does_not_come_by_turns_that_lapsed(
     assert spent.rows <= FEW
 
 
-def test_periodic_jobs_that_are_due_are_written_down_whatever_the_number_of_scopes(
+def test_due_periodic_jobs_are_noted_whatever_the_number_of_scopes(
     runtime: Runtime, crowd: Crowd, owner: Engine
 ) -> None:
     crowd.scopes(200)

@@ -123,7 +123,7 @@ def texts(runtime: Runtime, tenant: int) -> list[str]:
 
 
 @BOTH_VERSIONS
-def test_an_owner_who_may_nothing_is_told_each_statement_an_administrator_must_run(
+def test_an_owner_without_rights_is_told_what_an_administrator_must_run(
     cluster: PostgresServer, servers: Servers
 ) -> None:
     settings = settings_for(cluster, servers)

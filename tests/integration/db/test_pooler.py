@@ -70,7 +70,7 @@ def test_doctor_finds_the_settings_of_the_role_behind_the_pooler(
     assert checks["owner"].found == "connects directly"
 
 
-def test_settings_that_migrate_changed_reach_the_pooler_when_it_reconnects(
+def test_settings_changed_by_migrate_reach_the_pooler_when_it_reconnects(
     pooler: PgBouncer, settings: Settings
 ) -> None:
     patient = through(pooler, settings, statement_timeout_ms=7_000)

@@ -141,7 +141,7 @@ def assert_terms_equal_a_recount(owner: Engine) -> None:
 # --- one turn -------------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_turn_is_in_no_table_and_no_answer_also_after_the_next_consolidation(
+def test_a_forgotten_turn_is_gone_also_after_the_next_consolidation(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     kept, gone = say(
@@ -212,9 +212,7 @@ def test_a_merged_memory_gives_way_to_the_parts_that_are_left(
     assert (stands.retired_at, stands.successor) == (None, None)
 
 
-def test_a_declared_statement_stays_when_the_turn_that_repeated_it_is_forgotten(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_a_declared_statement_outlives_the_turn_that_repeated_it(runtime: Runtime, tenant: int) -> None:
     declared = tell(runtime, tenant, "Mira likes tea.")
     (turn,) = say(runtime, tenant, "Nothing to see here, really.")
     tell(runtime, tenant, "Mira likes tea.", origin=Origin.EXTRACTED, evidence=(turn,))
@@ -222,9 +220,7 @@ def test_a_declared_statement_stays_when_the_turn_that_repeated_it_is_forgotten(
     assert read_memory(runtime, tenant, declared).retired_at is None
 
 
-def test_a_statement_that_somebody_declared_since_stays_when_its_turn_is_forgotten(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_a_statement_declared_later_outlives_the_turn_it_came_from(runtime: Runtime, tenant: int) -> None:
     (turn,) = say(runtime, tenant, "Nothing to see here, really.")
     extracted = tell(runtime, tenant, "Mira likes tea.", origin=Origin.EXTRACTED, evidence=(turn,))
     assert tell(runtime, tenant, "Mira likes tea.") == extracted
@@ -250,7 +246,7 @@ def test_an_extraction_under_way_cannot_bring_a_forgotten_turn_back(
     assert where(owner, "zanzibar") == []
 
 
-def test_a_statement_made_of_a_turn_that_was_forgotten_meanwhile_is_refused(
+def test_a_statement_of_a_turn_that_was_forgotten_meanwhile_is_refused(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn,) = say(runtime, tenant, "Nothing to see here, really.")
@@ -268,7 +264,7 @@ def test_a_statement_made_of_a_turn_that_was_forgotten_meanwhile_is_refused(
 # --- one memory -----------------------------------------------------------------------------------------------
 
 
-def test_deleting_leaves_the_text_in_no_table_and_invalidating_keeps_it_as_history(
+def test_deleting_removes_the_text_and_invalidating_keeps_it_as_history(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     history = tell(runtime, tenant, "Mira plays the vuvuzela.")
@@ -307,7 +303,7 @@ def test_a_deleted_fact_takes_its_other_intervals_and_merged_parts_along(
     assert where(owner, "porto") != []
 
 
-def test_a_conclusion_that_loses_its_last_parent_is_retired_or_goes_if_it_repeats_it(
+def test_a_conclusion_without_parents_is_retired_and_a_repetition_gone(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     parent = tell(runtime, tenant, "Mira fears vuvuzelas.")
@@ -343,7 +339,7 @@ def test_what_is_deleted_is_not_served_from_a_cache_or_an_index(
 # --- one session ----------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_session_takes_what_came_only_from_it_and_leaves_the_others(
+def test_a_forgotten_session_takes_only_what_came_from_it_alone(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     say(runtime, tenant, "I live in Lisbon.", "I love bouldering outdoors.")
@@ -380,7 +376,7 @@ def test_erasing_one_user_leaves_every_row_of_another_unchanged(
     assert rows(owner, "zoe")["turns"], "another tenant's person of that name is somebody else"
 
 
-def test_a_user_with_ten_thousand_memories_is_gone_after_one_call_and_the_receipt_counts_truly(
+def test_one_call_erases_ten_thousand_memories_and_its_receipt_is_exact(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     say(runtime, tenant, "I live in Lisbon and I love tea.")
@@ -423,7 +419,7 @@ def test_a_user_with_ten_thousand_memories_is_gone_after_one_call_and_the_receip
     assert len(list_memories(runtime, tenant, SCOPE, MemoryFilter())) == 1
 
 
-def test_what_an_agent_learned_from_several_people_keeps_what_others_support(
+def test_what_an_agent_learned_keeps_what_other_people_support(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (mine,) = say(runtime, tenant, "Please stop the Quibbler jokes, they hurt.")
@@ -491,7 +487,7 @@ def test_what_commits_around_an_erasure_leaves_no_orphan(
         assert connection.execute(text("SELECT count(*) FROM memories")).scalar_one() == 0
 
 
-def test_writers_at_work_during_an_erasure_end_before_it_or_begin_anew_after_it(
+def test_writers_during_an_erasure_end_before_it_or_begin_after_it(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     stop, wrote = Event(), Event()

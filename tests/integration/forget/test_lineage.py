@@ -65,7 +65,7 @@ def test_versions_of_a_merged_memory_are_its_parts_and_the_whole(runtime: Runtim
     ]
 
 
-def test_a_listing_shows_history_on_request_and_each_row_names_its_successor(
+def test_a_listing_shows_history_on_request_and_names_each_successor(
     runtime: Runtime, tenant: int, api_key: str
 ) -> None:
     old, new = home(runtime, tenant, "Porto", 2018), home(runtime, tenant, "Lisbon", 2022)

@@ -134,7 +134,7 @@ def test_what_loses_its_last_source_to_the_purge_is_retired(
     assert groundless(owner) == []
 
 
-def test_what_was_derived_from_merged_parts_rests_on_the_whole_when_they_are_purged(
+def test_what_was_derived_from_purged_parts_rests_on_their_merged_row(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     parts = [keep(runtime, tenant, words) for words in SAILING]
@@ -169,7 +169,7 @@ def test_a_whole_rests_on_the_sources_of_its_parts_when_they_are_purged(
 # --- undo -----------------------------------------------------------------------------------------------------
 
 
-def test_undo_of_a_cycle_names_what_was_derived_from_it_since_and_changes_nothing(
+def test_undo_of_a_cycle_is_refused_and_names_what_was_derived_since(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     parts = [keep(runtime, tenant, words) for words in SAILING]
@@ -188,7 +188,7 @@ def test_undo_of_a_cycle_names_what_was_derived_from_it_since_and_changes_nothin
     assert everything(owner) == untouched
 
 
-def test_undo_of_a_cycle_names_the_whole_into_which_what_was_derived_was_merged(
+def test_undo_of_a_cycle_names_the_merged_row_of_what_was_derived(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     base = "Bob plays the cello in the town orchestra every Thursday evening after work"
@@ -208,7 +208,7 @@ def test_undo_of_a_cycle_names_the_whole_into_which_what_was_derived_was_merged(
     assert everything(owner) == before
 
 
-def test_what_was_derived_from_a_merge_rests_on_its_parts_when_it_is_taken_apart(
+def test_what_was_derived_from_a_merge_rests_on_its_parts_after_undo(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     parts = [keep(runtime, tenant, words) for words in SAILING]

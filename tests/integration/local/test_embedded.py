@@ -269,7 +269,7 @@ def test_killed_servers_come_back_with_the_data(folder: Path, durable: bool) -> 
     assert read_something(again) == ("kept", "kept")
 
 
-def test_a_process_id_that_somebody_else_has_by_now_does_not_prevent_a_start(folder: Path) -> None:
+def test_a_process_id_that_was_reused_does_not_prevent_a_start(folder: Path) -> None:
     servers = embedded.start(folder)
     write_something(servers)
     kill_both(servers)

@@ -118,7 +118,7 @@ def test_a_run_whose_worker_is_killed_says_so_and_leaves_nothing(tmp_path: Path)
         assert "INTERNALERROR" not in output
 
 
-def test_what_a_killed_run_with_a_killed_watchdog_left_is_cleaned_up_by_the_next_run(tmp_path: Path) -> None:
+def test_the_next_run_cleans_up_after_a_killed_run_and_killed_watchdog(tmp_path: Path) -> None:
     with run(tmp_path, tests=1) as under_way:
         for process in psutil.Process(under_way.process.pid).children():
             if any("run_folder" in argument for argument in process.cmdline()):

@@ -75,7 +75,7 @@ def digest(runtime: Runtime, tenant: int, scope: Scope = SESSION) -> None:
 
 
 @pytest.mark.slow
-def test_four_processes_adding_equal_and_near_equal_statements_at_once_leave_exact_counts(
+def test_equal_and_similar_statements_of_four_processes_count_exactly(
     runtime: Runtime, tenant: int, owner: Engine, settings: Settings
 ) -> None:
     texts = [said for pair in zip(EQUAL, NEAR_EQUAL, strict=True) for said in pair] + OTHER_NUMBERS
@@ -149,7 +149,7 @@ def test_a_retry_after_a_death_keeps_the_words_of_the_first_answer(
     assert said.startswith("mira")
 
 
-def test_the_same_answer_applied_a_second_time_changes_no_count_of_memories(
+def test_the_same_answer_applied_twice_changes_no_count_of_memories(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn,) = record(runtime, tenant, SESSION, [NewTurn(Role.USER, "I live in Lisbon these days.")])

@@ -103,7 +103,7 @@ def say(runtime: Runtime, tenant: int, *turns: NewTurn) -> None:
     extract_session(runtime, session.id)
 
 
-def test_over_many_cycles_topics_that_lean_on_each_other_never_end_in_one_record(
+def test_over_many_cycles_neighbouring_topics_never_end_in_one_record(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     topics = {"padel": 0.0, "bread": 25.0, "dogs": 50.0, "sleeps": 75.0}
@@ -128,7 +128,7 @@ def test_daily_findings_with_similar_words_and_other_numbers_stay_apart(
     assert current(owner) == sorted(findings)
 
 
-def test_a_dense_cluster_makes_progress_and_contradictions_are_not_blended(
+def test_a_dense_cluster_makes_progress_and_blends_no_contradictions(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     agreeing = [f"Mira {'very ' * n}much loves jazz concerts." for n in range(10)]

@@ -59,7 +59,7 @@ def home(
     remember(runtime, tenant, SCOPE, Statement("fact", said, valid_from=start, valid_until=until, **fields))
 
 
-def test_yesterday_evening_said_shortly_before_midnight_is_the_users_local_date(
+def test_yesterday_evening_before_midnight_is_the_users_local_date(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, "Hello!")])
@@ -121,7 +121,7 @@ CLAIMS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(claims=CLAIMS)
-def test_a_single_valued_relation_never_holds_two_objects_at_once_in_the_store(
+def test_a_single_valued_relation_never_has_two_objects_at_once(
     runtime: Runtime, tenant: int, owner: Engine, claims: list[tuple[str, int, int]]
 ) -> None:
     with owner.begin() as connection:

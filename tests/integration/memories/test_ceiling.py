@@ -165,7 +165,7 @@ def test_a_big_ceiling_is_not_passed_by_one(runtime: Runtime, tenant: int, owner
 # --- links ----------------------------------------------------------------------------------------------------
 
 
-def test_a_big_scope_gives_way_again_and_again_and_never_passes_its_ceiling(
+def test_a_big_scope_evicts_repeatedly_and_never_passes_its_ceiling(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     fill(runtime, tenant, 5_000)

@@ -86,7 +86,7 @@ def test_undoing_a_merge_restores_every_row(runtime: Runtime, tenant: int, owner
         undo_run(runtime, tenant, merged.run_id)
 
 
-def test_a_chain_of_merges_leads_to_the_last_heir_and_is_undone_from_its_end(
+def test_a_chain_of_merges_leads_to_the_last_heir_and_undoes_from_its_end(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     for label in ("Bobby", "Robert", "Rob"):

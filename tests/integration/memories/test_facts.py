@@ -48,7 +48,7 @@ def now(owner: Engine) -> datetime:
         return connection.execute(text("SELECT clock_timestamp()")).scalar_one()  # type: ignore[no-any-return]
 
 
-def test_a_fact_without_a_text_is_given_one_and_entities_are_made_of_both_ends(
+def test_a_fact_without_a_text_gets_one_and_both_ends_become_entities(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     add(runtime, tenant, "Mira", "lives in", "Lisbon")
@@ -115,9 +115,7 @@ def test_what_was_merged_later_counts_as_it_stood_at_the_date(
     assert ([hit.memory.text for hit in then], [hit.memory.text for hit in today]) == ([short], [long])
 
 
-def test_the_history_of_a_subject_shows_every_interval_in_the_order_of_time(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_the_history_of_a_subject_shows_every_interval_in_time_order(runtime: Runtime, tenant: int) -> None:
     add(runtime, tenant, "Mira", "lives_in", "Lisbon", valid_from=year(2022))
     add(runtime, tenant, "Mira", "lives_in", "Porto", valid_from=year(2018))
     job = add(runtime, tenant, "Mira", "works_at", "Globex", valid_from=year(2020))
@@ -128,7 +126,7 @@ def test_the_history_of_a_subject_shows_every_interval_in_the_order_of_time(
     assert told == [("Porto", 2018, None), ("Lisbon", 2022, None), ("Globex", 2020, "invalidated")]
 
 
-def test_an_invalidated_fact_is_history_and_invalidating_what_was_superseded_is_refused(
+def test_an_invalidated_fact_is_history_and_a_superseded_one_is_refused(
     runtime: Runtime, tenant: int
 ) -> None:
     old = add(runtime, tenant, "Mira", "lives_in", "Porto", valid_from=year(2018))
@@ -140,9 +138,7 @@ def test_an_invalidated_fact_is_history_and_invalidating_what_was_superseded_is_
     assert objects(runtime, tenant, as_of=year(2023)) == ["Lisbon"]
 
 
-def test_keywords_find_facts_by_their_words_and_meaning_by_likeness_above_a_floor(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_facts_are_found_by_keywords_and_by_similarity_above_a_floor(runtime: Runtime, tenant: int) -> None:
     add(runtime, tenant, "Mira", "likes", "olives", text="Mira likes green olives.")
     add(runtime, tenant, "Mira", "plays", "cello", text="Mira plays the cello on Sundays.")
     found = find_facts(runtime, tenant, SCOPE, FactQuery(text="olive", match=Match.KEYWORD))

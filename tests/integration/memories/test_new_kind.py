@@ -49,7 +49,7 @@ def test_a_kind_added_by_one_line_is_remembered_recalled_and_shown(
     assert str(remembered.id) in window.ids
 
 
-def test_a_new_kind_shows_though_the_window_of_the_version_before_is_cached(
+def test_a_new_kind_shows_though_a_window_of_the_old_version_is_cached(
     runtime: Runtime, tenant: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(KINDS, "pledge", Kind("pledge", Section.EXPRESSION, None, 5))

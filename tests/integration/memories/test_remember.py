@@ -200,7 +200,7 @@ def test_the_same_meaning_reinforces_but_other_numbers_stay_apart(
 SHORT, LONG = "Bob enjoys walking.", "Bob really enjoys walking a lot."
 
 
-def test_similar_statements_merge_into_a_new_row_and_the_old_one_stays_as_its_parent(
+def test_similar_statements_merge_into_a_new_row_with_the_old_as_parent(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: MERGE}))
@@ -227,7 +227,7 @@ def test_similar_statements_merge_into_a_new_row_and_the_old_one_stays_as_its_pa
     assert_terms_equal_a_recount(owner)
 
 
-def test_a_merge_keeps_the_longest_text_with_the_vector_that_belongs_to_it(
+def test_a_merge_keeps_the_longest_text_with_its_own_vector(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     held: list[int] = []
@@ -318,9 +318,7 @@ def test_a_fact_that_becomes_true_again_is_current_again(
     ]
 
 
-def test_an_interruption_lets_the_interrupted_fact_resume_with_its_evidence(
-    runtime: Runtime, tenant: int, owner: Engine
-) -> None:
+def test_an_interrupted_fact_resumes_with_its_evidence(runtime: Runtime, tenant: int, owner: Engine) -> None:
     (turn,) = record(runtime, tenant, SESSION, [NewTurn(Role.USER, "I live in Paris these days.")])
     remember(runtime, tenant, SCOPE, home("Paris", valid_from=year(2018), evidence=(turn.id,)))
     remember(runtime, tenant, SCOPE, home("London", valid_from=year(2020), valid_until=year(2021)))
@@ -371,7 +369,7 @@ def test_evidence_is_only_what_was_said_in_this_scope(runtime: Runtime, tenant: 
     assert [(one.memory_id, one.turn_id) for one in named] == [(remembered.id, mine.id)]
 
 
-def test_repetition_by_one_source_raises_no_confidence_and_another_source_does(
+def test_only_repetition_by_another_source_raises_confidence(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     first = remember(runtime, tenant, SCOPE, fact("Bob likes tea.", source="user:bob"))
@@ -407,7 +405,7 @@ def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant
     assert cached_context(runtime.hot, [scope_id]).context is None
 
 
-def test_without_deduplication_likenesses_stay_apart_and_the_same_text_is_still_one(
+def test_without_deduplication_only_the_same_text_is_one_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: SAME}))
@@ -431,7 +429,7 @@ def test_one_statement_from_many_writers_at_once_is_one_memory(
     assert_terms_equal_a_recount(owner)
 
 
-def test_one_statement_in_other_words_from_many_writers_at_once_is_one_current_memory(
+def test_paraphrases_from_many_writers_at_once_are_one_current_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     wordings = [f"Bob{' really' * n} likes tea." for n in range(WRITERS)]
@@ -453,7 +451,7 @@ def test_one_move_told_by_many_writers_at_once_leaves_one_home(
     assert len(rows(owner)) == len(cities)
 
 
-def test_default_memories_are_stored_once_for_a_new_user_however_many_write_first(
+def test_default_memories_of_a_new_user_are_stored_once_for_many_writers(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     defaults = [
@@ -490,7 +488,7 @@ def test_a_session_must_exist_before_something_is_remembered_in_it(
     assert rows(owner) == []
 
 
-def test_the_same_statement_of_another_user_agent_or_tenant_is_another_memory(
+def test_the_same_statement_in_another_scope_is_another_memory(
     runtime: Runtime, tenant: int, other_tenant: int, owner: Engine
 ) -> None:
     for tenant_id, scope in (
@@ -507,7 +505,7 @@ def test_the_same_statement_of_another_user_agent_or_tenant_is_another_memory(
 # --- what is refused ------------------------------------------------------------------------------------------
 
 
-def test_a_statement_that_cannot_be_taken_names_its_field_and_stores_nothing(
+def test_a_refused_statement_names_its_field_and_stores_nothing(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     wrong = (

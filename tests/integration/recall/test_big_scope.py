@@ -127,7 +127,7 @@ def test_the_vector_indexes_agree_with_a_scan(big: Runtime, tenant: int) -> None
     assert all(one.probes == 20 and one.share >= scope_index.AGREEMENT_LEAST for one in found)
 
 
-def test_few_rows_among_a_hundred_thousand_of_others_are_found_as_by_an_exact_scan(
+def test_few_rows_among_a_hundred_thousand_are_found_as_by_an_exact_scan(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said = list(sentences(50, seed=3))

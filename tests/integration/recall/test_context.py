@@ -170,9 +170,7 @@ def test_of_an_unknown_scope_the_window_has_the_persona_and_nothing_else(
     assert "Ada the Pirate" in window(runtime, tenant, "Who am I?").text
 
 
-def test_turns_that_were_just_accepted_are_in_the_session_section_in_order(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_turns_just_accepted_are_in_the_session_section_in_order(runtime: Runtime, tenant: int) -> None:
     say(runtime, tenant, "first words here")
     say(runtime, tenant, "second words here", role=Role.ASSISTANT)
     say(runtime, tenant, "elsewhere entirely", session="s2")

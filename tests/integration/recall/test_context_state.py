@@ -51,7 +51,7 @@ def scope_id(runtime: Runtime, tenant: int, owner: Engine) -> int:
 # --- the cached ids -------------------------------------------------------------------------------------------
 
 
-def test_the_ids_of_what_always_stands_there_are_cached_and_dropped_with_a_change(
+def test_ids_of_standing_rows_are_cached_and_dropped_with_a_change(
     runtime: Runtime, tenant: int, scope_id: int
 ) -> None:
     know(runtime, tenant, "core", "Never give medical advice.")
@@ -136,7 +136,7 @@ def test_clearing_a_session_starts_its_time_anew(
 # --- nothing twice --------------------------------------------------------------------------------------------
 
 
-def test_an_insight_about_the_topic_stands_in_its_section_and_not_among_the_rows(
+def test_an_insight_on_the_topic_is_in_its_section_and_not_among_the_rows(
     runtime: Runtime, tenant: int
 ) -> None:
     for n in range(11):
@@ -148,9 +148,7 @@ def test_an_insight_about_the_topic_stands_in_its_section_and_not_among_the_rows
     assert len(found.ids) == len(set(found.ids))
 
 
-def test_a_turn_that_the_budget_took_out_of_the_session_may_stand_as_a_row(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_a_turn_the_budget_took_out_of_the_session_may_stand_as_a_row(runtime: Runtime, tenant: int) -> None:
     say(runtime, tenant, "The ferry to Texel leaves at seven from the north pier.")
     for n in range(19):
         say(

@@ -85,9 +85,7 @@ def test_what_was_just_said_is_found_before_it_is_indexed_and_says_so(runtime: R
     assert hit.indexed
 
 
-def test_what_was_just_said_and_has_nothing_to_do_with_the_question_is_left_out(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_a_recent_turn_unrelated_to_the_question_is_left_out(runtime: Runtime, tenant: int) -> None:
     say(runtime, tenant, "My passport is in the blue drawer.", role=Role.ASSISTANT)
     assert asked(runtime, tenant, "giraffes") == ()
 
@@ -164,7 +162,7 @@ def test_keyword_finds_words_and_vector_finds_spellings(runtime: Runtime, tenant
     assert texts(asked(runtime, tenant, "horse", preset="keyword")) == ["Bob rides a horse."]
 
 
-def test_the_agents_own_preset_and_weights_apply_unless_the_caller_names_one(
+def test_the_agents_preset_and_weights_apply_unless_the_caller_names_one(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     know(runtime, tenant, "Bob rides a horse.")
@@ -190,7 +188,7 @@ HIVES = (
 )
 
 
-def test_what_says_the_same_in_other_words_is_shown_once_but_not_what_differs_in_a_number(
+def test_paraphrases_are_shown_once_but_not_texts_that_differ_in_a_number(
     runtime: Runtime, tenant: int
 ) -> None:
     first, again, more = (
@@ -348,7 +346,7 @@ def test_every_read_path_stays_inside_the_scope(runtime: Runtime, tenant: int, o
         assert "Zanzibar" in context(runtime, tenant_id, scope, ContextRequest(query="Zanzibar")).text
 
 
-def test_an_agents_own_memories_are_seen_by_its_users_and_by_no_other_agent(
+def test_an_agents_memories_are_seen_by_its_users_and_by_no_other_agent(
     runtime: Runtime, tenant: int, other_tenant: int
 ) -> None:
     know(runtime, tenant, "Ada was built by sailors.", scope=AGENT, kind="core")
@@ -398,9 +396,7 @@ def test_a_memory_of_a_session_is_not_shown_in_another_one(runtime: Runtime, ten
 # --- what is left out -----------------------------------------------------------------------------------------
 
 
-def test_with_the_embedder_away_words_still_find_and_the_answer_says_what_is_missing(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_without_the_embedder_keywords_find_and_the_answer_says_so(runtime: Runtime, tenant: int) -> None:
     say(runtime, tenant, "The horse is in the stable.")
     index_turns(runtime)
     know(runtime, tenant, "Bob rides a horse.")

@@ -101,9 +101,7 @@ def test_retired_memories_are_not_reached_by_links(runtime: Runtime, tenant: int
 # --- entities -------------------------------------------------------------------------------------------------
 
 
-def test_entity_first_prefers_what_is_about_the_entity_that_is_spoken_of_most(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_entity_first_prefers_rows_of_the_entity_mentioned_most(runtime: Runtime, tenant: int) -> None:
     rare = know(runtime, tenant, "She has a garden.", mentions=(Mention("person", "Ann"),))
     for said in ("He has a garden.", "He has a boat.", "He has a car."):
         know(runtime, tenant, said, mentions=(Mention("person", "Lena"),))
@@ -118,9 +116,7 @@ def test_entity_first_prefers_what_is_about_the_entity_that_is_spoken_of_most(
     assert few[0].id == next(iter(found)), "the same order, however few rows are handed over"
 
 
-def test_an_entity_named_in_the_question_brings_the_memories_that_mention_it(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_an_entity_in_the_question_brings_the_memories_that_mention_it(runtime: Runtime, tenant: int) -> None:
     about = know(runtime, tenant, "She paints at night.", mentions=(Mention("person", "Lena O'Hara"),))
     know(runtime, tenant, "He paints at night, too.")
     found = asked(runtime, tenant, "Tell me of Lena O'Hara's work", tiers=(Tier.FACTS,), explain=True)

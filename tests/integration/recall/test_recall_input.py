@@ -135,9 +135,7 @@ def test_a_filter_that_says_nothing_clear_is_refused_by_name(
     assert refused.value.field == field
 
 
-def test_a_tag_or_session_that_nobody_has_gives_nothing_instead_of_everything(
-    horses: Runtime, tenant: int
-) -> None:
+def test_an_unknown_tag_or_session_gives_nothing_instead_of_everything(horses: Runtime, tenant: int) -> None:
     assert asked(horses, tenant, tags=("nobody",)).memories == ()
     with pytest.raises(NotFound) as refused:
         asked(horses, tenant, session="nowhere")

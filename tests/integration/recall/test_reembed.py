@@ -100,7 +100,7 @@ def test_rows_of_the_former_model_are_found_by_its_own_vectors(runtime: Runtime,
     assert found.degraded == ()
 
 
-def test_rows_of_a_model_that_cannot_be_made_are_found_by_words_and_the_answer_says_so(
+def test_rows_of_an_unavailable_model_are_found_by_words_and_it_says_so(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     fill(runtime, tenant, 16)

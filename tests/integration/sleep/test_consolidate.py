@@ -198,7 +198,7 @@ def test_undoing_a_run_restores_every_row_bit_for_bit(runtime: Runtime, tenant: 
 
 
 @pytest.mark.parametrize("since", ["said again", "pinned", "invalidated", "merged"])
-def test_a_run_whose_result_changed_since_is_not_undone_and_nothing_is_half_done(
+def test_undo_of_a_run_whose_result_changed_is_refused_as_a_whole(
     runtime: Runtime, tenant: int, owner: Engine, since: str
 ) -> None:
     others = ["Eve bakes rye bread on Sundays.", "Eve really bakes rye bread on Sundays."]
@@ -233,7 +233,7 @@ def test_a_part_that_was_stored_again_blocks_the_undo(runtime: Runtime, tenant: 
     assert everything(owner) == before
 
 
-def test_one_merge_of_the_write_path_is_undone_with_the_statement_that_caused_it(
+def test_a_merge_of_the_write_path_is_undone_with_its_statement(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     short, long = "Bob enjoys walking.", "Bob really enjoys walking a lot."

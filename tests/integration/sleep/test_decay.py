@@ -180,7 +180,7 @@ def test_turns_leave_the_search_after_their_days_and_keep_their_text(
 # --- capacity -------------------------------------------------------------------------------------------------
 
 
-def test_a_store_under_constant_load_keeps_a_hard_ceiling_and_what_is_pinned(
+def test_under_constant_load_the_ceiling_holds_and_pinned_rows_stay(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     pinned = [keep(runtime, tenant, f"Bob's locker has the number {n * 7}.", pinned=True) for n in range(5)]

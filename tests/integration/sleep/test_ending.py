@@ -178,7 +178,7 @@ def test_a_session_that_was_ended_anew_is_ended_as_was_asked_last(runtime: Runti
     assert len(jobs.read(runtime, tenant, last.id).report["promoted"]) == 2
 
 
-def test_a_turn_that_is_said_during_the_sleep_pass_leaves_the_session_open(
+def test_a_turn_during_the_sleep_pass_leaves_the_session_open(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said(runtime, tenant, PARKED)
@@ -193,7 +193,7 @@ def test_a_turn_that_is_said_during_the_sleep_pass_leaves_the_session_open(
     assert len(ended(runtime, tenant).report["promoted"]) == 2
 
 
-def test_a_sleep_pass_that_would_lower_recall_is_taken_back_and_the_session_ends_all_the_same(
+def test_a_session_ends_though_its_sleep_pass_is_undone_for_lower_recall(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said(runtime, tenant, PARKED)

@@ -154,7 +154,7 @@ def families(owner: Engine) -> dict[UUID, list[str]]:
     return made_of
 
 
-def test_a_chain_of_likenesses_is_never_one_record_however_often_it_sleeps(
+def test_a_chain_of_similar_rows_is_never_one_record_over_many_cycles(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     topics = ("sports", "cooking", "pets", "sleep")
@@ -451,7 +451,7 @@ def test_a_cycle_with_a_wrong_merge_is_not_applied(runtime: Runtime, tenant: int
     assert everything(owner) == before
 
 
-def test_a_cluster_whose_members_would_be_lost_is_left_out_and_the_rest_is_applied(
+def test_only_a_cluster_that_would_lose_members_is_left_out(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     for words in (*SAILING, *NEAR_MISSES):
@@ -506,9 +506,7 @@ def test_a_cycle_that_only_evicts_is_checked_too(runtime: Runtime, tenant: int, 
     assert everything(owner) == before
 
 
-def test_a_cycle_that_only_promotes_is_checked_and_one_that_changes_nothing_asks_no_questions(
-    runtime: Runtime, tenant: int
-) -> None:
+def test_a_promoting_cycle_is_checked_and_one_without_changes_is_not(runtime: Runtime, tenant: int) -> None:
     numbers(runtime, tenant)
     kept = keep(runtime, tenant, "Bob is allergic to nuts.", scope=Scope("ada", "bob", "chat"), pinned=True)
     report = slept(runtime, tenant).report
@@ -574,7 +572,7 @@ def test_a_cool_down_is_kept_unless_forced(runtime: Runtime, tenant: int) -> Non
 
 
 @pytest.mark.parametrize("before", ["a dry run", "an undone cycle", "a cycle that changed nothing"])
-def test_only_a_cycle_that_changed_something_and_stays_starts_the_cool_down(
+def test_only_a_cycle_with_changes_that_stay_starts_the_cool_down(
     runtime: Runtime, tenant: int, before: str
 ) -> None:
     keep(runtime, tenant, SAILING[0])

@@ -147,7 +147,7 @@ def test_the_applications_roles_are_not_above_the_rules(owner: Engine) -> None:
     assert not any(value for role in roles for name, value in role.items() if name != "rolname")
 
 
-def test_nobody_logs_in_as_the_finder_and_the_application_may_not_become_it(owner: Engine) -> None:
+def test_the_finder_has_no_login_and_the_application_cannot_become_it(owner: Engine) -> None:
     assert found(owner, "SELECT rolcanlogin AS yes FROM pg_roles WHERE rolname = 'memory_finder'") == [
         {"yes": False}
     ]
@@ -257,7 +257,7 @@ def test_the_application_cannot_make_tenants_or_keys(
 # --- the functions that look across tenants -------------------------------------------------------------------
 
 
-def test_the_functions_across_tenants_are_these_and_answer_only_ids_and_counts(owner: Engine) -> None:
+def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: Engine) -> None:
     functions = found(
         owner,
         """SELECT p.proname AS name, coalesce(p.proargnames, '{}') AS names, coalesce(p.proargmodes, '{}') AS modes,

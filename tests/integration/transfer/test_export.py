@@ -117,7 +117,7 @@ def counts(owner: Engine, tenant: int, user: str) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("lived")
-def test_an_export_of_a_person_holds_everything_held_about_them_and_nothing_of_others(
+def test_an_export_of_a_person_has_all_about_them_and_nothing_of_others(
     runtime: Runtime, tenant: int
 ) -> None:
     lines = lines_of(runtime, tenant, user="bob")

@@ -93,7 +93,7 @@ def test_a_snapshot_above_the_limit_is_refused_naming_the_limit(client: TestClie
 
 
 @pytest.mark.slow
-def test_a_malformed_snapshot_is_answered_with_an_error_and_nothing_is_stored(
+def test_a_malformed_snapshot_is_an_error_and_stores_nothing(
     client: TestClient, snapshot: dict[str, Any], owner: Engine, tenant: int
 ) -> None:
     before = stored(owner, tenant)

@@ -100,7 +100,7 @@ def count(owner: Engine, tenant: int) -> dict[str, int]:
         }
 
 
-def test_import_into_an_empty_system_gives_equal_ids_counts_links_and_results(
+def test_import_into_an_empty_system_keeps_ids_counts_links_and_results(
     runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
 ) -> None:
     transfer.load(runtime, other_tenant, SCOPE, lived)
@@ -268,7 +268,7 @@ def test_a_table_says_what_every_row_of_an_export_holds(lived: dict[str, Any]) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_whatever_is_missing_or_of_a_wrong_sort_is_named_or_can_be_read_afterwards(
+def test_a_missing_or_wrong_field_is_named_or_the_scope_stays_readable(
     runtime: Runtime, tenant: int, other_tenant: int, owner: Engine, lived: dict[str, Any]
 ) -> None:
     nothing, mine = count(owner, other_tenant), count(owner, tenant)
@@ -292,7 +292,7 @@ def test_whatever_is_missing_or_of_a_wrong_sort_is_named_or_can_be_read_afterwar
     assert count(owner, tenant) == mine
 
 
-def test_a_turn_that_was_being_indexed_when_it_was_exported_is_indexed_after_the_import(
+def test_a_turn_exported_during_its_indexing_is_indexed_after_the_import(
     runtime: Runtime, tenant: int, other_tenant: int
 ) -> None:
     record(runtime, tenant, CHAT, [NewTurn(Role.USER, "I keep bees.")])
@@ -363,7 +363,7 @@ def test_a_snapshot_above_the_ceiling_is_refused_and_the_limit_named(
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_default_memories_are_stored_after_the_import_of_a_part_and_not_after_that_of_all(
+def test_default_memories_follow_a_partial_import_and_not_a_full_one(
     runtime: Runtime, tenant: int, other_tenant: int, lived: dict[str, Any], is_whole: bool
 ) -> None:
     given = lived

@@ -166,7 +166,7 @@ def test_a_turn_without_memories_says_why(runtime: Runtime, tenant: int, owner: 
     assert current(owner) == []
 
 
-def test_with_fact_curation_off_the_turn_says_so_and_its_entities_are_kept(
+def test_with_fact_curation_off_the_turn_says_so_and_keeps_its_entities(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     set_policy(owner, tenant, fact_curation=False)
@@ -178,7 +178,7 @@ def test_with_fact_curation_off_the_turn_says_so_and_its_entities_are_kept(
     assert current(owner) == []
 
 
-def test_with_entity_extraction_off_no_entity_is_noted_for_a_turn_without_memories(
+def test_with_entity_extraction_off_a_turn_without_memories_has_no_entity(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     set_policy(owner, tenant, entity_extraction=False)
@@ -187,7 +187,7 @@ def test_with_entity_extraction_off_no_entity_is_noted_for_a_turn_without_memori
     assert rows(owner, "SELECT key FROM entities") == []
 
 
-def test_what_the_assistant_just_said_is_not_the_users_new_fact_when_repeated(
+def test_repeating_the_assistants_last_words_is_no_new_fact_of_the_user(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said = "I have a sister named Paula."
@@ -294,7 +294,7 @@ def test_turns_that_come_while_a_session_is_lent_out_are_not_forgotten(
 # --- workers that die -----------------------------------------------------------------------------------------
 
 
-def test_after_a_death_the_answer_that_was_kept_is_applied_and_nobody_is_asked_again(
+def test_after_a_crash_the_stored_answer_is_applied_without_another_call(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
@@ -312,7 +312,7 @@ def test_after_a_death_the_answer_that_was_kept_is_applied_and_nobody_is_asked_a
     assert [row.attempts for row in rows(owner, "SELECT attempts FROM runs")] == [2]
 
 
-def test_an_answer_for_several_turns_is_applied_to_the_same_turns_though_a_retry_takes_one(
+def test_a_stored_answer_applies_to_its_turns_though_a_retry_takes_one(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
@@ -361,7 +361,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_anew(
     assert len(current(owner)) == 1
 
 
-def test_a_statement_that_cannot_be_stored_counts_against_its_turn_and_not_as_a_death(
+def test_an_unstorable_statement_is_a_failure_of_its_turn_and_no_crash(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
@@ -399,7 +399,7 @@ def test_a_worker_whose_session_was_taken_over_commits_nothing(
     assert {row.state for row in rows(owner, "SELECT state FROM runs")} == {"done"}
 
 
-def test_the_older_of_two_claims_commits_nothing_even_while_the_newer_is_still_at_work(
+def test_the_older_of_two_claims_commits_nothing_while_the_newer_works(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     spoken(runtime, tenant, PARIS)
@@ -443,7 +443,7 @@ def test_an_overtaken_worker_sets_no_turn_aside(
     assert ticket(runtime, tenant, turn_id).stage is not Stage.FAILED
 
 
-def test_a_turn_that_kills_its_worker_three_times_is_parked_and_the_session_goes_on(
+def test_a_session_goes_on_without_the_turn_that_killed_three_workers(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     before, poison, after = spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
@@ -482,7 +482,7 @@ def test_a_failed_turn_that_is_replayed_leaves_memories_after_all(
     assert ticket(runtime, tenant, poison).memory_ids
 
 
-def test_a_strict_agents_session_stops_at_a_failed_turn_until_somebody_decides(
+def test_a_strict_agents_session_stops_at_a_failed_turn_until_a_decision(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     set_policy(owner, tenant, strict=True)
@@ -506,7 +506,7 @@ def test_a_strict_agents_session_stops_at_a_failed_turn_until_somebody_decides(
 # --- providers that refuse ------------------------------------------------------------------------------------
 
 
-def test_while_a_provider_is_away_the_session_waits_longer_and_longer_and_loses_nothing(
+def test_during_an_outage_a_session_waits_ever_longer_and_loses_nothing(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
@@ -552,7 +552,7 @@ def test_after_a_day_of_errors_the_turn_is_parked_with_the_reason(
     assert "nobody answers" in (found.reason or "")
 
 
-def test_a_permanent_error_parks_only_the_turn_it_belongs_to_after_three_tries(
+def test_a_permanent_error_parks_only_its_own_turn_after_three_tries(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     before, guilty, after = spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
@@ -571,7 +571,7 @@ def test_a_permanent_error_parks_only_the_turn_it_belongs_to_after_three_tries(
 # --- policy, and people who are forgotten ---------------------------------------------------------------------
 
 
-def test_switching_extraction_off_frees_the_session_and_switching_it_on_goes_on(
+def test_extraction_off_frees_the_session_and_extraction_on_resumes_it(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
@@ -585,7 +585,7 @@ def test_switching_extraction_off_frees_the_session_and_switching_it_on_goes_on(
     assert ticket(runtime, tenant, turn_id).memory_ids
 
 
-def test_nothing_comes_back_of_somebody_who_is_forgotten_while_work_is_under_way(
+def test_nothing_of_a_person_forgotten_during_extraction_comes_back(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     spoken(runtime, tenant, PARIS, REX)

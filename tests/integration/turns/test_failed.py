@@ -74,7 +74,7 @@ def test_a_discarded_turn_stays_failed_and_is_listed_no_more(
 
 
 @pytest.mark.parametrize("settle", [failed.replay, failed.discard])
-def test_a_strict_agents_session_waits_for_the_failed_turn_and_then_goes_on(
+def test_a_strict_session_waits_for_its_failed_turn_and_then_goes_on(
     runtime: Runtime, tenant: int, owner: Engine, settle: object
 ) -> None:
     change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"strict": True}))

@@ -214,7 +214,7 @@ def test_turns_of_a_dead_worker_are_taken_over_one_at_a_time(
     assert_terms_equal_a_recount(owner)
 
 
-def test_a_turn_that_kills_its_worker_three_times_is_set_aside_and_the_others_go_on(
+def test_a_turn_that_kills_three_workers_is_parked_and_the_others_go_on(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     (poison,) = accepted(runtime, tenant, 1)
@@ -233,7 +233,7 @@ def test_a_turn_that_kills_its_worker_three_times_is_set_aside_and_the_others_go
 # --- providers that refuse ------------------------------------------------------------------------------------
 
 
-def test_a_text_the_embedder_cannot_read_is_set_aside_without_its_neighbours(
+def test_a_text_the_embedder_cannot_read_is_parked_without_its_neighbours(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     ids = accepted(runtime, tenant, 4)
@@ -273,7 +273,7 @@ def test_a_provider_that_names_a_time_is_left_alone_until_then(
     assert 590 < float(left) <= 600
 
 
-def test_default_memories_that_cannot_be_stored_do_not_hold_up_the_turns_of_others(
+def test_default_memories_that_cannot_be_stored_delay_no_turns_of_others(
     runtime: Runtime, tenant: int, other_tenant: int, owner: Engine
 ) -> None:
     unfit: list[dict[str, Any]] = [{"kind": "core", "text": "Be kind.", "subtype": "unknown"}]

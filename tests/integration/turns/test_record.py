@@ -295,7 +295,7 @@ def test_a_turn_belongs_to_a_user_and_a_session(runtime: Runtime, tenant: int) -
             record(runtime, tenant, scope, [said()])
 
 
-def test_a_tenant_far_behind_is_told_to_slow_down_before_anything_is_stored(
+def test_a_tenant_far_behind_is_slowed_down_before_anything_is_stored(
     variant: Callable[..., Runtime], tenant: int, other_tenant: int, owner: Engine
 ) -> None:
     limit = Record(backlog_limit=2)
@@ -317,7 +317,7 @@ def test_with_rules_a_session_is_due_at_once(runtime: Runtime, tenant: int) -> N
     assert (due.turns, len(due.sessions)) == (1, 1)
 
 
-def test_with_a_model_a_session_is_due_after_some_turns_or_silence_and_never_too_late(
+def test_a_session_is_due_after_turns_or_silence_and_at_its_maximum_age(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     policy = {"extraction": "llm", "after_turns": 3, "idle_seconds": 20, "max_age_seconds": 30}
@@ -355,7 +355,7 @@ def test_a_new_turn_opens_an_ended_session_again(runtime: Runtime, tenant: int, 
 # --- servers away ---------------------------------------------------------------------------------------------
 
 
-def test_turns_are_accepted_without_asking_redis_each_time_while_it_is_away(
+def test_turns_are_accepted_without_a_redis_call_each_during_its_outage(
     variant: Callable[..., Runtime], tenant: int, owner: Engine, closed_port: int
 ) -> None:
     away = Redis(url=SecretStr(f"redis://127.0.0.1:{closed_port}/0"))

@@ -89,7 +89,7 @@ def test_a_session_shows_its_own_turns_and_a_scope_all_of_them(
     assert latest(runtime, tenant, session=None) == ["one", "two", "elsewhere"]
 
 
-def test_after_redis_was_flushed_nothing_is_missing_and_the_stream_comes_back(
+def test_after_a_redis_flush_no_turn_is_missing_and_the_stream_returns(
     runtime: Runtime, tenant: int, scope_id: int
 ) -> None:
     runtime.hot.redis.delete(*runtime.hot.redis.keys(f"{runtime.hot.prefix}*"))
@@ -122,7 +122,7 @@ def test_a_stream_of_garbage_is_not_believed(runtime: Runtime, tenant: int, scop
     assert latest(runtime, tenant) == ["one", "two"]
 
 
-def test_a_scope_with_more_turns_than_the_stream_holds_is_read_from_the_table(
+def test_a_scope_with_more_turns_than_the_stream_is_read_from_the_table(
     runtime: Runtime, tenant: int, scope_id: int
 ) -> None:
     say(runtime, tenant, *(f"turn {n}" for n in range(60)))

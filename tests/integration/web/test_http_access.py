@@ -274,9 +274,7 @@ def open_app(runtime: Runtime, tenant: int) -> FastAPI:
 
 
 @pytest.mark.parametrize("address", ["http://localhost:8321", "http://127.0.0.1:8321", "http://[::1]:8321"])
-def test_a_program_of_this_machine_may_ask_without_a_key_where_that_is_allowed(
-    open_app: FastAPI, address: str
-) -> None:
+def test_a_local_program_needs_no_key_where_that_is_allowed(open_app: FastAPI, address: str) -> None:
     assert TestClient(open_app, base_url=address).get("/v1/failed").status_code == 200
 
 

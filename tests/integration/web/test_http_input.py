@@ -336,9 +336,7 @@ def test_the_key_header_is_for_a_single_turn(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("content", ["a\x00b", "a\ud800b", "\udfff a", "a\x00\ud83d"])
-def test_characters_that_cannot_be_stored_are_removed_and_the_ticket_says_so(
-    client: TestClient, content: str
-) -> None:
+def test_unstorable_characters_are_removed_and_the_ticket_says_so(client: TestClient, content: str) -> None:
     session = f"{SCOPE}/sessions/{uuid4()}/turns"
 
     answer = client.post(

@@ -90,7 +90,7 @@ def test_the_page_lets_the_browser_fetch_nothing_from_elsewhere(
     assert "'unsafe-eval'" not in policy
 
 
-def test_the_root_leads_browsers_to_the_docs_and_tells_programs_where_what_is(
+def test_the_root_leads_browsers_to_the_docs_and_lists_paths_to_programs(
     client_below: Callable[[str], TestClient],
 ) -> None:
     client = client_below("/memory")

@@ -385,7 +385,7 @@ def test_a_retired_memory_cannot_be_pinned(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["error"]["type"]) == (409, "conflict")
 
 
-def test_a_superseded_memory_names_its_successor_and_cannot_be_invalidated(client: TestClient) -> None:
+def test_a_superseded_memory_has_a_successor_and_cannot_be_invalidated(client: TestClient) -> None:
     fact = {"subject": "Mira", "relation": "lives_in"}
     old = remember(client, "Mira lives in Porto.", object="Porto", **fact)
     new = remember(client, "Mira lives in Lisbon.", object="Lisbon", **fact)
@@ -675,7 +675,7 @@ def test_no_log_line_holds_what_was_said_or_who(
     assert "mira" not in written
 
 
-def test_a_mistake_of_ours_is_an_error_in_the_same_shape_and_its_message_is_not_logged(
+def test_an_internal_error_has_the_usual_shape_and_logs_no_message(
     client: TestClient, owner: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record(client, LISBON)

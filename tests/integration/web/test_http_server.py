@@ -70,9 +70,7 @@ def wait_until_live(process: subprocess.Popen[bytes], address: str) -> None:
     raise AssertionError("the server did not answer in time")
 
 
-def test_a_served_api_takes_turns_from_many_at_once_and_numbers_them_without_gaps(
-    address: str, api_key: str
-) -> None:
+def test_turns_of_many_callers_at_once_are_numbered_without_gaps(address: str, api_key: str) -> None:
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {api_key}"}, timeout=30) as client:
 
         def send(n: int) -> int:
@@ -120,9 +118,7 @@ def test_an_address_that_others_reach_is_not_served_without_a_key(runtime: Runti
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
-def test_callers_without_a_key_are_not_served_where_others_reach_the_address(
-    runtime: Runtime, host: str
-) -> None:
+def test_callers_without_a_key_are_refused_on_a_public_address(runtime: Runtime, host: str) -> None:
     public = at(runtime, Http(host=host, allow_anonymous_tenant="acme"))
 
     with pytest.raises(Misconfigured, match="loopback"):

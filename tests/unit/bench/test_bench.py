@@ -66,7 +66,7 @@ def test_evidence_is_split_and_mended_where_clear_and_left_out_where_not(
     assert locomo.evidence_ids(given, known) == found
 
 
-def test_questions_without_evidence_are_skipped_and_adversarial_ones_stand_apart(tmp_path: Path) -> None:
+def test_questions_without_evidence_are_skipped_and_adversarial_apart(tmp_path: Path) -> None:
     (conversation,) = locomo.load(write_locomo(tmp_path, ask([]), ask(["D1:2"]), ask(["D1:2"], category=5)))
 
     assert [(q.category, q.apart) for q in conversation.questions] == [
@@ -136,7 +136,7 @@ def test_percentiles_are_times_that_occurred() -> None:
     assert (figures.p50_ms, figures.p95_ms, figures.p99_ms, figures.most_ms) == (50, 95, 99, 100)
 
 
-def test_made_up_texts_are_the_same_for_the_same_seed_and_no_statement_comes_twice() -> None:
+def test_synthetic_texts_are_equal_for_a_seed_and_repeat_no_statement() -> None:
     assert list(messages(20, seed=1)) == list(messages(20, seed=1)) != list(messages(20, seed=2))
     assert len(set(statements(500, seed=1))) == 500
 

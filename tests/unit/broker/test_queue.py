@@ -62,6 +62,6 @@ def test_hints_about_one_thing_have_one_name() -> None:
     assert hint_name("t", a=1) != hint_name("t", a=2)
 
 
-def test_every_periodic_job_stands_in_the_table_of_jobs_under_a_task_that_has_a_queue() -> None:
+def test_every_periodic_job_is_in_the_job_table_with_a_task_of_a_queue() -> None:
     assert set(Schedule().intervals) <= set(JOBS)
     assert {job.task for job in JOBS.values()} <= set(ROUTES)

@@ -98,7 +98,7 @@ def test_a_yes_makes_the_question_the_users_own(answer: str) -> None:
     assert fault("Maria moved to Porto because of the new laboratory.", asked, turn(answer)) is None
 
 
-def test_a_yes_takes_over_the_question_but_not_what_was_explained_before_it() -> None:
+def test_a_yes_takes_over_the_question_but_not_the_explanation_before_it() -> None:
     asked = turn(f"{EXPLAINED.text} Does the water stay cold?", Role.ASSISTANT)
     yes = turn("Yes, it does, thanks.")
     assert fault("Maria replaced the pressure gasket of the boiler.", asked, yes) == WRONG_SPEAKER

@@ -40,7 +40,7 @@ def test_a_memory_that_another_turn_supports_stays() -> None:
 
 
 @pytest.mark.parametrize("only_there", ["Lisbon", "1984", "リスボン"])
-def test_a_name_or_number_that_only_the_forgotten_part_said_takes_the_memory_along(only_there: str) -> None:
+def test_a_name_or_number_only_in_the_forgotten_part_deletes_the_memory(only_there: str) -> None:
     text = f"Mira moved to {only_there}."
     one = kin(A, text, Origin.SYNTHESIZED, is_touched=True, evidence=("She moved.",))
     assert fate(one, said=f"I moved to {only_there}.")[A] is Fate.GONE
@@ -51,7 +51,7 @@ def test_what_was_declared_or_imported_stays() -> None:
         assert fate(kin(A, "Mira likes tea.", origin, is_touched=True), said="I like tea.")[A] is Fate.KEPT
 
 
-def test_a_conclusion_without_parents_left_is_retired_unless_it_repeats_what_is_gone() -> None:
+def test_a_conclusion_without_parents_is_retired_unless_it_repeats_them() -> None:
     parent = kin(A, "Mira fears vuvuzelas.", Origin.DECLARED)
     silent = kin(B, "Evenings are hard.", Origin.SYNTHESIZED, parents=frozenset({A}))
     repeating = kin(C, "Avoid vuvuzelas.", Origin.SYNTHESIZED, parents=frozenset({A}))
@@ -59,7 +59,7 @@ def test_a_conclusion_without_parents_left_is_retired_unless_it_repeats_what_is_
     assert (found[B], found[C]) == (Fate.UNSUPPORTED, Fate.GONE)
 
 
-def test_a_merged_row_goes_with_the_part_whose_words_it_has_and_stays_with_the_other() -> None:
+def test_a_merged_row_goes_only_with_the_part_whose_words_it_has() -> None:
     parts = (kin(A, "Mira likes tea a lot."), kin(B, "Mira likes tea."))
     for text, expected in (("Mira likes tea a lot.", Fate.GONE), ("Mira likes tea.", Fate.KEPT)):
         whole = kin(C, text, is_merged=True, parents=frozenset({A, B}))

@@ -37,7 +37,7 @@ def test_a_line_names_nobody() -> None:
     assert "mira" not in receipt_line(RECEIPT)
 
 
-def test_the_same_name_has_other_digests_as_another_kind_and_in_another_tenant() -> None:
+def test_the_digest_of_a_name_differs_by_kind_and_by_tenant() -> None:
     digests = {subject_digest(tenant, of, "mira") for tenant in (1, 2) for of in ("user", "session")}
     assert len(digests) == 4
 

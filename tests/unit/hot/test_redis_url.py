@@ -32,7 +32,7 @@ def test_the_broker_reads_the_same_login_from_its_url(password: str) -> None:
     assert (parsed["hostname"], parsed["port"], parsed["virtual_host"]) == ("host", 1, "4")
 
 
-def test_tls_is_verified_and_the_ca_of_the_address_goes_before_that_of_the_settings(ca_file: Path) -> None:
+def test_tls_is_verified_and_the_ca_of_the_address_precedes_the_settings(ca_file: Path) -> None:
     plain = redis_url.read("rediss://host/0", ca_file=str(ca_file))
     assert plain.tls == Tls(ca_file=str(ca_file))
     named = redis_url.read(

@@ -58,7 +58,7 @@ def wishes(draw):
 
 
 @given(wishes(), st.integers(0, 2_000))
-def test_no_place_gets_more_than_it_demands_and_all_together_no_more_than_the_budget(wish, budget):
+def test_no_place_gets_more_than_its_demand_nor_all_more_than_the_budget(wish, budget):
     shares, demands, floors = wish
     granted = allocate(shares, demands, budget, floors=floors)
     assert all(0 <= grant <= demand for grant, demand in zip(granted, demands, strict=True))

@@ -20,7 +20,7 @@ from memory_app.language.text import prose
         "Don't ever suggest meat.",
     ],
 )
-def test_how_things_are_to_be_done_from_now_on_is_an_instruction_of_the_user_alone(said: str) -> None:
+def test_only_the_user_instructs_how_to_do_things_from_now_on(said: str) -> None:
     assert Trait.STANDING in traits_of(said, by_user=True)
     assert Trait.STANDING not in traits_of(said, by_user=False)
 

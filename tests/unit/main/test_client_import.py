@@ -64,7 +64,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
-def test_the_facade_can_be_imported_where_a_system_has_neither_fcntl_nor_pwd() -> None:
+def test_the_facade_can_be_imported_without_fcntl_and_pwd() -> None:
     assert "name servers of your own" in run(WITHOUT_POSIX + USE)
 
 

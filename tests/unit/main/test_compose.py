@@ -83,7 +83,7 @@ def test_every_setting_of_the_examples_exists(file: str) -> None:
         assert_setting(variable)
 
 
-def test_settings_reach_every_part_and_the_key_of_a_model_those_that_ask_it() -> None:
+def test_settings_reach_every_part_and_model_keys_only_those_that_call() -> None:
     files = {name: {file["path"] for file in service["env_file"]} for name, service in OURS.items()}
 
     asking = {name for name, paths in files.items() if "model.env" in paths}

@@ -59,7 +59,7 @@ def test_history_is_neither_merged_nor_linked() -> None:
     assert judged(said("Anna really likes olives", at=5), superseded, closed, alike=1.0) == Insert()
 
 
-def test_a_text_that_says_which_fact_it_is_takes_the_place_of_one_that_does_not() -> None:
+def test_a_text_that_states_its_fact_replaces_one_that_does_not() -> None:
     plain = stored(said("Anna lives in Rome"), 1)
 
     decision = judged(lives_in("Rome", at=3), plain)
@@ -101,7 +101,7 @@ def test_a_number_a_date_a_negation_or_a_name_prevents_merging(text: str, cosine
     assert judged(said(text), old) == InsertLinked(((old.memory.id, cosine),))
 
 
-def test_one_fact_in_other_words_is_recognised_by_subject_relation_and_object() -> None:
+def test_a_paraphrased_fact_is_recognised_by_subject_relation_and_object() -> None:
     fact = ("Anna", "likes", "olives")
     old = stored(said("Anna is very fond of olives", fact), 1, similarity=0.4)
 

@@ -79,7 +79,7 @@ def test_a_fact_that_becomes_true_again_is_a_new_row() -> None:
     assert len(shelf.rows) == 3
 
 
-def test_a_fact_that_is_over_is_inserted_as_history_and_leaves_the_current_one() -> None:
+def test_a_past_fact_is_inserted_as_history_and_leaves_the_current_one() -> None:
     shelf = Shelf()
     shelf.remember(lives_in("Rome", at=1))
 
@@ -128,7 +128,7 @@ def test_liking_what_was_disliked_ends_the_dislike() -> None:
     ]
 
 
-def test_a_denial_of_the_same_object_supersedes_and_is_not_taken_for_a_repetition() -> None:
+def test_a_denial_of_the_same_object_supersedes_and_is_no_repetition() -> None:
     old = stored(lives_in("Rome", at=1), 1)
 
     decision = judged(said("Anna does not live in Rome", ("Anna", "lives_in", "Rome"), at=4), old)
@@ -157,7 +157,7 @@ def test_what_is_trusted_less_never_ends_what_the_user_stated(lower: Trust) -> N
     assert decision == InsertLinked(((old.memory.id, 0.8),), contested=True)
 
 
-def test_a_contested_statement_is_kept_once_and_ended_when_the_user_speaks() -> None:
+def test_a_contested_statement_is_kept_once_and_ends_when_the_user_speaks() -> None:
     shelf = Shelf()
     shelf.remember(lives_in("Rome", at=1))
     shelf.remember(lives_in("Oslo", at=5, trust=Trust.TOOL))
@@ -235,7 +235,7 @@ tastes = st.lists(
 
 
 @given(st.data(), tastes)
-def test_the_order_of_arrival_does_not_change_which_of_two_opposites_is_current(
+def test_the_order_of_arrival_does_not_decide_which_opposite_is_current(
     data: st.DataObject, tasted: list[tuple[str, int]]
 ) -> None:
     shelf = Shelf()

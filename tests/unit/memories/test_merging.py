@@ -39,7 +39,7 @@ def test_merged_fields_are_united_added_or_the_strongest() -> None:
 
 
 @pytest.mark.parametrize(("counts", "importance"), [((1, 1), 7), ((2, 2), 7), ((1, 1, 1, 1), 8), ((9, 9), 6)])
-def test_importance_rises_by_at_most_two_for_what_merging_adds_in_frequency(
+def test_merging_raises_importance_by_at_most_two_for_frequency(
     counts: Sequence[int], importance: int
 ) -> None:
     assert (

@@ -118,7 +118,7 @@ def test_numbers_out_of_range_are_moved_and_it_is_said() -> None:
     )
 
 
-def test_characters_that_cannot_be_stored_are_taken_out_everywhere_and_it_is_said_of_the_text() -> None:
+def test_unstorable_characters_are_removed_and_reported_for_the_text() -> None:
     statement, notes = changed(
         words=" Bob\x00 likes tea. ",
         subject="Bob\x00",

@@ -40,7 +40,7 @@ def test_near_pairs_are_those_of_a_plain_comparison(count: int, seed: int, least
     assert all(i < j and float(rows[i] @ rows[j]) >= least - 1e-6 for i, j in near)
 
 
-def test_only_the_nearest_of_a_row_are_paired_and_blocks_make_no_difference() -> None:
+def test_a_row_is_paired_only_with_its_nearest_also_across_blocks() -> None:
     rows = unit(found.BLOCK + 30, seed=1)
     near = set(near_pairs(rows, least=-1.0, limit=2))
     assert len(near) <= 2 * len(rows)

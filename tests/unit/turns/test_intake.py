@@ -158,7 +158,7 @@ class LaterTurn(NewTurn):
     channel: str | None = None
 
 
-def test_a_field_that_comes_later_counts_where_it_is_set_and_leaves_the_hashes_that_are_stored() -> None:
+def test_a_new_field_changes_a_hash_only_where_it_is_set() -> None:
     fields: dict[str, Any] = {
         "speaker": "Bob",
         "at": datetime(2024, 1, 1, tzinfo=UTC),

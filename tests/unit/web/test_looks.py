@@ -8,7 +8,7 @@ from threading import Event
 from memory_app.ops.public_checks import Looks
 
 
-def test_who_asks_while_a_look_is_under_way_shares_it_and_who_asks_later_has_a_new_one() -> None:
+def test_callers_during_a_look_share_it_and_later_callers_start_another() -> None:
     looks = Looks()
     count = 0
     begun, end = Event(), Event()

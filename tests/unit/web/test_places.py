@@ -13,7 +13,7 @@ from memory_app.web.places import InFlight, Places
 GREEDY, MODEST, THIRD = 1, 2, 3
 
 
-def test_a_tenant_takes_all_but_the_reserved_places_and_another_still_gets_one() -> None:
+def test_the_reserved_places_stay_free_for_another_tenant() -> None:
     async def main() -> None:
         places = Places(8, patience_seconds=0)
         async with AsyncExitStack() as held:
@@ -65,7 +65,7 @@ def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
     asyncio.run(main())
 
 
-def test_a_place_that_is_granted_while_its_call_is_cancelled_goes_to_the_next() -> None:
+def test_a_place_granted_to_a_cancelled_call_goes_to_the_next() -> None:
     async def main() -> None:
         places = Places(1, patience_seconds=60)
         async with places.held(GREEDY):
@@ -79,7 +79,7 @@ def test_a_place_that_is_granted_while_its_call_is_cancelled_goes_to_the_next() 
     asyncio.run(main())
 
 
-def test_requests_of_a_tenant_above_its_limit_are_refused_and_those_of_others_are_not() -> None:
+def test_a_tenant_above_its_request_limit_is_refused_and_others_are_not() -> None:
     in_flight = InFlight(2)
     with ExitStack() as counted:
         counted.enter_context(in_flight.counted(GREEDY))
