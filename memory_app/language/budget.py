@@ -1,4 +1,4 @@
-"""How many tokens a text costs, and how a budget is shared out. Pure and deterministic.
+"""Estimate how many tokens a text costs, and share out a budget. Pure and deterministic.
 
 The count is an estimate that needs no tokeniser's files and errs on the high side: a budget is a promise.
 Measured against cl100k (OpenAI), Qwen and Llama 2: English chat is estimated 16 %, 16 % and 2 % too high,
@@ -46,7 +46,7 @@ tokeniser working on bytes can make of it."""
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of ``text``, estimated high; 0 for no text.
+    """Return the tokens of ``text``, estimated high; 0 for no text.
 
     Adds up over lines: a text costs what its lines cost, each with its line end.
     """
@@ -70,20 +70,24 @@ def _tokens_of_ascii(line: str, *, accented: bool) -> int:
     one more, a run of spaces one for each eight.
     """
     surely_one = 3 if accented else 6  # letters up to which a word is one token, unless it is all capitals
-    found = _WORD.findall(line)
-    longer = [word for word in found if len(word) > surely_one or word.isupper()]
-    words = len(found) - len(longer) + sum(_tokens_of_word(word, accented) for word in longer)
+    all_words = _WORD.findall(line)
+    longer = [word for word in all_words if len(word) > surely_one or word.isupper()]
+    words = len(all_words) - len(longer) + sum(_tokens_of_word(word, accented) for word in longer)
     marks = len(_MARK.findall(line)) + len(_NUMBER_AFTER_SPACE.findall(line))
     return words + marks + sum(1 + len(gap) // 8 for gap in _GAP.findall(line))
 
 
 def _tokens_of_word(word: str, accented: bool) -> int:
     if len(word) > 1 and word[1].isupper():
-        return -(-len(word) // 2)
+        return _ceil_div(len(word), 2)
     if accented:
-        return -(-len(word) // 3)
+        return _ceil_div(len(word), 3)
     whole, piece = (6, 4) if word[0].isupper() else (7, 5)
-    return 1 if len(word) <= whole else -(-len(word) // piece)
+    return 1 if len(word) <= whole else _ceil_div(len(word), piece)
+
+
+def _ceil_div(number: int, divisor: int) -> int:
+    return -(-number // divisor)
 
 
 @lru_cache(maxsize=4096)
@@ -103,28 +107,29 @@ def _tokens_of_character(c: str) -> float:
 def allocate(
     shares: Sequence[float], demands: Sequence[int], budget: int, *, floors: Sequence[int] = ()
 ) -> list[int]:
-    """Tokens for each place: never more than it demands, never more than ``budget`` in all.
+    """Return tokens for each place: never more than it demands, never more than ``budget`` in all.
 
     Floors are granted first, in order, as far as they fit. Each place then gets its share; what it leaves
-    unused flows on to the later ones; what is left after the last goes to those still in want, first one
+    unused flows on to the later ones; what is over after the last goes to those still in want, first one
     first. ``shares`` are parts of the budget, adding up to at most 1.
     """
     granted = [0] * len(demands)
-    left = budget
+    rest = budget
     for place, floor in enumerate(floors):
-        if floor <= min(left, demands[place]):
+        if floor <= min(rest, demands[place]):
             granted[place] = floor
-            left -= floor
+            rest -= floor
     carried = 0.0
     for place, (share, demand) in enumerate(zip(shares, demands, strict=True)):
         carried += share * budget
         more = max(min(demand, int(carried)) - granted[place], 0)
-        more = min(more, left)
+        more = min(more, rest)
         granted[place] += more
-        left -= more
+        rest -= more
+        # A floor may be more than the share: the next place then does not pay for it.
         carried = max(carried - granted[place], 0.0)
     for place, demand in enumerate(demands):
-        more = min(demand - granted[place], left)
+        more = min(demand - granted[place], rest)
         granted[place] += more
-        left -= more
+        rest -= more
     return granted

@@ -1,4 +1,4 @@
-"""Names of months, weekdays and seasons as English writes them, and month arithmetic."""
+"""Number the English names of months, weekdays and seasons, and add months to a date."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ COUNTS = ENGLISH.counts
 
 
 def add_months(day: date, months: int) -> date:
-    """``day`` moved by whole months; the day of the month is cut to what that month has."""
+    """Return ``day`` moved by whole months; the day of the month is cut to what that month has."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))

@@ -1,4 +1,6 @@
-"""The frame around a statement: "by the way, …", "as I said, …", "…, you know". It says nothing, but looks different.
+"""Take the frame off a statement: "by the way, …", "as I said, …", "…, you know".
+
+It states nothing, but makes the same statement look different.
 
 What is stored keeps its words. Only comparing goes without the frame, so that a day of small talk does not leave a
 memory for each way of beginning a sentence. A frame that could change the meaning ("actually", "no", "maybe", "I
@@ -19,16 +21,22 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 
-FRAMES_MOST = 3
+FRAMES_LIMIT = 3
 """So many frames around each other are taken off: "Oh, by the way, as I said, …"."""
 
 
 def unframed(text: str) -> str:
-    """``text`` without what frames it; unchanged when nothing, or only a frame, would be left."""
-    said = text
-    for _ in range(FRAMES_MOST):
-        inner = _ENDING.sub(r"\g<stop>", _OPENING.sub("", said, count=1), count=1).strip()
-        if inner == said or not any(c.isalnum() for c in inner):
+    """Return ``text`` without what frames it; unchanged when nothing, or only a frame, would be left."""
+    statement = text
+    for _ in range(FRAMES_LIMIT):
+        inner = _without_frame(statement)
+        is_empty = not any(character.isalnum() for character in inner)
+        if is_empty or inner == statement:
             break
-        said = inner
-    return said
+        statement = inner
+    return statement
+
+
+def _without_frame(text: str) -> str:
+    text = _OPENING.sub("", text, count=1)
+    return _ENDING.sub(r"\g<stop>", text, count=1).strip()

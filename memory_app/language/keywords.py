@@ -1,4 +1,4 @@
-"""Keyword vectors: how much a term of a text or of a query counts, after BM25. Pure."""
+"""Weigh the terms of texts and of queries after BM25, as keyword vectors. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_KEYWORD_TERMS = 8_000
 
 
 def keyword_weights(counts: Mapping[str, int]) -> dict[int, float]:
-    """Document side of BM25: weight by term id, 0 to k1 + 1, of at most `MAX_KEYWORD_TERMS` terms.
+    """Return the document side of BM25: weight by term id, 0 to k1 + 1, of at most `MAX_KEYWORD_TERMS` terms.
 
     The inner product with `query_weights` is the BM25 score.
     """
@@ -44,7 +44,7 @@ def keyword_weights(counts: Mapping[str, int]) -> dict[int, float]:
 def query_weights(
     counts: Mapping[str, int], document_counts: Mapping[int, int], total: int
 ) -> dict[int, float]:
-    """Query side of BM25: inverse document frequency by term id.
+    """Return the query side of BM25: inverse document frequency by term id.
 
     ``document_counts`` says in how many of the scope's ``total`` rows each term id occurs; terms of no row
     are left out, since no row can match them.
@@ -67,25 +67,24 @@ ANCHOR_TERMS = 12
 
 
 def anchor_terms(
-    document_counts: Mapping[int, int], total: int, *, most_rows: int = ANCHOR_ROWS
+    document_counts: Mapping[int, int], total: int, *, rows_limit: int = ANCHOR_ROWS
 ) -> tuple[tuple[int, ...], ...]:
-    """What the keyword index of a big scope is asked for: rows that hold all terms of any of these sets.
+    """Return what is asked of the keyword index of a big scope: rows that hold all terms of any of these sets.
 
     First the rarest terms, each by itself, while their rows are few enough; then pairs of the commoner ones, counted as
     if they occurred independently of each other. One set at least, if the query has a term that any row holds.
     """
-    by_count = sorted(
-        ((count, term) for term, count in document_counts.items() if count > 0), key=lambda pair: pair[0]
-    )[:ANCHOR_TERMS]
+    pairs = ((count, term) for term, count in document_counts.items() if count > 0)
+    by_count = sorted(pairs, key=lambda pair: pair[0])[:ANCHOR_TERMS]
     chosen: list[tuple[int, ...]] = []
     rows = 0.0
-    while by_count and rows + by_count[0][0] <= most_rows:
+    while by_count and rows + by_count[0][0] <= rows_limit:
         count, term = by_count.pop(0)
         chosen.append((term,))
         rows += count
     for (count, term), (other_count, other_term) in combinations(by_count, 2):
         together = count * other_count / max(total, 1)
-        if chosen and rows + together > most_rows:
+        if chosen and rows + together > rows_limit:
             break
         chosen.append((term, other_term))
         rows += together

@@ -1,4 +1,4 @@
-"""What a turn asks, as one short text: the node of the query graph. Pure."""
+"""Extract what a turn asks, as one short text: the node of the query graph. Pure."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ _BEGINS_ASKING = re.compile(
 
 
 def question_of(text: str) -> str | None:
-    """The sentences of ``text`` that ask something, or None when nothing is asked.
+    """Return the sentences of ``text`` that ask something, or None when nothing is asked.
 
     A sentence asks when it ends with a question mark, in any script; a turn of one sentence also when it begins as
     questions and requests do.
     """
-    sentences = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]
-    asking = [sentence for sentence in sentences if _ENDS_ASKING.search(sentence)]
-    if not asking and len(sentences) == 1 and _BEGINS_ASKING.match(sentences[0]):
-        asking = sentences
-    said = " ".join(" ".join(asking).split())
-    if sum(character.isalnum() for character in said) < LEAST_LETTERS:
-        return None
-    return (
-        said
-        if len(said) <= QUESTION_LIMIT
-        else said[-QUESTION_LIMIT:].partition(" ")[2] or said[-QUESTION_LIMIT:]
-    )
+    sentences = list(filter(None, map(str.strip, _SENTENCE.findall(text))))
+    questions = list(filter(_ENDS_ASKING.search, sentences))
+    if not questions and len(sentences) == 1 and _BEGINS_ASKING.match(sentences[0]):
+        questions = sentences
+    question = " ".join(" ".join(questions).split())
+    letters = sum(character.isalnum() for character in question)
+    return _end(question) if letters >= LEAST_LETTERS else None
+
+
+def _end(question: str) -> str:
+    """At most `QUESTION_LIMIT` characters of the end of ``question``, from the beginning of a word."""
+    if len(question) <= QUESTION_LIMIT:
+        return question
+    end = question[-QUESTION_LIMIT:]
+    return end.partition(" ")[2] or end

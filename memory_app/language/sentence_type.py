@@ -61,7 +61,7 @@ _MOMENT = re.compile(
 
 
 def traits_of(text: str, *, by_user: bool) -> Trait:
-    """The traits of ``text``; only what the user says is an instruction or a preference of theirs."""
+    """Return the traits of ``text``; only what the user says is an instruction or a preference of theirs."""
     # Blocks of code within a message say nothing about what its author wants.
     words = prose(text)
     beginning = words[:EXAMINED_CHARS]
@@ -81,7 +81,7 @@ def traits_of(text: str, *, by_user: bool) -> Trait:
 
 @cache
 def trait_signals(traits: int) -> Mapping[str, float]:
-    """The signals of a row with these bits, 1 for each trait. Cached: the caller must not change the result."""
+    """Return the signals of a row with these bits, 1 for each trait. Cached: the caller must not change the result."""
     return {signal: 1.0 for trait, signal in SIGNALS.items() if traits & trait}
 
 

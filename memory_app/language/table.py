@@ -1,4 +1,4 @@
-"""The languages whose words are known, and how their tables are joined."""
+"""List the languages whose words are known, and join their tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ LANGUAGES: tuple[Language, ...] = (
 
 
 def words_of_all(part: Callable[[Language], Iterable[str]]) -> frozenset[str]:
-    """One field of all languages as one set."""
+    """Return one field of all languages as one set."""
     return frozenset(word for language in LANGUAGES for word in part(language))
 
 
 def alternatives(part: Callable[[Language], Iterable[str]]) -> str:
-    """One field of all languages as alternatives of a regular expression; what never matches if there are none."""
+    """Return one field of all languages as alternatives of a regular expression.
+
+    Where there are none, an expression that never matches.
+    """
     return "|".join(pattern for language in LANGUAGES for pattern in part(language)) or "(?!)"

@@ -1,4 +1,4 @@
-"""Text as the rest sees it: cleaned, normalised, slugged, and taken apart into search terms.
+"""Clean and normalise text, make slugs of it, and take it apart into search terms.
 
 Everything here is pure and takes any string. The analyser decides word by word, never by guessing the
 language of a text: a word must become the same term in a long message and in a short question, or it is lost.
@@ -35,12 +35,12 @@ _SENTENCE_END = " .,;:!?…。、，！？؟،।॥"
 
 
 def clean(text: str) -> tuple[str, bool]:
-    """``text`` as Postgres and JSON can hold it (NFC), and whether characters were removed.
+    """Return ``text`` as Postgres and JSON can hold it (NFC), and whether characters were removed.
 
     NUL, other control characters except tab and line ends, and lone surrogates are removed.
     """
-    kept = UNSTORABLE.sub("", text)
-    return unicodedata.normalize("NFC", kept), kept != text
+    storable = UNSTORABLE.sub("", text)
+    return unicodedata.normalize("NFC", storable), storable != text
 
 
 def clean_given(value: object, *, field: str) -> tuple[str, bool]:
@@ -51,19 +51,20 @@ def clean_given(value: object, *, field: str) -> tuple[str, bool]:
 
 
 def normalise(text: str) -> str:
-    """The form in which two statements are compared for sameness.
+    """Return the form in which two statements are compared for sameness.
 
     Case, width, line breaks, kinds of quotes and dashes and the punctuation at the end do not count. Numbers,
     signs, negations and letters of any script do. Applying it twice changes nothing.
     """
     folded = UNCOMPARED.sub("", UNSTORABLE.sub("", text))
+    # Twice: lower case of a compatibility character may be one again, and the second run must change nothing.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
     folded = " ".join(folded.translate(PUNCTUATION_TWINS).split())
     return folded.rstrip(_SENTENCE_END) or folded
 
 
 def canonical_key(text: str) -> str:
-    """32 hexadecimal digits, equal for texts that are the same after `normalise` of this version."""
+    """Return 32 hexadecimal digits, equal for texts that are the same after `normalise` of this version."""
     keyed = f"{NORMALISER_VERSION}:{normalise(text)}"
     return blake2b(keyed.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -75,22 +76,23 @@ _SILENT = re.compile(r"['’`´.]")
 
 
 def slug(label: str) -> str:
-    """``label`` in lower case, without punctuation, words joined by ``_``; letters of every script stay.
+    """Return ``label`` in lower case, without punctuation, words joined by ``_``; letters of every script stay.
 
     A ``+`` or ``#`` after a letter is spelled out, so that C, C++ and C# stay three things.
     Raises `InvalidInput` when no letter or digit is left.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", UNCOMPARED.sub("", label)).lower())
     spelled = _SYMBOL_WORDS.sub(lambda run: run[0].replace("+", "plus").replace("#", "sharp"), folded)
-    kept = "".join(c if _is_name_character(c) else " " for c in _SILENT.sub("", spelled))
-    slugged = "_".join(kept.split())
-    if not any(c.isalnum() for c in slugged):
+    words = "".join(map(_name_character, _SILENT.sub("", spelled))).split()
+    if not any(character.isalnum() for word in words for character in word):
         raise InvalidInput("label: needs at least one letter or digit", field="label")
-    return slugged
+    return "_".join(words)
 
 
-def _is_name_character(c: str) -> bool:
-    return c.isalnum() or unicodedata.category(c)[0] == "M"
+def _name_character(character: str) -> str:
+    """``character`` if it may stand in a slug, else a space; combining marks are part of letters."""
+    is_mark = unicodedata.category(character)[0] == "M"
+    return character if is_mark or character.isalnum() else " "
 
 
 # --- search terms -------------------------------------------------------------------------------------------
@@ -107,13 +109,13 @@ ENDING = 200
 
 def _marks() -> str:
     """A regular-expression class body of the combining marks, which ``\\w`` leaves out (Hindi, Arabic…)."""
+    codes = (code for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     ranges: list[list[int]] = []
-    for code in range(0x300, 0x10000):
-        if unicodedata.category(chr(code))[0] == "M":
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
@@ -143,7 +145,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 
 
 def terms(text: str) -> Counter[str]:
-    """How often each search term occurs in ``text``.
+    """Count how often each search term occurs in ``text``.
 
     Words are folded and stemmed (English for Latin letters, the script's own language for Cyrillic, Greek,
     Arabic and Devanagari); scripts without spaces give pairs of characters; numbers, dates, addresses and
@@ -191,7 +193,7 @@ def _number_terms(token: str) -> Iterator[str]:
 
 
 def _date_terms(token: str) -> Iterator[str]:
-    """2024-03-15 is also found by its year, its month's name and its day."""
+    """2024-03-15, and its year, its month's name and its day."""
     year, month, day = (int(part) for part in token.split("-"))
     yield f"{year:04}-{month:02}-{day:02}"
     yield from (str(year), str(day))
@@ -209,22 +211,32 @@ def _digits(token: str) -> str:
 @lru_cache(maxsize=65_536)
 def _word_terms(word: str) -> tuple[str, ...]:
     """Terms of one word; a compound (snake_case, camelCase, O'Brien) gives its whole and its parts."""
-    if "_" in word or _CAMEL.search(word):
-        parts = [part for run in word.split("_") for part in _CAMEL.split(run) if part]
-        if len(parts) > 1:
-            whole = _fold(word).strip("_")
-            return (whole, *(term for part in parts for term in _word_terms(part)))
-        word = word.strip("_")
-    folded = _fold(word)
+    parts = _compound_parts(word)
+    if len(parts) > 1:
+        whole = _fold(word).strip("_")
+        return (whole, *(term for part in parts for term in _word_terms(part)))
+    folded = _fold(word.strip("_"))
     if "'" in folded:
         return _apostrophe_terms(folded)
     if not folded or folded in _UNINDEXED:
         return ()
     if folded[0].isdigit():
-        ordinal = _ORDINAL.fullmatch(folded)
-        number = ordinal[1] if ordinal else folded
-        return (_digits(number).lstrip("0") or "0",)
+        return (_numeral(folded),)
     return (_stem(folded),)
+
+
+def _compound_parts(word: str) -> list[str]:
+    """ "snake_case" and "camelCase" as their words."""
+    if "_" not in word and not _CAMEL.search(word):
+        return [word]
+    return [part for run in word.split("_") for part in _CAMEL.split(run) if part]
+
+
+def _numeral(word: str) -> str:
+    """ "007" as "7", "2nd" as "2"."""
+    ordinal = _ORDINAL.fullmatch(word)
+    number = ordinal[1] if ordinal else word
+    return _digits(number).lstrip("0") or "0"
 
 
 def _apostrophe_terms(folded: str) -> tuple[str, ...]:
@@ -251,25 +263,24 @@ _STEMMERS = {name: Stemmer.Stemmer(name, 0) for name in ("english", "russian", "
 _STEMMING = threading.Lock()  # a Stemmer is not re-entrant; the cache in front keeps the lock rare
 
 
+_SCRIPTS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u04ff", "russian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+)
+"""First and last letter of a script, and whose endings its words have; all others are taken for English."""
+
+
 def _stem(folded: str) -> str:
-    first = folded[0]
-    if "\u0400" <= first <= "\u04ff":
-        name = "russian"
-    elif "\u0370" <= first <= "\u03ff":
-        name = "greek"
-    elif "\u0600" <= first <= "\u06ff":
-        name = "arabic"
-    elif "\u0900" <= first <= "\u097f":
-        name = "hindi"
-    else:
-        name = "english"
+    stemmers = (name for first, last, name in _SCRIPTS if first <= folded[0] <= last)
     with _STEMMING:
-        return str(_STEMMERS[name].stemWord(folded)) or folded
+        return str(_STEMMERS[next(stemmers, "english")].stemWord(folded)) or folded
 
 
 @lru_cache(maxsize=65_536)
 def term_id(term: str) -> int:
-    """A stable number of 1 to `TERM_IDS` for ``term``: its dimension in the keyword vectors."""
+    """Return a stable number of 1 to `TERM_IDS` for ``term``: its dimension in the keyword vectors."""
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % TERM_IDS + 1
 
@@ -278,13 +289,15 @@ def term_id(term: str) -> int:
 
 
 def indexed_text(speaker: str, at: datetime, text: str) -> str:
-    """What is analysed for a turn: who said it, the day as questions word it, and the text."""
+    """Return what is analysed for a turn: who said it, the day as questions word it, and the text."""
     return f"{speaker}, {WEEKDAYS[at.weekday()]} {at.day} {MONTHS[at.month - 1]} {at.year}: {text}"
 
 
 def embedded_text(speaker: str, at: datetime, text: str) -> str:
-    """What is embedded for a turn: the same without its code, which would outweigh what is said about it. Code is
-    found by its words."""
+    """Return what is embedded for a turn: the same without its code, which would outweigh the words about it.
+
+    Code is matched by its words instead.
+    """
     return indexed_text(speaker, at, prose(text))
 
 
@@ -292,7 +305,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 def prose(text: str) -> str:
-    """``text`` without fenced blocks of code; as it is, if nothing would be left."""
+    """Return ``text`` without fenced blocks of code; as it is, if nothing would be left."""
     if "```" not in text:
         return text
     rest = _CODE.sub(" ", text)

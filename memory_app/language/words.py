@@ -1,4 +1,4 @@
-"""The words by which two statements are compared, of all languages: negations, numbers, units, dates, opposites.
+"""Index the words by which two statements are compared, of all languages: negations, numbers, units, opposites.
 
 Built once from the rows of `table.LANGUAGES`. A word that is missing is still told apart by its letters; a word that is
 here is recognised in its other spelling, or as the opposite of one with which it shares nothing.
@@ -26,12 +26,21 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 
 def _numbered(part: Callable[[Language], tuple[str, ...]]) -> dict[str, int]:
     """Each word of a row to the row's number, from 1."""
-    return {
-        word.lower(): number
-        for language in LANGUAGES
-        for number, row in enumerate(part(language), 1)
-        for word in row.split()
-    }
+    numbers: dict[str, int] = {}
+    for language in LANGUAGES:
+        for number, row in enumerate(part(language), 1):
+            numbers |= dict.fromkeys(row.lower().split(), number)
+    return numbers
+
+
+def _by_first_word(part: Callable[[Language], Iterable[str]]) -> dict[str, str]:
+    """Each word of a row to the first one, which names the meaning in English."""
+    meanings: dict[str, str] = {}
+    for language in LANGUAGES:
+        for row in part(language):
+            words = row.split()
+            meanings |= dict.fromkeys(words, words[0])
+    return meanings
 
 
 # --- negation -----------------------------------------------------------------------------------------------
@@ -52,9 +61,7 @@ NUMBER_WORDS: dict[str, float] = {
     word: value for language in reversed(LANGUAGES) for word, value in language.numbers.items()
 }
 NUMBER_SIGNS = words_of_all(lambda language: language.number_signs)
-UNITS: dict[str, str] = {
-    word: row.split()[0] for language in LANGUAGES for row in language.units for word in row.split()
-}
+UNITS = _by_first_word(lambda language: language.units)
 """Spelling → unit. A number is the same only with the same unit."""
 
 MONTH_NUMBERS = _numbered(lambda language: language.months)
@@ -64,9 +71,7 @@ RELATIVE_DAYS = words_of_all(lambda language: language.relative_days)
 
 # --- who and what -------------------------------------------------------------------------------------------
 
-FAMILY: dict[str, str] = {
-    stem_of(word): row.split()[0] for language in LANGUAGES for row in language.family for word in row.split()
-}
+FAMILY = {stem_of(word): person for word, person in _by_first_word(lambda language: language.family).items()}
 """Stem → person. A text about somebody's mother is not one about somebody."""
 
 UNREAL = _stems(words_of_all(lambda language: language.unreal))
@@ -78,15 +83,15 @@ def _places() -> Iterator[tuple[tuple[int, int], list[str]]]:
     A side joins the side of a language before it that begins with the same word. Within a language it does not: "left"
     is a direction, and also what somebody did who had joined.
     """
-    named: dict[str, tuple[int, int]] = {}
+    place_of: dict[str, tuple[int, int]] = {}
     group = 0
     for language in LANGUAGES:
-        before = dict(named)
+        before = dict(place_of)
         for row in language.opposites:
             for side, text in enumerate(row.split("|")):
                 words = text.split()
                 place = before.get(words[0], (group, side))
-                named.setdefault(words[0], place)
+                place_of.setdefault(words[0], place)
                 yield place, words
             group += 1
 
@@ -106,15 +111,17 @@ SIDES = _sides()
 
 
 def _synonyms() -> dict[str, str]:
-    same: list[Iterable[str]] = [words for _, words in _places()]
-    same += [row.split() for language in LANGUAGES for row in language.synonyms]
+    rows = [words for _, words in _places()]
+    rows += [row.split() for language in LANGUAGES for row in language.synonyms]
     meanings: dict[str, str] = {}
-    for words in same:
-        first, *others = (stem_of(word) for word in words)
+    for words in rows:
+        first, *others = map(stem_of, words)
+        meaning = meanings.get(first, first)
         for other in others:
-            meanings.setdefault(other, meanings.get(first, first))
-    meanings.update({stem_of(word): unit for word, unit in UNITS.items()})
-    return meanings | FAMILY
+            meanings.setdefault(other, meaning)
+    # Units and family last: they are compared by themselves, so that a synonym must not rename them.
+    units = {stem_of(word): unit for word, unit in UNITS.items()}
+    return meanings | units | FAMILY
 
 
 SYNONYMS = _synonyms()

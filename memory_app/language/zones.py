@@ -1,4 +1,4 @@
-"""Time zones by name, as users set them."""
+"""Look up time zones by name, as users set them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone; UTC for a name that is none."""
+    """Return the time zone; UTC for a name that is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
