@@ -1,4 +1,4 @@
-"""What a log line may say about an error or a message of another library: types, places and ids, no words.
+"""Redact what a log line says about errors and messages of other libraries: types, places and ids, no words.
 
 The words of an exception quote what it stumbled over: a database error its row, a failed validation its input, a
 decoder its document. So an exception is written as the types of its chain and the places it came through. A message of
@@ -41,11 +41,12 @@ OPERATORS_WORDS = frozenset(
 )
 """Messages whose arguments are the operator's own: the name of a worker, the address of a server."""
 
+_SQL_STATE = re.compile("[0-9A-Z]{5}")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def redactor(names: Collection[str] = ()) -> Processor:
-    """A structlog processor for every logger. ``names`` are words of ours that may stand as an argument."""
+    """Return a structlog processor for every logger. ``names`` are words of ours that may stand as an argument."""
 
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         record: logging.LogRecord = event["_record"]
@@ -54,6 +55,7 @@ def redactor(names: Collection[str] = ()) -> Processor:
         error, traceback = _error_of(event.pop("exc_info", None))
         if not event["_from_structlog"]:
             event["event"] = message(record, arguments, names)
+            # Without its words a message is known only by the place that wrote it; an error names its own below.
             if error is None and event["event"] == OMITTED:
                 event["at"] = [f"{record.module}:{record.lineno} {record.funcName}"]
         for name, value in event.items():
@@ -67,7 +69,7 @@ def redactor(names: Collection[str] = ()) -> Processor:
 
 
 def message(record: logging.LogRecord, arguments: Any, names: Collection[str]) -> str:
-    """The message of another library without what it was given; `OMITTED` if nothing of it stands in its code."""
+    """Return the message of another library without its arguments; `OMITTED` if its text stands nowhere in its code."""
     if isinstance(record.msg, BaseException):
         return kinds(record.msg)
     template = str(record.msg)
@@ -81,18 +83,19 @@ def message(record: logging.LogRecord, arguments: Any, names: Collection[str]) -
 
 
 def kinds(error: BaseException) -> str:
-    """The types of an error and of its causes, outermost first, each with its code if it has one."""
+    """Return the types of an error and of its causes, outermost first, each with its code if it has one."""
     return " < ".join(_kind(link) for link in _chain(error))
 
 
 def places(error: BaseException, traceback: object = None) -> list[str]:
-    """Where an error and its causes came from, innermost last, as ``module:line function``.
+    """Return where an error and its causes came from, innermost last, as ``module:line function``.
 
     ``traceback`` is that of ``error`` if it has none of its own.
     """
-    tracebacks = [link.__traceback__ for link in _chain(error)]
-    links = (tracebacks[0] or traceback, *tracebacks[1:])
-    return list(dict.fromkeys(place for link in links for place in _places(link)))
+    own, *of_causes = [link.__traceback__ for link in _chain(error)]
+    tracebacks = (own or traceback, *of_causes)
+    # A cause shares places with the error that it became; each is named once.
+    return list(dict.fromkeys(chain.from_iterable(map(_places, tracebacks))))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -119,26 +122,41 @@ def _kind(error: BaseException) -> str:
         return f"{name} ({error.message})"
     if isinstance(error, MemoryAppError):
         return name
+    code = _code(error)
+    return name if code is None else f"{name} {code}"
+
+
+def _code(error: BaseException) -> str | int | None:
+    """The error's number of the operating system, of SQL or of HTTP, where it has one."""
     if isinstance(error, OSError) and error.errno is not None:
-        return f"{name} {errno.errorcode.get(error.errno, error.errno)}"
+        return errno.errorcode.get(error.errno, error.errno)
+    # SQLAlchemy keeps the driver's error, which has the state, in ``orig``.
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
-    if isinstance(state, str) and re.fullmatch("[0-9A-Z]{5}", state):
-        return f"{name} {state}"
+    if isinstance(state, str) and _SQL_STATE.fullmatch(state):
+        return state
     status = getattr(error, "status_code", None)
-    return f"{name} {status}" if isinstance(status, int) else name
+    return status if isinstance(status, int) else None
 
 
 def _places(traceback: object) -> list[str]:
-    """Our own places and the innermost ones. Celery hands over copies of tracebacks, which lack most attributes."""
-    all_places: list[str] = []
-    while traceback is not None:
-        frame = getattr(traceback, "tb_frame", None)
-        module = getattr(frame, "f_globals", {}).get("__name__", "?")
-        function = getattr(getattr(frame, "f_code", None), "co_name", "?")
-        all_places.append(f"{module}:{getattr(traceback, 'tb_lineno', '?')} {function}")
-        traceback = getattr(traceback, "tb_next", None)
+    """Our own places and the innermost ones."""
+    all_places = list(map(_place, _links(traceback)))
     own = [place for place in all_places[:-LAST_PLACES] if place.startswith(OWN)]
     return own[-OWN_PLACES:] + all_places[-LAST_PLACES:]
+
+
+def _links(traceback: object) -> Iterator[object]:
+    while traceback is not None:
+        yield traceback
+        traceback = getattr(traceback, "tb_next", None)
+
+
+def _place(link: object) -> str:
+    # Celery hands over copies of tracebacks, which lack most attributes.
+    frame = getattr(link, "tb_frame", None)
+    module = getattr(frame, "f_globals", {}).get("__name__", "?")
+    function = getattr(getattr(frame, "f_code", None), "co_name", "?")
+    return f"{module}:{getattr(link, 'tb_lineno', '?')} {function}"
 
 
 def _error_of(info: Any) -> tuple[BaseException | None, object]:
@@ -147,7 +165,10 @@ def _error_of(info: Any) -> tuple[BaseException | None, object]:
         return info, info.__traceback__
     if isinstance(info, tuple) and len(info) == 3 and isinstance(info[1], BaseException):
         return info[1], info[2]
-    return (sys.exc_info()[1], None) if info else (None, None)
+    if not info:
+        return None, None
+    # ``exc_info=True`` asks for the exception that is being handled.
+    return sys.exc_info()[1], None
 
 
 def _is_literal(template: str, record: logging.LogRecord) -> bool:
@@ -155,12 +176,11 @@ def _is_literal(template: str, record: logging.LogRecord) -> bool:
     frame = _frame_of(record)
     if frame is None:
         return False
-    modules = [
-        frame.f_globals,
-        *(vars(value) for value in frame.f_globals.values() if isinstance(value, ModuleType)),
-    ]
+    imports = (vars(value) for value in frame.f_globals.values() if isinstance(value, ModuleType))
+    modules = (frame.f_globals, *imports)
     constants = chain(frame.f_code.co_consts, *(module.values() for module in modules))
-    return any(isinstance(text, str) and text.strip() == template.strip() for text in constants)
+    texts = (constant.strip() for constant in constants if isinstance(constant, str))
+    return template.strip() in texts
 
 
 def _frame_of(record: logging.LogRecord) -> FrameType | None:
@@ -173,12 +193,12 @@ def _frame_of(record: logging.LogRecord) -> FrameType | None:
     return None
 
 
-def _arguments(template: str, given: Any, names: Collection[str]) -> Any:
+def _arguments(template: str, arguments: Any, names: Collection[str]) -> Any:
     if template in OPERATORS_WORDS:
-        return given
-    if isinstance(given, Mapping):
-        return {name: _argument(value, names) for name, value in given.items()}
-    return tuple(_argument(value, names) for value in given)
+        return arguments
+    if isinstance(arguments, Mapping):
+        return {name: _argument(value, names) for name, value in arguments.items()}
+    return tuple(_argument(value, names) for value in arguments)
 
 
 def _argument(value: object, names: Collection[str]) -> Any:
@@ -192,7 +212,7 @@ def _argument(value: object, names: Collection[str]) -> Any:
 
 
 class _Word(str):
-    """Looks the same for ``%s`` and ``%r``."""
+    """A text without quotes around it, for ``%s`` as for ``%r``."""
 
     __slots__ = ()
 

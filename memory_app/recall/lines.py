@@ -1,4 +1,4 @@
-"""Each section's lines, strongest first: what stands around the quoted text, and whose ids it shows.
+"""Write the lines of each section, strongest first: the quoted text, what stands around it, and the ids in it.
 
 A line is one row. Nothing is chosen or cut here; `sections` does that against the budget.
 """
@@ -24,7 +24,7 @@ LINKED_LIMIT = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a section: ``text`` as it was said, between a ``head`` and a ``tail`` of ours."""
+    """One row of a section: ``text`` as stored, between a ``head`` and a ``tail`` of ours."""
 
     head: str
     text: str
@@ -32,13 +32,13 @@ class Line:
     ids: tuple[str, ...] = ()
     turn: Turn | None = None
 
-    def shown(self, chars: int) -> str:
-        """The line with at most ``chars`` characters of its text."""
+    def cut_to(self, chars: int) -> str:
+        """Return the line with at most ``chars`` characters of its text."""
         return f"{self.head}{quoted(shortened(self.text, chars))}{self.tail}"
 
 
 def section_lines(parts: ContextParts, now: datetime) -> dict[str, tuple[Line, ...]]:
-    """Lines by section name. In the session the first says how long it has been going."""
+    """Return lines by section name. The first one of the session says how long it has been going."""
     return {
         "core": _memory_lines(parts.core),
         "expression": _expression_lines(parts.expression),
@@ -59,19 +59,23 @@ def short_id(id: object) -> str:
     A whole id costs a model about 35 tokens; this one suffices to tell the rows of a window apart.
     """
     name = str(id)
-    return quoted((name if ":" in name else name[-8:]).replace('"', ""))
+    is_entity_key = ":" in name
+    # A quotation mark would end the attribute in which the id stands.
+    return quoted((name if is_entity_key else name[-8:]).replace('"', ""))
 
 
 def span(length: timedelta) -> str:
-    """``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
+    """Return ``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
     minutes = max(int(length.total_seconds()) // 60, 0)
     counts = (("day", minutes // 1440), ("hour", minutes // 60 % 24), ("minute", minutes % 60))
-    first = next((place for place, (_, count) in enumerate(counts) if count), None)
-    if first is None:
+    largest = next((place for place, (_, count) in enumerate(counts) if count), None)
+    if largest is None:
         return "less than a minute"
-    return " ".join(
-        f"{count} {unit}{'' if count == 1 else 's'}" for unit, count in counts[first : first + 2] if count
-    )
+    return " ".join(_counted(count, unit) for unit, count in counts[largest : largest + 2] if count)
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def _memory_lines(memories: Iterable[Memory]) -> tuple[Line, ...]:
@@ -88,7 +92,7 @@ def _relation_tail(memory: Memory) -> str:
     remarks = [f"bond {context.bond_strength:.1f}"] if context.bond_strength is not None else []
     for name, texts in (("values", context.user_values), ("struggles", context.user_struggles)):
         if texts:
-            remarks.append(f"{name}: {', '.join(quoted_label(text) for text in texts[:3])}")
+            remarks.append(f"{name}: {_labels(texts[:3])}")
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
@@ -109,14 +113,14 @@ def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:
 
 
 def _card_line(card: Card) -> Line:
-    statements = "; ".join(text for text in (card.summary, *card.facts) if text)
-    linked = (
-        f" (linked: {', '.join(quoted_label(label) for label in card.linked[:LINKED_LIMIT])})"
-        if card.linked
-        else ""
-    )
+    statements = "; ".join(filter(None, (card.summary, *card.facts)))
     head = f"- {quoted_label(card.label)} ({quoted_label(card.type)}){': ' if statements else ''}"
-    return Line(head, statements, tail=linked, ids=(card.key,))
+    tail = f" (linked: {_labels(card.linked[:LINKED_LIMIT])})" if card.linked else ""
+    return Line(head, statements, tail=tail, ids=(card.key,))
+
+
+def _labels(labels: Iterable[str]) -> str:
+    return ", ".join(map(quoted_label, labels))
 
 
 def _row_line(row: Hit, zone: tzinfo) -> Line:

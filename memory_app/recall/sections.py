@@ -1,4 +1,4 @@
-"""The context window: what is remembered, laid out in ordered sections before the model.
+"""Lay out the context window: what is remembered, in ordered sections that go before the model.
 
 Everything counts against the budget, labels included, and no budget is ever exceeded. Rows are whole: one
 that does not fit is left out, or cut if it is long, and the window says so. All text from outside is
@@ -34,7 +34,7 @@ __all__ = [
 CUT_CHARS = (3200, 1600, 800)
 """Lengths between `SHORT_CHARS` and the whole that a long row may be cut to, longest first."""
 
-CHARS_PER_TOKEN_MOST = 8
+CHARS_PER_TOKEN_LIMIT = 8
 """A text with more characters than this per token left is not worth counting: it cannot fit."""
 
 SPOKEN_ROLES = (Role.USER, Role.ASSISTANT)
@@ -52,7 +52,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class WindowSection:
-    """A section as shown. ``tokens`` counts its heading and lines."""
+    """A section of the window. ``tokens`` counts its heading and lines."""
 
     name: str
     title: str
@@ -74,7 +74,7 @@ class ContextWindow:
     dropped: tuple[Dropped, ...] = ()
     preface: str = ""
     turns: tuple[Turn, ...] = ()
-    """Turns shown as the last lines of the session section, oldest first, their text cut as it is shown."""
+    """Turns that are the last lines of the session section, oldest first, their text cut as in the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,19 @@ class _Draft:
 
     @property
     def is_dialogue(self) -> bool:
-        """Shown oldest first, and without holes."""
+        """Whether it is shown oldest first, and without holes."""
         return any(line.turn for line in self.lines)
+
+    @property
+    def floor(self) -> int:
+        """Tokens without which it is not shown at all, for a section that is always there."""
+        is_needed = self.place.always and bool(self.lines)
+        return self.heading_cost + self.costs[0] if is_needed else 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What of a draft is shown: text by the row's place in the draft, cut to ``chars``."""
+class _Selection:
+    """The rows of a draft that are in the window: text by the row's place in the draft, cut to ``chars``."""
 
     texts: Mapping[int, str]
     chars: Mapping[int, int]
@@ -111,7 +117,7 @@ class _Shown:
 
 
 def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> ContextWindow:
-    """The window of ``parts`` within ``budget_tokens``, of which 0 gives an empty one.
+    """Return the window of ``parts`` within ``budget_tokens``, of which 0 gives an empty one.
 
     Raises `InvalidInput` for a negative budget. A budget too small for a section is none: see ``dropped``.
     """
@@ -119,8 +125,9 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
         raise InvalidInput("budget_tokens: 0 or more", field="budget_tokens")
     drafts = _drafts(section_lines(parts, now))
     preface = _preface(parts.degraded, budget_tokens)
-    shown = _choose(drafts, budget_tokens - count_tokens(preface))
-    sections = tuple(_section(draft, s) for draft, s in zip(drafts, shown, strict=True) if s.texts)
+    selections = _choose(drafts, budget_tokens - count_tokens(preface))
+    chosen = list(zip(drafts, selections, strict=True))
+    sections = tuple(_section(draft, selection) for draft, selection in chosen if selection.texts)
     return ContextWindow(
         text=_joined(preface, sections),
         sections=sections,
@@ -129,25 +136,26 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
         tokens=count_tokens(preface) + sum(section.tokens for section in sections) if sections else 0,
         budget_tokens=budget_tokens,
         degraded=parts.degraded,
-        dropped=_dropped(drafts, shown),
+        dropped=_dropped(chosen),
         preface=preface if sections else "",
-        turns=_shown_turns(drafts, shown),
+        turns=_turns(chosen),
     )
 
 
 def as_messages(window: ContextWindow) -> list[dict[str, str]]:
-    """Chat messages: the window without its dialogue as a system message, then the dialogue, oldest first.
+    """Return chat messages: the window without its dialogue as a system message, then the dialogue, oldest first.
 
     What tools and systems said stays quoted in the system message. The contents stay within the budget;
     the few tokens a server adds for each message are its own.
     """
-    kept, spoken = _without_dialogue(window)
-    system = _joined(window.preface, kept)
-    left = window.budget_tokens - count_tokens(system)
+    sections, dialogue = _without_dialogue(window)
+    system = _joined(window.preface, sections)
+    room = window.budget_tokens - count_tokens(system)
     messages: list[dict[str, str]] = []
-    for turn in reversed(spoken):
-        left -= count_tokens(turn.text)
-        if left < 0:
+    # The newest turns first, since they are what the next answer follows.
+    for turn in reversed(dialogue):
+        room -= count_tokens(turn.text)
+        if room < 0:
             break
         messages.append({"role": turn.role.value, "content": turn.text})
     if system:
@@ -156,7 +164,7 @@ def as_messages(window: ContextWindow) -> list[dict[str, str]]:
 
 
 def as_json(window: ContextWindow) -> dict[str, object]:
-    """The window as JSON: text, sections, ids, tokens, degraded, dropped."""
+    """Return the window as JSON: text, sections, ids, tokens, degraded, dropped."""
     return {
         "text": window.text,
         "sections": [
@@ -182,41 +190,37 @@ def as_json(window: ContextWindow) -> dict[str, object]:
 
 
 def _drafts(lines: Mapping[str, tuple[Line, ...]]) -> list[_Draft]:
-    drafts = []
-    for place in LAYOUT:
-        given = lines[place.name]
-        rows = given[: place.limit]
-        shorts = tuple(row.shown(SHORT_CHARS) for row in rows)
-        drafts.append(
-            _Draft(
-                place=place,
-                lines=rows,
-                shorts=shorts,
-                costs=tuple(count_tokens(short) for short in shorts),
-                heading_cost=count_tokens(_heading(place.title)) if rows else 0,
-                over_limit=len(given) - len(rows),
-            )
-        )
-    return drafts
+    return [_draft(place, lines[place.name]) for place in LAYOUT]
 
 
-def _choose(drafts: Sequence[_Draft], budget: int) -> list[_Shown]:
+def _draft(place: Place, lines: tuple[Line, ...]) -> _Draft:
+    rows = lines[: place.limit]
+    shorts = tuple(row.cut_to(SHORT_CHARS) for row in rows)
+    return _Draft(
+        place=place,
+        lines=rows,
+        shorts=shorts,
+        costs=tuple(map(count_tokens, shorts)),
+        heading_cost=count_tokens(_heading(place.title)) if rows else 0,
+        over_limit=len(lines) - len(rows),
+    )
+
+
+def _choose(drafts: Sequence[_Draft], budget: int) -> list[_Selection]:
     granted = allocate(
         [draft.place.share for draft in drafts],
         [draft.demand for draft in drafts],
         max(budget, 0),
-        floors=[draft.heading_cost + draft.costs[0] if _has_floor(draft) else 0 for draft in drafts],
+        floors=[draft.floor for draft in drafts],
     )
-    shown = [_fill(draft, room) for draft, room in zip(drafts, granted, strict=True)]
-    shown = _spend_rest(drafts, shown, budget, _fill_further)
-    return _spend_rest(drafts, shown, budget, _lengthen)
+    selections = [_fill(draft, room) for draft, room in zip(drafts, granted, strict=True)]
+    # More rows before longer ones: breadth comes first.
+    selections = _spend_rest(drafts, selections, budget=budget, spend=_fill_further)
+    return _spend_rest(drafts, selections, budget=budget, spend=_lengthen)
 
 
-def _has_floor(draft: _Draft) -> bool:
-    return draft.place.always and bool(draft.lines)
-
-
-def _fill(draft: _Draft, room: int) -> _Shown:
+def _fill(draft: _Draft, room: int) -> _Selection:
+    """As many rows in their short form as fit into ``room`` tokens, the strongest first."""
     tokens = draft.heading_cost
     texts = {}
     for place, (short, cost) in enumerate(zip(draft.shorts, draft.costs, strict=True)):
@@ -224,22 +228,24 @@ def _fill(draft: _Draft, room: int) -> _Shown:
             texts[place] = short
             tokens += cost
         elif draft.is_dialogue:
+            # An older turn after a gap would read as if it were the one before.
             break
-    return _Shown(texts, dict.fromkeys(texts, SHORT_CHARS), tokens if texts else 0)
+    return _Selection(texts, dict.fromkeys(texts, SHORT_CHARS), tokens if texts else 0)
 
 
 def _spend_rest(
     drafts: Sequence[_Draft],
-    shown: Sequence[_Shown],
+    selections: Sequence[_Selection],
+    *,
     budget: int,
-    spend: Callable[[_Draft, _Shown, int], _Shown],
-) -> list[_Shown]:
-    """``spend`` what is left of the budget, section by section: those always there first, then by share."""
-    left = budget - sum(s.tokens for s in shown)
-    spent = list(shown)
-    for place in sorted(range(len(drafts)), key=lambda i: _rank(drafts[i].place)):
-        spent[place] = spend(drafts[place], shown[place], left)
-        left -= spent[place].tokens - shown[place].tokens
+    spend: Callable[[_Draft, _Selection, int], _Selection],
+) -> list[_Selection]:
+    """``spend`` what is over of the budget, section by section: those always there first, then by share."""
+    rest = budget - sum(selection.tokens for selection in selections)
+    spent = list(selections)
+    for place in sorted(range(len(drafts)), key=lambda place: _rank(drafts[place].place)):
+        spent[place] = spend(drafts[place], selections[place], rest)
+        rest -= spent[place].tokens - selections[place].tokens
     return spent
 
 
@@ -247,30 +253,32 @@ def _rank(place: Place) -> tuple[bool, float]:
     return not place.always, -place.share
 
 
-def _fill_further(draft: _Draft, shown: _Shown, left: int) -> _Shown:
-    return _fill(draft, shown.tokens + left)
+def _fill_further(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
+    return _fill(draft, selection.tokens + rest)
 
 
-def _lengthen(draft: _Draft, shown: _Shown, left: int) -> _Shown:
-    texts, chars, tokens = dict(shown.texts), dict(shown.chars), shown.tokens
-    for place in shown.texts:
+def _lengthen(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
+    """``selection`` with rows as long as ``rest`` tokens allow, the strongest row first."""
+    texts, chars, tokens = dict(selection.texts), dict(selection.chars), selection.tokens
+    for place in selection.texts:
         line, cost = draft.lines[place], draft.costs[place]
-        for length in _longer_cuts(line, left + cost):
-            text = line.shown(length)
+        for length in _longer_cuts(line, rest + cost):
+            text = line.cut_to(length)
             more = count_tokens(text) - cost
-            if more <= left:
+            if more <= rest:
                 texts[place], chars[place] = text, length
-                tokens, left = tokens + more, left - more
+                tokens, rest = tokens + more, rest - more
                 break
-    return _Shown(texts, chars, tokens)
+    return _Selection(texts, chars, tokens)
 
 
 def _longer_cuts(line: Line, room: int) -> list[int]:
+    """Lengths in characters to which a long row may be cut, longest first, as far as ``room`` tokens may hold them."""
     whole = len(line.text)
     if whole <= SHORT_CHARS:
         return []
     cuts = [whole, *(chars for chars in CUT_CHARS if chars < whole)]
-    return [chars for chars in cuts if chars <= room * CHARS_PER_TOKEN_MOST]
+    return [chars for chars in cuts if chars <= room * CHARS_PER_TOKEN_LIMIT]
 
 
 # --- putting together ---------------------------------------------------------------------------------------
@@ -285,59 +293,70 @@ def _preface(degraded: Iterable[str], budget: int) -> str:
     if not missing:
         return PREFACE
     longer = f"{PREFACE}\nCould not be read just now: {missing}."
+    # A warning must not take the room of what it warns about: a tenth of the budget at most.
     return longer if count_tokens(longer) <= budget // 10 else PREFACE
 
 
 def _joined(preface: str, sections: Sequence[WindowSection]) -> str:
     if not sections:
         return ""
-    return "\n".join([preface, *("\n".join([_heading(s.title), *s.lines]) for s in sections)])
+    lines = [preface]
+    for section in sections:
+        lines += [_heading(section.title), *section.lines]
+    return "\n".join(lines)
 
 
-def _section(draft: _Draft, shown: _Shown) -> WindowSection:
-    order = _display_order(draft, shown)
+def _section(draft: _Draft, selection: _Selection) -> WindowSection:
+    order = _display_order(draft, selection)
     return WindowSection(
         name=draft.place.name,
         title=draft.place.title,
-        lines=tuple(shown.texts[place] for place in order),
+        lines=tuple(selection.texts[place] for place in order),
         ids=tuple(id for place in order for id in draft.lines[place].ids),
-        tokens=shown.tokens,
+        tokens=selection.tokens,
     )
 
 
-def _display_order(draft: _Draft, shown: _Shown) -> list[int]:
-    places = list(shown.texts)
-    return places[:1] + places[:0:-1] if draft.is_dialogue else places
+def _display_order(draft: _Draft, selection: _Selection) -> list[int]:
+    places = list(selection.texts)
+    if not draft.is_dialogue:
+        return places
+    # The first line tells of the session; the turns below it run from the oldest to the newest.
+    return places[:1] + places[:0:-1]
 
 
-def _dropped(drafts: Sequence[_Draft], shown: Sequence[_Shown]) -> tuple[Dropped, ...]:
+def _dropped(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Dropped, ...]:
     notes = []
-    for draft, s in zip(drafts, shown, strict=True):
+    for draft, selection in chosen:
         counts = {
             "limit": draft.over_limit,
-            "budget": len(draft.lines) - len(s.texts),
-            "shortened": sum(len(draft.lines[place].text) > chars for place, chars in s.chars.items()),
+            "budget": len(draft.lines) - len(selection.texts),
+            "shortened": sum(
+                len(draft.lines[place].text) > chars for place, chars in selection.chars.items()
+            ),
         }
         notes += [Dropped(draft.place.name, rows, reason) for reason, rows in counts.items() if rows]
     return tuple(notes)
 
 
-def _shown_turns(drafts: Sequence[_Draft], shown: Sequence[_Shown]) -> tuple[Turn, ...]:
+def _turns(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Turn, ...]:
+    """The turns in the window, oldest first, their text cut as there."""
     turns = []
-    for draft, s in zip(drafts, shown, strict=True):
-        for place in _display_order(draft, s):
+    for draft, selection in chosen:
+        for place in _display_order(draft, selection):
             turn = draft.lines[place].turn
             if turn is not None:
-                turns.append(replace(turn, text=shortened(turn.text, s.chars[place])))
+                turns.append(replace(turn, text=shortened(turn.text, selection.chars[place])))
     return tuple(turns)
 
 
 def _without_dialogue(window: ContextWindow) -> tuple[list[WindowSection], list[Turn]]:
-    spoken = [turn for turn in window.turns if turn.role in SPOKEN_ROLES]
-    if not spoken:
+    """The sections without what becomes messages of its own, and the turns that do."""
+    dialogue = [turn for turn in window.turns if turn.role in SPOKEN_ROLES]
+    if not dialogue:
         return list(window.sections), []
     *others, session = window.sections
-    head = session.lines[: -len(window.turns)]
-    quoted_turns = zip(session.lines[-len(window.turns) :], window.turns, strict=True)
-    lines = (*head, *(line for line, turn in quoted_turns if turn.role not in SPOKEN_ROLES))
-    return [*others, replace(session, lines=lines)], spoken
+    first_turn = len(session.lines) - len(window.turns)
+    turn_lines = zip(session.lines[first_turn:], window.turns, strict=True)
+    remarks = (line for line, turn in turn_lines if turn.role not in SPOKEN_ROLES)
+    return [*others, replace(session, lines=(*session.lines[:first_turn], *remarks))], dialogue

@@ -1,4 +1,4 @@
-"""The form of a snapshot: a JSON document that names its version, its embedder and its normaliser. Pure.
+"""Check the form of a snapshot: a JSON document that names its version, its embedder and its normaliser. Pure.
 
 What is wrong with a document is said before anything of it is stored, with the path of the part. What a row holds
 stands in `snapshot_rows`.
@@ -22,71 +22,76 @@ VERSION = 1
 
 
 def canonical_meta(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The normaliser's version, and one hash over the keys it gave the nodes."""
+    """Return the normaliser's version, and one hash over the keys it gave the nodes."""
     joined = "\n".join(sorted(str(node["canonical_key"]) for node in nodes))
     return {"version": NORMALISER_VERSION, "hash": blake2b(joined.encode(), digest_size=16).hexdigest()}
 
 
 def embedder_meta(model: str, dimensions: int) -> dict[str, Any]:
-    """Kind, model and dimensions: ``hash-256`` is of the kind ``hash``."""
+    """Return kind, model and dimensions: ``hash-256`` is of the kind ``hash``."""
     kind, _, tail = model.rpartition("-")
     return {"kind": kind if tail.isdecimal() else model, "model": model, "dimensions": dimensions}
 
 
-def check_snapshot(given: Any, *, model: str, dimensions: int) -> None:
-    """Raise `InvalidInput` naming the first part of ``given`` that does not fit this system or itself."""
-    if not isinstance(given, Mapping):
+def check_snapshot(document: Any, *, model: str, dimensions: int) -> None:
+    """Raise `InvalidInput` naming the first part of ``document`` that does not fit this system or itself."""
+    if not isinstance(document, Mapping):
         raise wrong("snapshot", "a JSON object is needed")
-    if given.get("format") != FORMAT:
-        raise wrong("format", f"this is no snapshot; {FORMAT!r} is needed")
-    if given.get("version") != VERSION:
-        raise wrong("version", f"version {VERSION} is needed; export it again with a version that fits")
-    if not INSTANT.fits(given.get("created_at")):
-        raise wrong("created_at", f"{INSTANT.said} is needed")
-    _check_scope(given.get("scope"))
-    _check_embedder(given.get("embedder"), model, dimensions)
+    _check_header(document)
+    _check_scope(document.get("scope"))
+    _check_embedder(document.get("embedder"), model, dimensions)
+    # From the outside in: each check relies on the form that those before it have seen.
     for name in LISTS:
-        _check_list(given.get(name), name)
-    _check_counts(given.get("counts"), given)
+        _check_list(document.get(name), name)
+    _check_counts(document.get("counts"), document)
     for name in LISTS:
-        check_rows(name, given[name])
-    _check_canonical(given.get("canonical"), given["nodes"])
-    _check_references(given)
-    _check_places(given["turns"], given["sessions"])
+        check_rows(name, document[name])
+    _check_canonical(document.get("canonical"), document["nodes"])
+    _check_references(document)
+    _check_places(document["turns"], document["sessions"])
     for name in ("nodes", "turns"):
-        _check_vectors(given[name], name, model, dimensions)
+        _check_vectors(document[name], name, model=model, dimensions=dimensions)
 
 
 def heads_first(rows: Sequence[Row], name: str, *, key: str, head: str) -> list[Row]:
-    """The rows in such an order that the one that ``head`` names stands before the one that names it.
+    """Return the rows in such an order that the one that ``head`` names stands before the one that names it.
 
     Raises `InvalidInput` where rows lead back to themselves: who follows them would never come to an end.
     """
     by_key = {row[key]: row for row in rows}
-    placed: dict[Any, Row] = {}
+    ordered: dict[Any, Row] = {}
     for place, row in enumerate(rows):
         chain: dict[Any, Row] = {}
         follower: Row | None = row
-        while follower is not None and follower[key] not in placed:
+        while follower is not None and follower[key] not in ordered:
             if follower[key] in chain:
                 raise wrong(f"{name}[{place}].{head}", "leads back to where it began")
             chain[follower[key]] = follower
             follower = None if follower[head] is None else by_key[follower[head]]
-        placed.update(reversed(chain.items()))
-    return list(placed.values())
+        ordered.update(reversed(chain.items()))
+    return list(ordered.values())
 
 
-def _check_scope(named: Any) -> None:
-    if not isinstance(named, Mapping):
+def _check_header(document: Row) -> None:
+    if document.get("format") != FORMAT:
+        raise wrong("format", f"this is no snapshot; {FORMAT!r} is needed")
+    if document.get("version") != VERSION:
+        raise wrong("version", f"version {VERSION} is needed; export it again with a version that fits")
+    if not INSTANT.fits(document.get("created_at")):
+        raise wrong("created_at", f"{INSTANT.said} is needed")
+
+
+def _check_scope(scope: Any) -> None:
+    if not isinstance(scope, Mapping):
         raise wrong("scope", "agent, user, session and is_seeded are needed")
     for part in ("agent", "user", "session", "is_seeded"):
-        if part not in named:
+        if part not in scope:
             raise wrong(f"scope.{part}", "is missing")
     try:
-        Scope(named["agent"], named["user"], named["session"])
+        Scope(scope["agent"], scope["user"], scope["session"])
     except InvalidInput as error:
         raise wrong(f"scope.{error.field}", error.message.partition(": ")[2]) from error
-    if not FLAG.fits(named["is_seeded"]):
+    if not FLAG.fits(scope["is_seeded"]):
         raise wrong("scope.is_seeded", f"{FLAG.said} is needed: whether default memories were stored")
 
 
@@ -98,24 +103,24 @@ def _check_list(rows: Any, name: str) -> None:
             raise wrong(f"{name}[{place}]", "an object is needed")
 
 
-def _check_counts(named: Any, given: Row) -> None:
-    if not isinstance(named, Mapping):
+def _check_counts(counts: Any, document: Row) -> None:
+    if not isinstance(counts, Mapping):
         raise wrong("counts", "how many rows each list has is needed")
     for name in LISTS:
-        if not COUNT.fits(named.get(name)):
+        count, length = counts.get(name), len(document[name])
+        if not COUNT.fits(count):
             raise wrong(f"counts.{name}", f"{COUNT.said} is needed")
-        if named[name] != len(given[name]):
-            raise wrong(
-                f"counts.{name}", f"{named[name]} are named, but the list {name} has {len(given[name])}"
-            )
+        if count != length:
+            raise wrong(f"counts.{name}", f"{count} are named, but the list {name} has {length}")
 
 
-def _check_embedder(named: Any, model: str, dimensions: int) -> None:
-    if not isinstance(named, Mapping):
+def _check_embedder(embedder: Any, model: str, dimensions: int) -> None:
+    if not isinstance(embedder, Mapping):
         raise wrong("embedder", "kind, model and dimensions are needed")
-    wanted = embedder_meta(model, dimensions)
+    expected = embedder_meta(model, dimensions)
+    # The model first: a message about its kind would be less to the point.
     for part in ("model", "dimensions", "kind"):
-        if named.get(part) != wanted[part]:
+        if embedder.get(part) != expected[part]:
             raise wrong(
                 f"embedder.{part}",
                 f"the snapshot was made with another embedder than {model} of {dimensions} dimensions; "
@@ -123,28 +128,28 @@ def _check_embedder(named: Any, model: str, dimensions: int) -> None:
             )
 
 
-def _check_canonical(named: Any, nodes: Sequence[Mapping[str, Any]]) -> None:
-    if not isinstance(named, Mapping) or named.get("version") != NORMALISER_VERSION:
+def _check_canonical(canonical: Any, nodes: Sequence[Row]) -> None:
+    if not isinstance(canonical, Mapping) or canonical.get("version") != NORMALISER_VERSION:
         raise wrong("canonical.version", f"normaliser version {NORMALISER_VERSION} is needed")
     for place, node in enumerate(nodes):
         if node.get("canonical_key") != canonical_key(node["text"]):
             raise wrong(f"nodes[{place}].canonical_key", "does not belong to the text")
-    if named.get("hash") != canonical_meta(nodes)["hash"]:
+    if canonical.get("hash") != canonical_meta(nodes)["hash"]:
         raise wrong("canonical.hash", "does not belong to the nodes; some are missing or were added")
 
 
-def _check_references(given: Row) -> None:
-    known = {
-        "node": {node["id"] for node in given["nodes"]},
-        "entity": {entity["key"] for entity in given["entities"]},
-        "session": {session["name"] for session in given["sessions"]},
-        "turn": {turn["id"] for turn in given["turns"]},
+def _check_references(document: Row) -> None:
+    targets = {
+        "node": {node["id"] for node in document["nodes"]},
+        "entity": {entity["key"] for entity in document["entities"]},
+        "session": {session["name"] for session in document["sessions"]},
+        "turn": {turn["id"] for turn in document["turns"]},
     }
-    for name, row_parts in _REFERENCES.items():
-        for place, row in enumerate(given[name]):
-            for part, target in row_parts:
+    for name, references in _REFERENCES.items():
+        for place, row in enumerate(document[name]):
+            for part, target in references:
                 # Where null does not fit, `check_rows` has refused it.
-                if row[part] is not None and row[part] not in known[target]:
+                if row[part] is not None and row[part] not in targets[target]:
                     raise wrong(f"{name}[{place}].{part}", f"leads to no {target} of the snapshot")
 
 
@@ -159,8 +164,9 @@ def _check_places(turns: Sequence[Row], sessions: Sequence[Row]) -> None:
             raise wrong(f"turns[{place}].seq", "lies beyond the end of its session, next_seq")
 
 
-def _check_vectors(rows: Sequence[Row], name: str, model: str, dimensions: int) -> None:
+def _check_vectors(rows: Sequence[Row], name: str, *, model: str, dimensions: int) -> None:
     for place, row in enumerate(rows):
+        # Rows of another model are embedded again after the import, so their vectors may be of any length.
         if row["embedding_model"] == model and row["embedding"].count(",") + 1 != dimensions:
             raise wrong(f"{name}[{place}].embedding", f"a vector of {dimensions} dimensions is needed")
 
