@@ -38,8 +38,9 @@ from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
 
-UNLIMITED = SleepOptions(max_clusters=sys.maxsize, max_inspected=sys.maxsize, min_strength=math.inf)
-"""Who asks for consolidation means every memory, however strong."""
+OPTIONS = SleepOptions(max_inspected=sys.maxsize, min_strength=math.inf)
+"""Who asks for consolidation means every memory, however strong. The clusters of one run have the limit of a sleep
+cycle, since they are merged in one transaction that holds the scope; another run merges the rest."""
 
 
 def ask(
@@ -87,7 +88,7 @@ def _make_plan(
 ) -> CyclePlan:
     kinds = MERGING_KINDS if kind is None else MERGING_KINDS & {kind}
     rules = MergeRules(kinds, contained_only=False, summarise=False, parts_limit=MERGE_LIMIT)
-    options = replace(UNLIMITED, dry_run=dry_run)
+    options = replace(OPTIONS, dry_run=dry_run)
     return make_plan(runtime, tenant_id, row, options, steps=CONSOLIDATION_STEPS, rules=rules)
 
 
