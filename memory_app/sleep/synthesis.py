@@ -158,7 +158,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
             consolidated=replaced,
             patterns=len(stored),
             links=len(synthesis.links),
-            made=synthesis.made.as_dict(),
+            made=synthesis.provenance.as_dict(),
         )
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)
@@ -210,7 +210,7 @@ def _apply_session(
             summary=bool(summary),
             to_seq=last_seq,
             memories=tuple(result.id for result in written),
-            made=synthesis.made.as_dict(),
+            made=synthesis.provenance.as_dict(),
         )
         sessions.note_synthesis(connection, place.scope_id, claimed.session_id, last_seq)
         jobs.complete(connection, claimed, report)

@@ -39,7 +39,7 @@ def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode
     """Ask the extractor of ``mode``. Raises what the language model raises; rules never fail."""
     if mode is ExtractionMode.LLM:
         extracted = synthesize_turns(model_calls.small(runtime, tenant_id), talk)
-        return Answered(extracted.extraction, extracted.made.as_dict())
+        return Answered(extracted.extraction, extracted.provenance.as_dict())
     extraction = rules.extract(
         talk.turns,
         talk.earlier,

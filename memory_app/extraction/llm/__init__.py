@@ -4,7 +4,7 @@ Nothing here opens a transaction, keeps time or tries again. `Asking` names the 
 """
 
 from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
-from memory_app.extraction.llm.provenance import Asking, Made
+from memory_app.extraction.llm.provenance import Asking, Provenance
 from memory_app.extraction.llm.rewrite import Rewritten, merge_texts
 from memory_app.extraction.llm.session import Changed, SessionSynthesis, synthesize_session
 from memory_app.extraction.llm.turns import Extracted, Talk, synthesize_turns
@@ -15,7 +15,7 @@ __all__ = [
     "DeepLink",
     "DeepSynthesis",
     "Extracted",
-    "Made",
+    "Provenance",
     "Rewritten",
     "SessionSynthesis",
     "Talk",

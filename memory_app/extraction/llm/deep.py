@@ -14,7 +14,7 @@ from memory_app.extraction.llm.guards import flagged
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.extraction.llm.prompts import load_prompt
-from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.memories.guards import NEGATION, NUMBER, conflicting
 from memory_app.records.records import (
     VALENCES,
@@ -56,7 +56,7 @@ class DeepSynthesis:
     consolidated: tuple[Statement, ...]
     patterns: tuple[Statement, ...]
     links: tuple[DeepLink, ...]
-    made: Made
+    provenance: Provenance
 
 
 def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: ZoneInfo) -> DeepSynthesis:
@@ -65,16 +65,19 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
     Asks the model once, or not at all for fewer than two. Raises what `Chat.complete` does.
     """
     if len(memories) < 2:
-        return DeepSynthesis(consolidated=(), patterns=(), links=(), made=Made())
+        return DeepSynthesis(consolidated=(), patterns=(), links=(), provenance=Provenance())
     prompt = load_prompt("synthesize_deep")
     by_reference = numbered_memories(memories)
-    answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], SynthesizeDeep)
+    answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], shape=SynthesizeDeep)
     dropped: Counter[str] = Counter()
     consolidated = tuple(_consolidations(answer.value.consolidated, by_reference, dropped))
     patterns = tuple(_patterns(answer.value.patterns, by_reference, dropped))
     links = _links(answer.value.links, by_reference)
     return DeepSynthesis(
-        consolidated=consolidated, patterns=patterns, links=links, made=made_of(prompt, answer, dropped)
+        consolidated=consolidated,
+        patterns=patterns,
+        links=links,
+        provenance=provenance_of(prompt, answer, dropped),
     )
 
 

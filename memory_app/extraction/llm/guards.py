@@ -218,14 +218,14 @@ def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
     if any(named[0] in text for text in texts):
         return True
     for turn, text in zip(draft.turns, texts, strict=True):
-        if _can_be_resolved(named, text, turn, ground.zone):
+        if _can_be_resolved(named, text, turn=turn, zone=ground.zone):
             return True
         if _is_near(named, turn.at.astimezone(ground.zone).date()):
             return not any(named[0] in sample for sample in ground.samples)
     return False
 
 
-def _can_be_resolved(named: re.Match[str], text: str, turn: Turn, zone: ZoneInfo) -> bool:
+def _can_be_resolved(named: re.Match[str], text: str, *, turn: Turn, zone: ZoneInfo) -> bool:
     """Whether words for time in ``text`` mean the date that was named."""
     # Whether a turn speaks of the past or of plans is not known here, so both readings count.
     dates = (

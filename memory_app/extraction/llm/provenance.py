@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Provenance:
     """``prompt`` with its version; ``dropped`` counts what each guard rejected. No content.
 
     ``calls`` is 0 when nothing was asked.
@@ -50,15 +50,17 @@ class Asking:
 
 
 def ask(
-    asking: Asking, prompt: Prompt, material: Sequence[str], shape: type[Model], *, optional: bool = False
+    asking: Asking, prompt: Prompt, material: Sequence[str], *, shape: type[Model], optional: bool = False
 ) -> Answer[Model]:
     """Return the model's answer to ``prompt`` about ``material``, which stands apart as a message of the user."""
     messages = [Message("system", prompt.text), Message("user", "\n".join(part for part in material if part))]
     return asking.model.complete(messages, shape, on_usage=asking.on_usage, optional=optional)
 
 
-def made_of(prompt: Prompt, answer: Answer[Any], dropped: Mapping[str, int] | None = None) -> Made:
-    return Made(
+def provenance_of(
+    prompt: Prompt, answer: Answer[Any], dropped: Mapping[str, int] | None = None
+) -> Provenance:
+    return Provenance(
         prompt=prompt.name,
         model=answer.model,
         tokens_in=answer.tokens_in,

@@ -10,7 +10,7 @@ from memory_app.extraction.llm.answers import MergeTexts
 from memory_app.extraction.llm.material import show_texts
 from memory_app.extraction.llm.numbers import changes_numbers
 from memory_app.extraction.llm.prompts import load_prompt
-from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Rewritten:
     """The text, and how it was made."""
 
     text: str
-    made: Made
+    provenance: Provenance
 
 
 def merge_texts(asking: Asking, texts: Sequence[str]) -> Rewritten:
@@ -28,10 +28,10 @@ def merge_texts(asking: Asking, texts: Sequence[str]) -> Rewritten:
     the better choice. Not asked for while the model is slow (`TooSlow`).
     """
     prompt = load_prompt("merge_texts")
-    answer = ask(asking, prompt, [show_texts(texts)], MergeTexts, optional=True)
+    answer = ask(asking, prompt, [show_texts(texts)], shape=MergeTexts, optional=True)
     text = answer.value.text
     if changes_numbers(text, texts):
         raise BadModelOutput("the merged text has other numbers than its sources")
     if len(text) > sum(len(source) for source in texts):
         raise BadModelOutput("the merged text is longer than its sources")
-    return Rewritten(text, made_of(prompt, answer))
+    return Rewritten(text, provenance_of(prompt, answer))

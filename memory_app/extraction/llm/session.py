@@ -19,7 +19,7 @@ from memory_app.extraction.llm.draft import (
 from memory_app.extraction.llm.guards import Draft, has_wrong_speaker
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.prompts import load_prompt
-from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement, SynthesisType
@@ -52,7 +52,7 @@ class SessionSynthesis:
     statements: tuple[Statement, ...]
     changed: tuple[Changed, ...]
     summary: Statement | None
-    made: Made
+    provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     Asks the model once, or not at all for a session without content. Raises what `Chat.complete` does.
     """
     if not is_worth_asking(talk.turns):
-        return SessionSynthesis(statements=(), changed=(), summary=None, made=Made())
+        return SessionSynthesis(statements=(), changed=(), summary=None, provenance=Provenance())
     prompt = load_prompt("synthesize_session")
     scene = scene_of(talk, prompt)
     numbered = numbered_memories(anchors, "a")
     material = [show_memories(numbered, zone=talk.time_zone, tag="known_anchors"), scene.shown.text]
-    answer = ask(asking, prompt, material, SynthesizeSession)
+    answer = ask(asking, prompt, material, shape=SynthesizeSession)
     handed_in = (*scene.ground.injected, *(anchor.text for anchor in anchors))
     fresh = sift(_fresh(answer.value, scene), replace(scene.ground, injected=handed_in))
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
@@ -87,7 +87,7 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
         statements=(*curated, *strengthened),
         changed=tuple(changed),
         summary=_summary(answer.value.summary, talk),
-        made=made_of(prompt, answer, dropped),
+        provenance=provenance_of(prompt, answer, dropped),
     )
 
 

@@ -24,7 +24,7 @@ from memory_app.extraction.llm.draft import (
 from memory_app.extraction.llm.guards import Draft, Ground
 from memory_app.extraction.llm.material import handed_over, show_turns
 from memory_app.extraction.llm.prompts import Prompt, load_prompt
-from memory_app.extraction.llm.provenance import Asking, Made, ask, made_of
+from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
 from memory_app.extraction.rules.names import mentions_of
@@ -36,7 +36,7 @@ class Extracted:
     """The statements of turns, and by which model and prompt they were made."""
 
     extraction: Extraction
-    made: Made
+    provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     if not is_worth_asking(talk.turns):
         return _nothing(talk)
     scene = scene_of(talk, prompt)
-    answer = ask(asking, prompt, [scene.shown.text], SynthesizeTurn)
+    answer = ask(asking, prompt, [scene.shown.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
-    return Extracted(_extraction(talk, sifted), made_of(prompt, answer, sifted.dropped))
+    return Extracted(_extraction(talk, sifted), provenance_of(prompt, answer, sifted.dropped))
 
 
 def _drafts(answer: SynthesizeTurn, scene: Scene) -> list[Draft]:
@@ -101,7 +101,7 @@ def is_worth_asking(turns: Iterable[Turn]) -> bool:
 
 
 def _nothing(talk: Talk) -> Extracted:
-    return Extracted(_extraction(talk, Sifted((), {}, ())), Made())
+    return Extracted(_extraction(talk, Sifted((), {}, ())), Provenance())
 
 
 def _extraction(talk: Talk, sifted: Sifted) -> Extraction:

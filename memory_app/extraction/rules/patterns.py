@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 from memory_app.extraction.rules.names import NAME
@@ -41,6 +41,7 @@ class Rule:
 
     heads: str
     pattern: str
+    _: KW_ONLY
     relation: str
     says: str
     subtype: str = "fact"

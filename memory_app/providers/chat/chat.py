@@ -181,7 +181,9 @@ class _Question:
 
     def _asked(self, messages: Sequence[Message], shape: Shape[Any], on_usage: OnUsage | None) -> Reply:
         reply, seconds = self._call(messages, shape)
-        usage = Usage(reply.model, reply.tokens_in, reply.tokens_out, seconds)
+        usage = Usage(
+            model=reply.model, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out, seconds=seconds
+        )
         self._usages.append(usage)
         if on_usage is not None:
             on_usage(usage)
@@ -209,5 +211,5 @@ def repair_messages(reply: Reply, error: Unreadable, shape: Shape[Any]) -> list[
         wish = (
             f"Answer again in at most half the length: keep only what matters most. {schema_in_words(shape)}"
         )
-    shown = reply.text[:SHOWN_AGAIN_CHARS] or "(nothing)"
-    return [Message("assistant", shown), Message("user", f"That could not be used: {error.reason}. {wish}")]
+    excerpt = reply.text[:SHOWN_AGAIN_CHARS] or "(nothing)"
+    return [Message("assistant", excerpt), Message("user", f"That could not be used: {error.reason}. {wish}")]

@@ -54,7 +54,7 @@ class OnnxEmbedder:
         self.model = f"{name or folder.name}-{dimensions}"
         self._pooling = pooling
         self._session = _session(folder / MODEL_FILE)
-        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._tokenizer = _tokenizer(folder / TOKENIZER_FILE)
         self._before, self._after = _marks(self._tokenizer)
         self._piece_tokens = tokens_limit - len(self._before) - len(self._after)
@@ -73,8 +73,8 @@ class OnnxEmbedder:
 
     def _pieces(self, text: str) -> list[list[int]]:
         """Token ids without marks; none for a text without tokens."""
-        said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        ids = self._tokenizer.encode(said, add_special_tokens=False).ids
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        ids = self._tokenizer.encode(whole, add_special_tokens=False).ids
         size = self._piece_tokens
         pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
         if len(pieces) <= PIECES_AT_MOST:
@@ -84,13 +84,13 @@ class OnnxEmbedder:
 
     def _run(self, ids: Sequence[int]) -> NDArray[np.float64]:
         tokens = np.array([[*self._before, *ids, *self._after]], dtype=np.int64)
-        given = {
+        inputs = {
             "input_ids": tokens,
             "attention_mask": np.ones_like(tokens),
             "token_type_ids": np.zeros_like(tokens),
         }
         try:
-            outputs = self._session.run(None, {name: given[name] for name in self._inputs})
+            outputs = self._session.run(None, {name: inputs[name] for name in self._inputs})
         except _model_errors() as error:
             raise Misconfigured("the model in the folder fails on a text", field="folder") from error
         row = _pooled(np.asarray(outputs[0][0], dtype=np.float64), self._pooling)
@@ -136,7 +136,7 @@ def _session(path: Path) -> Any:
         session = runtime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
     except _model_errors() as error:
         raise Misconfigured(f"{path.name} could not be loaded as an ONNX model", field="folder") from error
-    unknown = {given.name for given in session.get_inputs()} - {
+    unknown = {entry.name for entry in session.get_inputs()} - {
         "input_ids",
         "attention_mask",
         "token_type_ids",

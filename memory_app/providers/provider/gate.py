@@ -80,7 +80,7 @@ class Gate:
             yield self._spend
 
     def _wait_for(self, bucket: str, per_minute: float, cost: float, patience: float) -> float:
-        """Take ``cost``, waiting at most ``patience`` seconds; what is left of it."""
+        """Take ``cost``, waiting at most ``patience`` seconds, and return what is over of it."""
         while per_minute:
             verdict = self._draw(bucket, per_minute, cost)
             if verdict.allowed:
@@ -100,8 +100,8 @@ class Gate:
         bucket = f"{self._name}:tokens"
         verdict = self._draw(bucket, per_minute, tokens)
         if not verdict.allowed:
-            left = min(tokens, self._burst(per_minute)) - verdict.retry_after_seconds * per_minute / 60
-            self._draw(bucket, per_minute, max(left, 0.0))
+            rest = min(tokens, self._burst(per_minute)) - verdict.retry_after_seconds * per_minute / 60
+            self._draw(bucket, per_minute, max(rest, 0.0))
 
     def _burst(self, per_minute: float) -> float:
         return max(per_minute * self._rates.burst_seconds / 60, 1.0)

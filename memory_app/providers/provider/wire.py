@@ -53,7 +53,7 @@ def connect(
 
     The SDK takes a second to import and 30 MB, which a process without a provider does not pay.
     """
-    made: Wire = import_module("memory_app.providers.provider.connection").Connection(
+    connection: Wire = import_module("memory_app.providers.provider.connection").Connection(
         base_url,
         key,
         provider=provider,
@@ -61,4 +61,4 @@ def connect(
         response_limit_bytes=response_limit_bytes,
         connections=connections,
     )
-    return made
+    return connection

@@ -55,7 +55,7 @@ def test_the_summary_rests_on_all_turns() -> None:
     assert made.summary is not None
     assert (made.summary.kind, made.summary.evidence) == ("episode", tuple(turn.id for turn in TURNS))
     checked_statement(made.summary)
-    assert made.made.prompt == "synthesize_session-1.1"
+    assert made.provenance.prompt == "synthesize_session-1.1"
 
 
 def test_a_strengthened_anchor_comes_back_with_its_own_text() -> None:
@@ -82,7 +82,7 @@ def test_a_known_anchor_is_no_new_one() -> None:
     said = anchor("Maria and Nova share a love of old maps and train journeys.", "t1")
     made = synthesize_session(Asking(ScriptedModel(answer(anchors=[said]))), TALK, [known])
     assert made.statements == ()
-    assert made.made.dropped == {"echo of a memory": 1}
+    assert made.provenance.dropped == {"echo of a memory": 1}
 
 
 @pytest.mark.parametrize("evidence", [[], ["t2"], ["t9"]])
@@ -109,7 +109,7 @@ def test_curated_facts_take_a_tenth_of_the_log_at_most() -> None:
     kept = [statement.text for statement in made.statements]
     assert sum(map(len, kept)) <= sum(len(turn.text) for turn in log) / 10
     assert "Maria repaired the old clock number 33." in kept
-    assert made.made.dropped[TRIMMED] == 40 - len(kept) > 0
+    assert made.provenance.dropped[TRIMMED] == 40 - len(kept) > 0
 
 
 def test_a_short_conversation_may_leave_its_few_facts_and_everything_else() -> None:
@@ -171,7 +171,7 @@ def test_an_unsound_consolidation_is_left_out(text: str, references: list[str], 
     others = [memory("Maria trusts Nova.", "anchor"), memory("Maria does not drink 2 coffees a day.")]
     made = look_back([*COFFEE, *others], consolidated=[{"text": text, "memories": references}])
     assert made.consolidated == ()
-    assert made.made.dropped == {fault: 1}
+    assert made.provenance.dropped == {fault: 1}
 
 
 def test_a_memory_goes_into_one_consolidation_only() -> None:
@@ -193,7 +193,7 @@ def test_a_pattern_is_an_artifact_over_two_memories_or_more() -> None:
     (pattern,) = made.patterns
     assert (pattern.kind, pattern.synthesis_type, len(pattern.parents)) == ("artifact", "pattern", 2)
     assert pattern.emotional_state is not None
-    assert made.made.dropped == {"fewer than two memories": 1, "numbers the memories do not have": 1}
+    assert made.provenance.dropped == {"fewer than two memories": 1, "numbers the memories do not have": 1}
 
 
 def test_links_join_two_known_memories() -> None:
@@ -208,7 +208,7 @@ def test_links_join_two_known_memories() -> None:
 
 
 def test_one_memory_is_nothing_to_look_back_on() -> None:
-    assert look_back(COFFEE[:1]).made.calls == 0
+    assert look_back(COFFEE[:1]).provenance.calls == 0
 
 
 # --- rewording ---

@@ -144,7 +144,7 @@ def test_an_earlier_turn_may_support_but_not_carry_a_statement() -> None:
     extracted = synthesize_turns(Asking(ScriptedModel(answer)), talk(yes, earlier=(asked,)))
     (made,) = extracted.extraction.statements
     assert made.evidence == (asked.id, yes.id)
-    assert extracted.made.dropped == {"no evidence": 1}
+    assert extracted.provenance.dropped == {"no evidence": 1}
 
 
 def test_the_same_statement_twice_is_one() -> None:
@@ -181,7 +181,7 @@ def test_nothing_is_asked_when_no_turn_is_worth_it() -> None:
         Asking(model), talk(turn(1, "ok"), turn(2, "Sure thing, always happy to help!", Role.ASSISTANT))
     )
     assert model.asked == []
-    assert extracted.made.calls == 0
+    assert extracted.provenance.calls == 0
     assert set(extracted.extraction.reasons.values()) == {"acknowledgement", "not said by the user"}
 
 
@@ -192,7 +192,9 @@ def test_names_in_turns_are_read_without_the_model() -> None:
 
 def test_how_it_was_made_is_told() -> None:
     usages: list[Usage] = []
-    made = synthesize_turns(Asking(ScriptedModel(statements(), model="m-1"), usages.append), talk(MOVED)).made
+    made = synthesize_turns(
+        Asking(ScriptedModel(statements(), model="m-1"), usages.append), talk(MOVED)
+    ).provenance
     assert made.as_dict() == {
         "prompt": "synthesize_turn-2.1",
         "model": "m-1",
@@ -261,7 +263,7 @@ def test_what_stands_in_the_prompts_example_is_not_stored() -> None:
     example = json.loads(sample[sample.index("{") :])
     extracted = synthesize_turns(Asking(ScriptedModel(example)), talk(MOVED))
     assert extracted.extraction.statements == ()
-    assert sum(extracted.made.dropped.values()) == 1
+    assert sum(extracted.provenance.dropped.values()) == 1
 
 
 # --- meaning for the relationship ---
@@ -333,7 +335,7 @@ def test_an_identity_note_needs_evidence_too() -> None:
     answer = synthesis(identity_notes=[{"text": "Nova is alive.", "evidence": [], "type": "growth"}])
     extracted = synthesize_turns(Asking(ScriptedModel(answer)), talk(TRUST))
     assert extracted.extraction.statements == ()
-    assert extracted.made.dropped == {"no evidence": 1}
+    assert extracted.provenance.dropped == {"no evidence": 1}
 
 
 def test_a_synthesis_without_one_of_its_lists_is_no_answer() -> None:
