@@ -185,6 +185,7 @@ def _take_dates(text: str) -> tuple[set[str], str]:
         dates.add(f"{match[1]} {match[2]}".lower())
         return f" {match[2]}"
 
+    # Figures before words: "2024-05-06 May" must not lend its day to the month.
     for pattern, take in ((_ISO_DATE, iso), (_SHORT_DATE, short), (_LONG_DATE, long), (_PERIOD, period)):
         text = pattern.sub(take, text)
     return dates, text

@@ -194,6 +194,7 @@ def _validity(rows: Sequence[MemoryRow]) -> tuple[datetime, datetime | None]:
     """Since when and until when the union holds; open where one of the rows that say it is."""
     memories = [row.memory for row in _dating(rows)]
     ends = [memory.valid_until for memory in memories]
+    # One row without an end says that it still holds, whatever the others say.
     valid_from = min(memory.valid_from for memory in memories)
     return valid_from, None if None in ends else _latest(ends)
 
@@ -210,6 +211,7 @@ def _latest(instants: Iterable[datetime | None]) -> datetime | None:
 
 
 def _longest(texts: Sequence[str]) -> str:
+    # Of two equally long ones the first in the alphabet, so that the order of the rows changes nothing.
     return min(texts, key=lambda text: (-len(text), text))
 
 
@@ -241,6 +243,7 @@ def _confidence(rows: Sequence[MemoryRow]) -> float:
     sources = [set(map(normalise, row.sources)) for row in rows if row.sources]
     if not sources:
         return mean
+    # The best supported row has its own sources in its confidence already.
     further = len(set[str]().union(*sources)) - max(map(len, sources))
     return _raised(mean, further)
 

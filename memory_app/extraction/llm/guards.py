@@ -178,6 +178,7 @@ def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
     words = _telling_words(draft.statement.text, ground)
     if not words or not places:
         return False
+    # Both conditions: a memory may well be repeated by the turn, which then explains it as well as the memory does.
     elsewhere = max(_share(words, text) for text in places)
     speakers = [turn for turn in draft.turns if draft.of_agent or turn.role is Role.USER]
     own = "\n".join(_own_text(turn, ground) for turn in speakers)

@@ -118,6 +118,7 @@ def _labels(match: re.Match[str]) -> Iterable[tuple[str, int]]:
     """The names in a run of capitalised words, each with its start; "and" joins two names."""
     start = match.start()
     for part in match[0].split(" and "):
+        # The start of each name is kept, since its type is guessed from the words before it.
         tokens, offset = part.split(" "), start
         start += len(part) + len(" and ")
         while tokens and _is_no_part_of_name(tokens[0]):

@@ -96,6 +96,7 @@ def to_remember(sentence: str) -> str | None:
     match = _REMEMBER.match(sentence.strip(" .!"))
     if match is None or _asks_something_else(sentence):
         return None
+    # "remember the milk" is a task for the assistant; "remember that …" and "remember: …" state something.
     request = match[0][: match.start("fact")].rstrip().lower()
     is_statement = match["plain"] or request.endswith(("that", ":"))
     return match["fact"].rstrip(" ?.!") if is_statement else None
