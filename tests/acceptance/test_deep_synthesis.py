@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from model_workers import PROCESSES, worker
 from provider_stage import TEMPLATE, ProviderStage, staged, wait_until
-from sqlalchemy import text
+from queries import rows
 
 from memory_app import queue
 from memory_app.local.embedded import Servers
@@ -39,13 +39,8 @@ def stage(servers: Servers, template: Servers, tmp_path: Path) -> Iterator[Provi
         yield stage
 
 
-def rows(stage: ProviderStage, statement: str) -> list[Any]:
-    with stage.owner.connect() as connection:
-        return list(connection.execute(text(statement)))
-
-
 def runs(stage: ProviderStage) -> list[Any]:
-    return rows(stage, "SELECT state, scope_id, period FROM runs WHERE name = 'synthesize_deep'")
+    return rows(stage.owner, "SELECT state, scope_id, period FROM runs WHERE name = 'synthesize_deep'")
 
 
 def are_done(stage: ProviderStage, count: int) -> bool:
@@ -60,7 +55,7 @@ def asked(stage: ProviderStage) -> int:
 def periods(stage: ProviderStage) -> int:
     """Periods of deep synthesis that have begun, by the database's clock."""
     (row,) = rows(
-        stage, f"SELECT floor(extract(epoch FROM clock_timestamp()) / {PERIOD_SECONDS})::bigint AS n"
+        stage.owner, f"SELECT floor(extract(epoch FROM clock_timestamp()) / {PERIOD_SECONDS})::bigint AS n"
     )
     return int(row.n)
 

@@ -11,6 +11,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from embedders import ScriptedEmbedder, at_angles
 
 from memory_app.errors import BadModelOutput, DimensionMismatch, Misconfigured
 from memory_app.providers.embedders import (
@@ -268,3 +269,14 @@ def test_wordllama_leaves_the_loggers_alone() -> None:
         "assert not logging.getLogger().handlers; assert logging.getLogger().level == logging.WARNING"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    "scripted", [ScriptedEmbedder(), at_angles({"a dog": 30.0})], ids=["plain", "placed"]
+)
+def test_the_scripted_embedder_of_tests_is_an_embedder(scripted: ScriptedEmbedder) -> None:
+    texts = ["a dog", "", "日本語", "x" * 10_000]
+    together = verified(scripted.embed(texts), len(texts), scripted.dimensions)
+    assert np.array_equal(together, np.vstack([scripted.embed([words]) for words in texts]))
+    assert scripted.embed([]).shape == (0, scripted.dimensions)
+    assert scripted.thresholds == HashEmbedder().thresholds

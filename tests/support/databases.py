@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from own_servers import PostgresServer
 from pydantic import SecretStr
-from sqlalchemy import create_engine, text
+from queries import rows
+from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp, Scope
@@ -67,11 +68,6 @@ def load(postgres: PostgresServer, file: Path, *, database: str = "memory") -> l
     url = libpq_url(postgres.url(database))
     done = run_program(postgres, "psql", "--quiet", "--no-psqlrc", "--file", str(file), url)
     return [line for line in done.stderr.splitlines() if "ERROR:" in line]
-
-
-def rows(url: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with create_engine(url, poolclass=NullPool).connect() as connection:
-        return [tuple(row) for row in connection.execute(text(statement), values)]
 
 
 def objects(settings: Settings) -> dict[str, str]:

@@ -11,8 +11,9 @@ from uuid import UUID
 
 import lived
 import pytest
-from databases import answers, failures, rows, settings_for
+from databases import answers, failures, settings_for
 from own_servers import PostgresServer, postgres_server
+from queries import rows
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from pydantic import SecretStr
+from queries import rows
 from sqlalchemy import Connection, Engine, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
@@ -77,12 +77,6 @@ def empty(servers: Servers, template: Servers) -> Iterator[Servers]:
     name = f"test_{uuid4().hex[:12]}"
     yield embedded.create_database(servers, name)
     embedded.drop_database(servers, name)
-
-
-def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
-    engine = create_engine(url, poolclass=NullPool)
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(text(statement))]
 
 
 def revision_of(database: Servers) -> str | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import lived
 import pytest
-from databases import failures, load, objects, role_defaults, rows, settings_for
+from databases import failures, load, objects, role_defaults, settings_for
 from own_servers import PostgresServer, postgres_server
+from queries import rows
 
 from memory_app import MemoryApp
 from memory_app.dispatch import finder

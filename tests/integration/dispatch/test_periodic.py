@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
-from typing import Any
 
 import pytest
+from queries import rows
 from sqlalchemy import Engine, text
 
 from memory_app import queue
@@ -37,11 +37,6 @@ from workers.schedule import DEFAULT, beat_schedule
 
 DAY = timedelta(days=1)
 EXAMPLE = Path(__file__).parents[3] / "celerybeat-schedule.example"
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def kept(runtime: Runtime, tenant: int, *users: str, agent: str = "ada") -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 from uuid import UUID
 
 import pytest
+from embedders import ScriptedEmbedder
 from redis import Redis
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
@@ -452,34 +453,22 @@ def test_what_an_agent_learned_keeps_what_other_people_support(
     assert where(owner, "quibbler") == []
 
 
-@dataclass
-class Slow:
-    """An embedder that lets something happen while it is asked."""
-
-    inner: Any
-    asked: Event = field(default_factory=Event)
-    go_on: Event = field(default_factory=Event)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.asked.set()
-        assert self.go_on.wait(20)
-        return self.inner.embed(texts)
-
-
 def test_what_commits_around_an_erasure_leaves_no_orphan(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     say(runtime, tenant, "I live in Lisbon.")
-    slow = Slow(runtime.embedder)
-    late = replace(runtime, embedder=slow)
+    is_asked, may_answer = Event(), Event()
+
+    def wait(_: Sequence[str]) -> None:
+        is_asked.set()
+        assert may_answer.wait(20)
+
+    late = replace(runtime, embedder=ScriptedEmbedder(before=wait))
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(tell, late, tenant, "Mira is being synthesised.")
-        assert slow.asked.wait(20)
+        assert is_asked.wait(20)
         forget_user(runtime, tenant, "mira")
-        slow.go_on.set()
+        may_answer.set()
         with pytest.raises(NotFound, match="forgotten"):
             writing.result(20)
     assert where(owner, "lisbon") == where(owner, "synthesised") == []

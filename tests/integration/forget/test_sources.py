@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from queries import rows
 from sqlalchemy import Engine, text
 
 from memory_app.dispatch import finder
@@ -43,11 +43,6 @@ def keep(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
 def derive(runtime: Runtime, tenant: int, words: str, *parents: UUID, **fields: Any) -> UUID:
     fields = {"kind": "artifact", "origin": Origin.SYNTHESIZED, **fields}
     return keep(runtime, tenant, words, parents=parents, **fields)
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def everything(owner: Engine) -> dict[str, list[str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 from uuid import UUID
 
 import pytest
+from embedders import failing
+from queries import rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -21,8 +23,6 @@ from memory_app.main.http import create_app
 from memory_app.memories.facts import add_fact
 from memory_app.memories.lookup import MemoryFilter, list_memories, why
 from memory_app.memories.remember import Remembered, remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Origin, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
@@ -51,11 +51,6 @@ def write_all(settings: Settings, tenant: int, texts: Sequence[str]) -> int:
         return len([remember(runtime, tenant, SCOPE, Statement("fact", said)) for said in texts])
     finally:
         runtime.close()
-
-
-def rows(owner: Engine, statement: str, **values: object) -> list[Any]:
-    with owner.connect() as connection:
-        return list(connection.execute(text(statement), values).all())
 
 
 def current(owner: Engine) -> dict[str, int]:
@@ -109,37 +104,12 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing of the product may catch it."""
 
 
-@dataclass
-class Dying:
-    """An embedder in whose process the power fails once."""
-
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-    lives: int = 0
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if not self.lives:
-            raise Killed
-        return self.inner.embed(texts)
-
-
 def test_a_retry_after_a_death_keeps_the_words_of_the_first_answer(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, "I live in Lisbon these days.")])
     with pytest.raises(Killed):
-        digest(replace(runtime, embedder=Dying()), tenant)
+        digest(replace(runtime, embedder=failing(Killed())), tenant)
     with owner.begin() as connection:
         # From now on the extractor would word it otherwise.
         connection.execute(text("UPDATE users SET name = 'somebody'"))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from sqlalchemy import Engine, text
+from embedders import ScriptedEmbedder
+from queries import rows
+from sqlalchemy import Engine
 
 from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.memories.remember import remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
@@ -29,39 +27,11 @@ from memory_app.turns.rows import sessions
 SCOPE, SESSION = Scope("ada", "mira"), Scope("ada", "mira", "chat")
 
 
-@dataclass
-class Placed:
-    """Texts that hold a word stand at its angle, in degrees, plus a little of their own; others where hashing puts
-    them."""
-
-    angles: Mapping[str, float]
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        vectors = np.array(self.inner.embed(texts))
-        for row, said in zip(vectors, texts, strict=True):
-            angle = next((angle for word, angle in self.angles.items() if word in said), None)
-            if angle is not None:
-                row[:] = 0
-                row[0], row[1] = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-        return vectors
-
-
-def rows(owner: Engine, statement: str) -> list[Any]:
-    with owner.connect() as connection:
-        return list(connection.execute(text(statement)).all())
+def by_word(angles: Mapping[str, float]) -> ScriptedEmbedder:
+    """Texts that hold a word stand at its angle, in degrees."""
+    return ScriptedEmbedder(
+        angle=lambda said: next((angle for word, angle in angles.items() if word in said), None)
+    )
 
 
 def current(owner: Engine) -> list[str]:
@@ -107,7 +77,7 @@ def test_over_many_cycles_neighbouring_topics_never_end_in_one_record(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     topics = {"padel": 0.0, "bread": 25.0, "dogs": 50.0, "sleeps": 75.0}
-    placed = replace(runtime, embedder=Placed(topics))
+    placed = replace(runtime, embedder=by_word(topics))
     for n in range(12):
         for topic in topics:
             tell(placed, tenant, f"Mira {'really ' * (n % 4)}cares about {topic}.")
@@ -121,7 +91,7 @@ def test_over_many_cycles_neighbouring_topics_never_end_in_one_record(
 def test_daily_findings_with_similar_words_and_other_numbers_stay_apart(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({"Checked": 0.0}))
+    placed = replace(runtime, embedder=by_word({"Checked": 0.0}))
     findings = [f"Checked the depot: {n} parcels were left at 18:0{n % 10}." for n in range(3, 23)]
     tell(placed, tenant, *findings)
     run(placed, tenant)
@@ -133,7 +103,7 @@ def test_a_dense_cluster_makes_progress_and_blends_no_contradictions(
 ) -> None:
     agreeing = [f"Mira {'very ' * n}much loves jazz concerts." for n in range(10)]
     contradicting = ["Mira never loves jazz concerts.", "Mira no longer loves jazz concerts."]
-    placed = replace(runtime, embedder=Placed({"jazz": 10.0}))
+    placed = replace(runtime, embedder=by_word({"jazz": 10.0}))
     tell(placed, tenant, *agreeing, *contradicting, deduplicate=False)
     assert run(placed, tenant)["freed"] == 9
     left = behind(owner)
@@ -146,7 +116,7 @@ def test_a_dense_cluster_makes_progress_and_blends_no_contradictions(
 def test_sources_leave_only_together_with_the_row_that_takes_their_place(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({"jazz": 10.0}))
+    placed = replace(runtime, embedder=by_word({"jazz": 10.0}))
     tell(placed, tenant, *(f"Mira {'very ' * n}much loves jazz." for n in range(4)), deduplicate=False)
     run(placed, tenant)
     orphans = rows(

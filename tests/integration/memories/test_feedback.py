@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Engine, text
+from queries import rows
+from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
@@ -38,11 +39,6 @@ def said(runtime: Runtime, tenant: int, *turns: tuple[Role, str], scope: Scope =
     tickets = record(runtime, tenant, scope, [NewTurn(role, words) for role, words in turns])
     finder.drain(runtime)
     return [ticket.id for ticket in tickets]
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def queries(owner: Engine) -> Sequence[Any]:

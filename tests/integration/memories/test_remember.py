@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
-import numpy as np
 import pytest
+from embedders import ScriptedEmbedder, at_angles, failing
 from hot_reads import cached_context
+from queries import rows
 from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
@@ -22,8 +22,6 @@ from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable, TooLa
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
 from memory_app.memories.remember import Remembered, remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import EmotionalState, Mention, NewTurn, Origin, Outcome, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -32,39 +30,9 @@ from memory_app.turns.record import record
 SCOPE = Scope("ada", "bob")
 SESSION = Scope("ada", "bob", "s1")
 WRITERS = 8
+MEMORIES = "SELECT * FROM memories ORDER BY id"
 SAME, MERGE, LINK, FAR = 5.0, 25.0, 40.0, 75.0
 """Angles in degrees whose cosines are 0.996, 0.906, 0.766 and 0.259."""
-
-
-@dataclass
-class Placed:
-    """Texts stand in a plane at the angles given; others where hashing puts them. ``before`` runs at each call."""
-
-    angles: Mapping[str, float]
-    before: Callable[[], None] = lambda: None
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        self.before()
-        vectors = self.inner.embed(texts)
-        for row, said in zip(vectors, texts, strict=True):
-            if said in self.angles:
-                angle = math.radians(self.angles[said])
-                row[:] = 0
-                row[0], row[1] = math.cos(angle), math.sin(angle)
-        return verified(vectors, len(texts), self.dimensions)
 
 
 def fact(words: str, **fields: Any) -> Statement:
@@ -77,11 +45,6 @@ def home(city: str, **fields: Any) -> Statement:
 
 def year(n: int) -> datetime:
     return datetime(n, 1, 1, tzinfo=UTC)
-
-
-def rows(owner: Engine, statement: str = "SELECT * FROM memories ORDER BY id", **values: object) -> list[Any]:
-    with owner.connect() as connection:
-        return list(connection.execute(text(statement), values).all())
 
 
 def current(owner: Engine) -> list[Any]:
@@ -122,13 +85,6 @@ def assert_terms_equal_a_recount(owner: Engine) -> None:
         wanted[scope_id, 0] += 1
     counted = rows(owner, "SELECT scope_id, term, row_count FROM terms")
     assert {(one.scope_id, one.term): one.row_count for one in counted} == wanted
-
-
-def test_the_placed_embedder_is_an_embedder() -> None:
-    fake, texts = Placed({"a dog": 30.0}), ["a dog", "", "日本語", "x" * 10_000]
-    whole = verified(fake.embed(texts), len(texts), fake.dimensions)
-    assert np.array_equal(whole, np.vstack([fake.embed([one]) for one in texts]))
-    assert fake.embed([]).shape == (0, fake.dimensions)
 
 
 # --- the outcomes ---------------------------------------------------------------------------------------------
@@ -187,7 +143,7 @@ def test_the_same_meaning_reinforces_but_other_numbers_stay_apart(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     angles = {"Bob owes Eve 5 euros.": 0, "Bob is owing Eve 5 euros.": SAME, "Bob owes Eve 7 euros.": 1.0}
-    placed = replace(runtime, embedder=Placed(angles))
+    placed = replace(runtime, embedder=at_angles(angles))
     first = remember(placed, tenant, SCOPE, fact("Bob owes Eve 5 euros."))
     assert remember(placed, tenant, SCOPE, fact("Bob owes Eve 7 euros.")).outcome is Outcome.LINKED
     assert len(current(owner)) == 2
@@ -203,7 +159,7 @@ SHORT, LONG = "Bob enjoys walking.", "Bob really enjoys walking a lot."
 def test_similar_statements_merge_into_a_new_row_with_the_old_as_parent(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: MERGE}))
+    placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: MERGE}))
     (turn,) = record(placed, tenant, SESSION, [NewTurn(Role.USER, SHORT)])
     old = remember(
         placed,
@@ -218,7 +174,7 @@ def test_similar_statements_merge_into_a_new_row_with_the_old_as_parent(
     assert set(new.tags) == {"a", "b"}
     before = row(owner, old.id)
     assert (before.retired_reason, before.successor, before.text) == ("merged", merged.id, SHORT)
-    (added,) = [one for one in rows(owner) if one.successor == merged.id and one.id != old.id]
+    (added,) = [one for one in rows(owner, MEMORIES) if one.successor == merged.id and one.id != old.id]
     assert (added.retired_reason, added.text, added.tags) == ("merged", LONG, ["b"])
     assert links(owner, merged.id, "derived_from") == {old.id: 1.0, added.id: 1.0}
     inherited = "SELECT turn_id FROM evidence WHERE memory_id = :id"
@@ -231,8 +187,8 @@ def test_a_merge_keeps_the_longest_text_with_its_own_vector(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     held: list[int] = []
-    count = lambda: held.append(runtime.engine.pool.checkedout())  # type: ignore[attr-defined]  # noqa: E731
-    placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: MERGE}, before=count))
+    count = lambda _: held.append(runtime.engine.pool.checkedout())  # type: ignore[attr-defined]  # noqa: E731
+    placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: MERGE}, before=count))
     old = remember(placed, tenant, SCOPE, fact(LONG))
     merged = remember(placed, tenant, SCOPE, fact(SHORT))
     assert merged.outcome is Outcome.MERGED
@@ -245,7 +201,7 @@ def test_a_merge_keeps_the_longest_text_with_its_own_vector(
 def test_a_merge_remembers_when_its_parents_were_last_confirmed(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: MERGE}))
+    placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: MERGE}))
     remember(placed, tenant, SCOPE, fact(SHORT, valid_from=year(2020)))
     remember(placed, tenant, SCOPE, fact(SHORT, valid_from=year(2024)))
     remember(placed, tenant, SCOPE, fact(LONG, valid_from=year(2022)))
@@ -256,7 +212,7 @@ def test_a_merge_remembers_when_its_parents_were_last_confirmed(
 def test_related_statements_are_linked_with_their_cosine(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({"Bob cooks Thai food.": 0, "Eve sings at weddings.": LINK}))
+    placed = replace(runtime, embedder=at_angles({"Bob cooks Thai food.": 0, "Eve sings at weddings.": LINK}))
     first = remember(placed, tenant, SCOPE, fact("Bob cooks Thai food."))
     second = remember(placed, tenant, SCOPE, fact("Eve sings at weddings."))
     assert second.outcome is Outcome.LINKED
@@ -266,7 +222,7 @@ def test_related_statements_are_linked_with_their_cosine(
 def test_a_chain_of_likenesses_never_becomes_one_row(runtime: Runtime, tenant: int, owner: Engine) -> None:
     # Sports is like cooking and cooking like pets, but sports and pets are not alike.
     texts = ["Bob plays padel.", "Bob bakes bread.", "Bob walks dogs.", "Bob sleeps late."]
-    placed = replace(runtime, embedder=Placed({said: MERGE * n for n, said in enumerate(texts)}))
+    placed = replace(runtime, embedder=at_angles({said: MERGE * n for n, said in enumerate(texts)}))
     for said in (texts[0], texts[2], texts[1], texts[3], *texts):
         remember(placed, tenant, SCOPE, fact(said))
     behind = rows(
@@ -310,7 +266,7 @@ def test_a_fact_that_becomes_true_again_is_current_again(
 ) -> None:
     for city, since in (("Paris", 2018), ("London", 2020), ("Paris", 2022)):
         remember(runtime, tenant, SCOPE, home(city, valid_from=year(since)))
-    history = [(one.object, one.valid_from.year, one.valid_until) for one in rows(owner)]
+    history = [(one.object, one.valid_from.year, one.valid_until) for one in rows(owner, MEMORIES)]
     assert sorted(history) == [
         ("London", 2020, year(2022)),
         ("Paris", 2018, year(2020)),
@@ -325,7 +281,7 @@ def test_an_interrupted_fact_resumes_with_its_evidence(runtime: Runtime, tenant:
     (now,) = current(owner)
     assert now.object == "Paris"
     assert len(rows(owner, "SELECT FROM evidence WHERE memory_id = :id", id=now.id)) == 1
-    periods = [(one.object, one.valid_from.year) for one in rows(owner)]
+    periods = [(one.object, one.valid_from.year) for one in rows(owner, MEMORIES)]
     assert ("London", 2020) in periods
     assert_terms_equal_a_recount(owner)
 
@@ -408,7 +364,7 @@ def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant
 def test_without_deduplication_only_the_same_text_is_one_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    placed = replace(runtime, embedder=Placed({SHORT: 0, LONG: SAME}))
+    placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: SAME}))
     first = remember(placed, tenant, SCOPE, fact(SHORT), deduplicate=False)
     second = remember(placed, tenant, SCOPE, fact(LONG), deduplicate=False)
     assert second.outcome is Outcome.LINKED
@@ -424,7 +380,7 @@ def test_one_statement_from_many_writers_at_once_is_one_memory(
 ) -> None:
     done = all_at_once(lambda _: remember(runtime, tenant, SCOPE, fact("Bob likes tea.")))
     assert Counter(one.outcome for one in done) == {Outcome.INSERTED: 1, Outcome.REINFORCED: WRITERS - 1}
-    (only,) = rows(owner)
+    (only,) = rows(owner, MEMORIES)
     assert only.repeat_count == WRITERS
     assert_terms_equal_a_recount(owner)
 
@@ -433,7 +389,7 @@ def test_paraphrases_from_many_writers_at_once_are_one_current_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     wordings = [f"Bob{' really' * n} likes tea." for n in range(WRITERS)]
-    placed = replace(runtime, embedder=Placed({said: n * 0.5 for n, said in enumerate(wordings)}))
+    placed = replace(runtime, embedder=at_angles({said: n * 0.5 for n, said in enumerate(wordings)}))
     all_at_once(lambda n: remember(placed, tenant, SCOPE, fact(wordings[n])))
     (only,) = current(owner)
     assert only.repeat_count == WRITERS
@@ -448,7 +404,7 @@ def test_one_move_told_by_many_writers_at_once_leaves_one_home(
         lambda n: remember(runtime, tenant, SCOPE, home(cities[n % 4], valid_from=year(2010 + n % 4)))
     )
     assert [one.object for one in current(owner)] == ["Oslo"]
-    assert len(rows(owner)) == len(cities)
+    assert len(rows(owner, MEMORIES)) == len(cities)
 
 
 def test_default_memories_of_a_new_user_are_stored_once_for_many_writers(
@@ -461,7 +417,7 @@ def test_default_memories_of_a_new_user_are_stored_once_for_many_writers(
     with owner.begin() as connection:
         agents.change(connection, tenant, "ada", parts={"default_memories": defaults})
     all_at_once(lambda n: remember(runtime, tenant, SCOPE, fact(f"Bob owns {n} boats.")))
-    core = [one for one in rows(owner) if one.kind == "core"]
+    core = [one for one in rows(owner, MEMORIES) if one.kind == "core"]
     assert [(one.text, one.repeat_count) for one in core] == [("Be kind.", 1), ("Never lie.", 1)]
 
 
@@ -474,7 +430,7 @@ def test_a_statement_of_a_session_stays_apart_from_that_of_the_user(
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, "Hello there, how are you?")])
     for scope in (SESSION, SCOPE, SESSION):
         remember(runtime, tenant, scope, fact("Bob likes tea."))
-    assert sorted((one.session_id is None, one.repeat_count) for one in rows(owner)) == [
+    assert sorted((one.session_id is None, one.repeat_count) for one in rows(owner, MEMORIES)) == [
         (False, 2),
         (True, 1),
     ]
@@ -485,7 +441,7 @@ def test_a_session_must_exist_before_something_is_remembered_in_it(
 ) -> None:
     with pytest.raises(NotFound, match="session"):
         remember(runtime, tenant, SESSION, fact("Bob likes tea."))
-    assert rows(owner) == []
+    assert rows(owner, MEMORIES) == []
 
 
 def test_the_same_statement_in_another_scope_is_another_memory(
@@ -499,7 +455,7 @@ def test_the_same_statement_in_another_scope_is_another_memory(
         (other_tenant, SCOPE),
     ):
         assert remember(runtime, tenant_id, scope, fact("Tea is nice.")).outcome is Outcome.INSERTED
-    assert len({(one.tenant_id, one.scope_id) for one in rows(owner)}) == 5
+    assert len({(one.tenant_id, one.scope_id) for one in rows(owner, MEMORIES)}) == 5
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -523,27 +479,31 @@ def test_a_refused_statement_names_its_field_and_stores_nothing(
         with pytest.raises((InvalidInput, TooLarge)) as refused:
             remember(runtime, tenant, SCOPE, statement)
         assert refused.value.field == named
-    assert rows(owner) == []
+    assert rows(owner, MEMORIES) == []
 
 
 def test_with_the_embedder_away_nothing_is_stored_and_the_caller_is_told(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    def away() -> None:
-        raise ProviderUnavailable("nobody answers")
-
     with pytest.raises(ProviderUnavailable):
-        remember(replace(runtime, embedder=Placed({}, before=away)), tenant, SCOPE, fact("Bob likes tea."))
-    assert rows(owner) == []
+        remember(
+            replace(runtime, embedder=failing(ProviderUnavailable("nobody answers"))),
+            tenant,
+            SCOPE,
+            fact("Bob likes tea."),
+        )
+    assert rows(owner, MEMORIES) == []
 
 
 def test_nothing_is_stored_for_somebody_who_is_forgotten_meanwhile(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    def forget() -> None:
+    def forget(_: Sequence[str]) -> None:
         with owner.begin() as connection:
             connection.execute(text("DELETE FROM scopes"))
 
     with pytest.raises(NotFound, match="forgotten"):
-        remember(replace(runtime, embedder=Placed({}, before=forget)), tenant, SCOPE, fact("Bob likes tea."))
-    assert rows(owner) == []
+        remember(
+            replace(runtime, embedder=ScriptedEmbedder(before=forget)), tenant, SCOPE, fact("Bob likes tea.")
+        )
+    assert rows(owner, MEMORIES) == []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from embedders import failing
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
@@ -17,8 +18,6 @@ from memory_app.dispatch import finder
 from memory_app.errors import InvalidInput, ProviderUnavailable
 from memory_app.language.budget import count_tokens
 from memory_app.memories.remember import remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.sections import ContextWindow
 from memory_app.records.layout import LAYOUT
@@ -29,28 +28,6 @@ from memory_app.settings import Redis, Settings
 from memory_app.turns.record import record
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
-
-
-@dataclass
-class Away:
-    """An embedder behind a network that is down."""
-
-    inner: HashEmbedder
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        raise ProviderUnavailable("nobody answers")
 
 
 def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1", role: Role = Role.USER) -> None:
@@ -273,7 +250,12 @@ def test_a_window_takes_one_transaction(full: Runtime, tenant: int) -> None:
 
 
 def test_with_the_embedder_away_the_window_says_what_is_missing(full: Runtime, tenant: int) -> None:
-    found = window(replace(full, embedder=Away(HashEmbedder())), tenant, "bees in Kyoto", session="s1")
+    found = window(
+        replace(full, embedder=failing(ProviderUnavailable("nobody answers"))),
+        tenant,
+        "bees in Kyoto",
+        session="s1",
+    )
     assert found.degraded == ("similarity",)
     assert "Bob keeps bees in Kyoto." in lines(found, "memories")
     assert "Good morning Ada" in lines(found, "session")

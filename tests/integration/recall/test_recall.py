@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from embedders import failing
 from sqlalchemy import Engine, create_engine, text
 
 from memory_app.agents.rows import agents
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
 from memory_app.local.embedded import Servers
 from memory_app.memories.remember import remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import Hit, RecallQuery, recall
 from memory_app.records.records import Mention, NewTurn, Role, Statement, Tier
@@ -27,28 +26,6 @@ from memory_app.turns.record import record
 
 BOB, EVE, AGENT = Scope("ada", "bob"), Scope("ada", "eve"), Scope("ada")
 NAMED_BY_PRESET = {"vector": {"similarity"}, "keyword": {"keyword"}}
-
-
-@dataclass
-class Away:
-    """An embedder behind a network that is down."""
-
-    inner: HashEmbedder
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        raise ProviderUnavailable("nobody answers")
 
 
 def say(
@@ -400,7 +377,12 @@ def test_without_the_embedder_keywords_find_and_the_answer_says_so(runtime: Runt
     say(runtime, tenant, "The horse is in the stable.")
     index_turns(runtime)
     know(runtime, tenant, "Bob rides a horse.")
-    recalled = recall(replace(runtime, embedder=Away(HashEmbedder())), tenant, BOB, RecallQuery("horse"))
+    recalled = recall(
+        replace(runtime, embedder=failing(ProviderUnavailable("nobody answers"))),
+        tenant,
+        BOB,
+        RecallQuery("horse"),
+    )
     assert set(texts(recalled.memories)) == {"The horse is in the stable.", "Bob rides a horse."}
     assert recalled.degraded == ("similarity",)
 

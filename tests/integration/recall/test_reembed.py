@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 
 import pytest
+from embedders import failing
 from sqlalchemy import Engine, text
 
-from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable
+from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.memories.remember import remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
+from memory_app.providers.embedders import HashEmbedder
 from memory_app.recall.recall import Recalled, RecallQuery, recall
 from memory_app.recall.reembed import reembed
 from memory_app.recall.scope_index import index_big_scopes
@@ -26,32 +25,6 @@ from memory_app.turns.record import record
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 OLD, NEW = "hash-256", "hash-128"
 ANIMALS = ("heron", "otter", "badger", "lynx", "marten", "stork", "beaver", "weasel")
-
-
-@dataclass
-class Refusing:
-    """An embedder that raises ``error`` at texts that contain ``over``."""
-
-    over: str
-    error: MemoryAppError
-    inner: HashEmbedder
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if any(self.over in said for said in texts):
-            raise self.error
-        return self.inner.embed(texts)
 
 
 def fill(runtime: Runtime, tenant: int, n: int) -> None:
@@ -130,7 +103,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(runtime: Runtime, tenant: in
     fill(runtime, tenant, 200)
     first = reembed(changed(runtime), most_seconds=0)
     assert (first.moved, first.is_done) == (0, False)
-    away = replace(runtime, embedder=Refusing("number 150 ", ProviderUnavailable("away"), HashEmbedder(128)))
+    away = replace(runtime, embedder=failing(ProviderUnavailable("away"), at="number 150 ", dimensions=128))
     with pytest.raises(ProviderUnavailable):
         reembed(away)
     between = models(owner)
@@ -143,7 +116,7 @@ def test_a_row_that_the_new_model_refuses_keeps_its_vector_and_its_place(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     fill(runtime, tenant, 20)
-    strict = replace(runtime, embedder=Refusing("number 7 ", BadModelOutput("no"), HashEmbedder(128)))
+    strict = replace(runtime, embedder=failing(BadModelOutput("no"), at="number 7 ", dimensions=128))
     done = reembed(strict)
     assert (done.moved, done.refused, done.is_done) == (27, 1, False)
     assert models(owner) == {NEW: 27, OLD: 1}

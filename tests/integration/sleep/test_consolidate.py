@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-import numpy as np
 import pytest
+from embedders import at_angles
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -23,8 +21,6 @@ from memory_app.jobs.rows.runs import Run
 from memory_app.main.http import create_app
 from memory_app.memories.lookup import invalidate, pin
 from memory_app.memories.remember import remember
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -37,37 +33,6 @@ SCOPE = Scope("ada", "bob")
 WORDINGS = [
     f"Bob {word} likes strong black tea with a slice of lemon in it." for word in ("", "really", "truly")
 ]
-
-
-@dataclass
-class Placed:
-    """Texts stand at the angles given, in degrees; others where hashing puts them."""
-
-    angles: Mapping[str, float]
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        vectors = np.array(self.inner.embed(texts))
-        for row, said in zip(vectors, texts, strict=True):
-            if said in self.angles:
-                row[:] = 0
-                row[0], row[1] = (
-                    math.cos(math.radians(self.angles[said])),
-                    math.sin(math.radians(self.angles[said])),
-                )
-        return vectors
 
 
 def tell(runtime: Runtime, tenant: int, *texts: str, **fields: Any) -> list[UUID]:
@@ -117,7 +82,7 @@ def test_more_than_five_of_one_kind_become_one_in_several_steps_of_five(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     texts = [f"Bob {'very ' * n}much likes tea." for n in range(12)]
-    placed = replace(runtime, embedder=Placed({said: n * 0.5 for n, said in enumerate(texts)}))
+    placed = replace(runtime, embedder=at_angles({said: n * 0.5 for n, said in enumerate(texts)}))
     tell(placed, tenant, *texts)
     done = run(placed, tenant)
     assert current(owner) == [texts[-1]]
@@ -138,7 +103,7 @@ def test_numbers_dates_names_and_negations_are_never_blended(
         "Bob met Ana at the station on 4 May 2024.",
         "Bob met Eva at the station on 3 May 2024.",
     ]
-    placed = replace(runtime, embedder=Placed(dict.fromkeys(apart, 0.0)))
+    placed = replace(runtime, embedder=at_angles(dict.fromkeys(apart, 0.0)))
     tell(placed, tenant, *apart)
     assert run(placed, tenant).report["clusters"] == []
     assert current(owner) == sorted(apart)
@@ -146,7 +111,7 @@ def test_numbers_dates_names_and_negations_are_never_blended(
 
 def test_a_chain_of_likenesses_is_not_united(runtime: Runtime, tenant: int, owner: Engine) -> None:
     chain = ["Bob plays padel.", "Bob bakes bread.", "Bob walks dogs.", "Bob sleeps late."]
-    placed = replace(runtime, embedder=Placed({said: 25.0 * n for n, said in enumerate(chain)}))
+    placed = replace(runtime, embedder=at_angles({said: 25.0 * n for n, said in enumerate(chain)}))
     tell(placed, tenant, *chain)
     for _ in range(4):
         run(placed, tenant)
@@ -185,7 +150,7 @@ def test_one_kind_alone_is_looked_through_when_one_is_named(
 
 def test_undoing_a_run_restores_every_row_bit_for_bit(runtime: Runtime, tenant: int, owner: Engine) -> None:
     texts = [f"Bob {'very ' * n}much likes tea." for n in range(9)]
-    placed = replace(runtime, embedder=Placed({said: n * 0.5 for n, said in enumerate(texts)}))
+    placed = replace(runtime, embedder=at_angles({said: n * 0.5 for n, said in enumerate(texts)}))
     tell(placed, tenant, *texts, tags=("a",), importance=7)
     before = everything(owner)
     done = run(placed, tenant)
@@ -204,7 +169,7 @@ def test_undo_of_a_run_whose_result_changed_is_refused_as_a_whole(
     others = ["Eve bakes rye bread on Sundays.", "Eve really bakes rye bread on Sundays."]
     angles = dict.fromkeys(others, 90.0) | {said: n * 0.5 for n, said in enumerate(WORDINGS)}
     longer = "Bob really and truly likes strong black tea with a slice of lemon in it at any hour."
-    placed = replace(runtime, embedder=Placed({**angles, longer: 20.0}))
+    placed = replace(runtime, embedder=at_angles({**angles, longer: 20.0}))
     tell(placed, tenant, *WORDINGS, *others)
     done = run(placed, tenant)
     (changed,) = rows(owner, "SELECT id FROM memories WHERE text LIKE 'Bob%' AND retired_at IS NULL")
@@ -237,7 +202,7 @@ def test_a_merge_of_the_write_path_is_undone_with_its_statement(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     short, long = "Bob enjoys walking.", "Bob really enjoys walking a lot."
-    placed = replace(runtime, embedder=Placed({short: 0.0, long: 25.0}))
+    placed = replace(runtime, embedder=at_angles({short: 0.0, long: 25.0}))
     (turn,) = record(placed, tenant, Scope("ada", "bob", "s"), [NewTurn(Role.USER, long)])
     (old,) = tell(placed, tenant, short)
     merged = remember(placed, tenant, SCOPE, Statement("fact", long, evidence=(turn.id,)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from queries import rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -33,11 +33,6 @@ SCOPE = Scope("ada", "bob")
 def keep(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
     kind = fields.pop("kind", "fact")
     return remember(runtime, tenant, SCOPE, Statement(kind, words, **fields)).id
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def reasons(owner: Engine) -> dict[UUID, str | None]:

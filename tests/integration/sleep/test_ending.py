@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from queries import rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -43,11 +44,6 @@ SOUP = "Bob never eats the mushroom soup of the canteen."
 def said(runtime: Runtime, tenant: int, *words: str) -> None:
     record(runtime, tenant, CHAT, [NewTurn(Role.USER, one) for one in words])
     finder.drain(runtime)
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def ended(runtime: Runtime, tenant: int, **options: Any) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from hot_reads import cached_context
+from queries import rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -57,11 +58,6 @@ def keep(runtime: Runtime, tenant: int, words: str, *, scope: Scope = SCOPE, **f
     """Stored as it is, as if before anybody looked for repeats."""
     statement = Statement(fields.pop("kind", "fact"), words, **fields)
     return remember(runtime, tenant, scope, statement, deduplicate=False).id
-
-
-def rows(owner: Engine, statement: str, **values: object) -> Sequence[Any]:
-    with owner.connect() as connection:
-        return connection.execute(text(statement), values).all()
 
 
 def everything(owner: Engine) -> dict[str, list[str]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import Barrier
-from typing import Any
 from uuid import UUID
 
 import pytest
+from embedders import ScriptedEmbedder, failing
 from hot_reads import cached_context
+from queries import rows
 from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
@@ -20,8 +21,6 @@ from memory_app.dispatch import finder
 from memory_app.errors import BadModelOutput, ProviderUnavailable
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
-from memory_app.providers.embedders import HashEmbedder, Thresholds
-from memory_app.providers.embedders.embedder import Vectors
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -42,40 +41,6 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing of the product may catch it."""
 
 
-@dataclass
-class Watched:
-    """The hash embedder; ``before`` runs with the texts of each call, between the answer and its effect."""
-
-    before: Callable[[Sequence[str]], None]
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        self.before(texts)
-        return self.inner.embed(texts)
-
-
-def raising(error: BaseException, *, at: str = "") -> Watched:
-    """An embedder that raises when any text contains ``at``."""
-
-    def before(texts: Sequence[str]) -> None:
-        if any(at in said for said in texts):
-            raise error
-
-    return Watched(before)
-
-
 def spoken(
     runtime: Runtime, tenant: int, *words: str, role: Role = Role.USER, scope: Scope = SCOPE
 ) -> list[UUID]:
@@ -92,11 +57,6 @@ def ticket(runtime: Runtime, tenant: int, turn_id: UUID) -> TicketRow:
         found = turns.ticket(connection, turn_id)
     assert found is not None
     return found
-
-
-def rows(owner: Engine, statement: str) -> list[Any]:
-    with owner.connect() as connection:
-        return list(connection.execute(text(statement)).all())
 
 
 def current(owner: Engine) -> list[str]:
@@ -285,7 +245,9 @@ def test_turns_that_come_while_a_session_is_lent_out_are_not_forgotten(
         if not late:
             late.extend(spoken(runtime, tenant, REX))
 
-    report = extract_session(replace(runtime, embedder=Watched(say_more)), only_session(owner))
+    report = extract_session(
+        replace(runtime, embedder=ScriptedEmbedder(before=say_more)), only_session(owner)
+    )
     assert report.turns == 2
     assert ticket(runtime, tenant, late[0]).stage is not Stage.FAILED
     assert finder.look(runtime).sessions == ()
@@ -300,7 +262,7 @@ def test_after_a_crash_the_stored_answer_is_applied_without_another_call(
     (turn_id,) = spoken(runtime, tenant, PARIS)
     session = only_session(owner)
     with pytest.raises(Killed):
-        extract_session(replace(runtime, embedder=raising(Killed())), session)
+        extract_session(replace(runtime, embedder=failing(Killed())), session)
     assert current(owner) == []
     (run,) = rows(owner, "SELECT answer FROM runs")
     marked = json.loads(json.dumps(run.answer).replace("Paris", "Prague"))
@@ -340,7 +302,7 @@ def test_turns_that_are_tried_alone_stay_with_the_process_that_tries_them(
     spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
     session = only_session(owner)
     with pytest.raises(Killed):
-        extract_session(replace(runtime, embedder=raising(Killed())), session)
+        extract_session(replace(runtime, embedder=failing(Killed())), session)
     change(owner, "UPDATE runs SET answer = NULL")
     expire_lease(owner)
     report = extract_session(runtime, session, most_seconds=0)
@@ -354,7 +316,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_anew(
     spoken(runtime, tenant, PARIS)
     session = only_session(owner)
     with pytest.raises(Killed):
-        extract_session(replace(runtime, embedder=raising(Killed())), session)
+        extract_session(replace(runtime, embedder=failing(Killed())), session)
     change(owner, """UPDATE runs SET answer = '{"version": 0}'""")
     expire_lease(owner)
     assert extract_session(runtime, session).turns == 1
@@ -367,7 +329,7 @@ def test_an_unstorable_statement_is_a_failure_of_its_turn_and_no_crash(
     (turn_id,) = spoken(runtime, tenant, PARIS)
     session = only_session(owner)
     with pytest.raises(Killed):
-        extract_session(replace(runtime, embedder=raising(Killed())), session)
+        extract_session(replace(runtime, embedder=failing(Killed())), session)
     change(
         owner,
         "UPDATE runs SET answer = jsonb_set(answer, '{extraction,statements,0,subtype}', '\"unheard of\"')",
@@ -391,7 +353,7 @@ def test_a_worker_whose_session_was_taken_over_commits_nothing(
         expire_lease(owner)
         overtaken.append(extract_session(runtime, session))
 
-    slow = extract_session(replace(runtime, embedder=Watched(overtake)), session)
+    slow = extract_session(replace(runtime, embedder=ScriptedEmbedder(before=overtake)), session)
     assert sum(report.turns for report in overtaken) == 2
     assert (slow.turns, slow.memories) == (0, 0)
     counts = rows(owner, "SELECT repeat_count FROM memories")
@@ -448,7 +410,7 @@ def test_a_session_goes_on_without_the_turn_that_killed_three_workers(
 ) -> None:
     before, poison, after = spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
     index_turns(runtime)
-    session, deadly = only_session(owner), replace(runtime, embedder=raising(Killed(), at="Rex"))
+    session, deadly = only_session(owner), replace(runtime, embedder=failing(Killed(), at="Rex"))
     deaths = 0
     for _ in range(20):
         try:
@@ -511,7 +473,7 @@ def test_during_an_outage_a_session_waits_ever_longer_and_loses_nothing(
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
     session = only_session(owner)
-    away = replace(runtime, embedder=raising(ProviderUnavailable("nobody answers")))
+    away = replace(runtime, embedder=failing(ProviderUnavailable("nobody answers")))
     waits = []
     for _ in range(6):
         assert extract_session(away, session) == ExtractReport()
@@ -530,7 +492,7 @@ def test_new_turns_do_not_shorten_the_pause_after_an_error(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     spoken(runtime, tenant, PARIS)
-    away = replace(runtime, embedder=raising(ProviderUnavailable("nobody answers", retry_after=300)))
+    away = replace(runtime, embedder=failing(ProviderUnavailable("nobody answers", retry_after=300)))
     extract_session(away, only_session(owner))
     spoken(runtime, tenant, REX)
     (row,) = rows(owner, "SELECT extract(epoch FROM due_at - now())::float AS wait FROM sessions")
@@ -542,7 +504,7 @@ def test_after_a_day_of_errors_the_turn_is_parked_with_the_reason(
 ) -> None:
     (turn_id,) = spoken(runtime, tenant, PARIS)
     session = only_session(owner)
-    away = replace(runtime, embedder=raising(ProviderUnavailable("nobody answers")))
+    away = replace(runtime, embedder=failing(ProviderUnavailable("nobody answers")))
     extract_session(away, session)
     change(owner, "UPDATE sessions SET failing_since = failing_since - interval '25 hours'")
     expire_lease(owner)
@@ -558,7 +520,7 @@ def test_a_permanent_error_parks_only_its_own_turn_after_three_tries(
     before, guilty, after = spoken(runtime, tenant, PARIS, REX, "I have a sister named Paula.")
     index_turns(runtime)
     session = only_session(owner)
-    picky = replace(runtime, embedder=raising(BadModelOutput("unreadable"), at="Rex"))
+    picky = replace(runtime, embedder=failing(BadModelOutput("unreadable"), at="Rex"))
     for _ in range(10):
         extract_session(picky, session)
         expire_lease(owner)
@@ -589,7 +551,7 @@ def test_nothing_of_a_person_forgotten_during_extraction_comes_back(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     spoken(runtime, tenant, PARIS, REX)
-    forgetting = Watched(lambda _: change(owner, "DELETE FROM scopes"))
+    forgetting = ScriptedEmbedder(before=lambda _: change(owner, "DELETE FROM scopes"))
     assert extract_session(replace(runtime, embedder=forgetting), only_session(owner)) == ExtractReport()
     for table in ("memories", "entities", "evidence", "turns", "sessions", "runs", "terms"):
         assert rows(owner, f"SELECT FROM {table}") == [], table
@@ -600,6 +562,6 @@ def test_no_connection_is_held_while_a_provider_is_called(
 ) -> None:
     spoken(runtime, tenant, PARIS)
     held: list[int] = []
-    watching = Watched(lambda _: held.append(runtime.engine.pool.checkedout()))  # type: ignore[attr-defined]
+    watching = ScriptedEmbedder(before=lambda _: held.append(runtime.engine.pool.checkedout()))  # type: ignore[attr-defined]
     extract_session(replace(runtime, embedder=watching), only_session(owner))
     assert set(held) == {0}

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
 from typing import Any
 from uuid import UUID
 
-import numpy as np
+from embedders import ScriptedEmbedder, failing
 from redis import Redis
 from sqlalchemy import Engine, text
 
 from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
-from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
-from memory_app.providers.embedders import HashEmbedder, Thresholds, verified
-from memory_app.providers.embedders.embedder import Vectors
+from memory_app.errors import BadModelOutput, ProviderUnavailable, RateLimited
 from memory_app.queue import INDEX_TURNS, INGEST
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
@@ -33,36 +31,6 @@ from memory_app.turns.rows import turns
 
 SCOPE = Scope("ada", "bob", "s1")
 LEASE = timedelta(seconds=45)
-
-
-@dataclass
-class Stumbling:
-    """The hash embedder; texts that contain ``over`` make it raise ``error``. ``before`` runs at each call."""
-
-    over: str
-    error: MemoryAppError
-    before: Callable[[], None] = lambda: None
-    calls: list[int] = field(default_factory=list)
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return self.inner.thresholds
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        self.before()
-        self.calls.append(len(texts))
-        if any(self.over in said for said in texts):
-            raise self.error
-        return self.inner.embed(texts)
 
 
 def said(n: int, *, word: str = "dog") -> NewTurn:
@@ -107,17 +75,6 @@ def assert_terms_equal_a_recount(owner: Engine) -> None:
     assert {(row.scope_id, row.term): row.row_count for row in counted} == wanted
 
 
-# --- the fake keeps the contract ------------------------------------------------------------------------------
-
-
-def test_the_stumbling_embedder_is_an_embedder_while_it_does_not_stumble() -> None:
-    fake, texts = Stumbling("cat", RateLimited("later")), ["a dog", "", "日本語", "x" * 10_000]
-    whole = verified(fake.embed(texts), len(texts), fake.dimensions)
-    assert np.array_equal(whole, np.vstack([fake.embed([one]) for one in texts]))
-    assert fake.embed([]).shape == (0, fake.dimensions)
-    assert fake.thresholds == HashEmbedder().thresholds
-
-
 # --- once -----------------------------------------------------------------------------------------------------
 
 
@@ -126,9 +83,10 @@ def test_turns_of_many_sessions_and_tenants_are_indexed_together(
 ) -> None:
     mine = [id for n in range(3) for id in accepted(runtime, tenant, 4, scope=Scope("ada", "bob", f"s{n}"))]
     others = accepted(runtime, other_tenant, 4)
-    counting = Stumbling("nothing", RateLimited("never"))
+    calls: list[int] = []
+    counting = ScriptedEmbedder(before=lambda texts: calls.append(len(texts)))
     assert index_turns(replace(runtime, embedder=counting)) == IndexReport(indexed=16)
-    assert sorted(counting.calls) == [4, 12], "one call for each tenant's turns"
+    assert sorted(calls) == [4, 12], "one call for each tenant's turns"
     assert set(stages(runtime, tenant, mine)) == {Stage.INDEXED}
     assert set(stages(runtime, other_tenant, others)) == {Stage.INDEXED}
 
@@ -172,10 +130,8 @@ def test_a_slow_worker_whose_turns_were_taken_over_counts_nothing_twice(
 def test_no_connection_is_held_while_the_embedder_is_called(runtime: Runtime, tenant: int) -> None:
     accepted(runtime, tenant, 2)
     held: list[int] = []
-    watching = Stumbling(
-        "nothing",
-        RateLimited("never"),
-        before=lambda: held.append(runtime.engine.pool.checkedout()),  # type: ignore[attr-defined]
+    watching = ScriptedEmbedder(
+        before=lambda _: held.append(runtime.engine.pool.checkedout()),  # type: ignore[attr-defined]
     )
     index_turns(replace(runtime, embedder=watching))
     assert held == [0]
@@ -237,7 +193,7 @@ def test_a_text_the_embedder_cannot_read_is_parked_without_its_neighbours(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     ids = accepted(runtime, tenant, 4)
-    picky = Stumbling("number 2", BadModelOutput("the embedder answered nonsense"))
+    picky = failing(BadModelOutput("the embedder answered nonsense"), at="number 2")
     assert index_turns(replace(runtime, embedder=picky)) == IndexReport(indexed=3, failed=1)
     assert stages(runtime, tenant, ids) == [Stage.INDEXED, Stage.INDEXED, Stage.FAILED, Stage.INDEXED]
     assert_terms_equal_a_recount(owner)
@@ -251,7 +207,7 @@ def test_while_the_embedder_is_away_turns_wait_and_none_is_given_up(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     ids = accepted(runtime, tenant, 3)
-    away = replace(runtime, embedder=Stumbling("", ProviderUnavailable("nobody answers")))
+    away = replace(runtime, embedder=failing(ProviderUnavailable("nobody answers")))
     for _ in range(8):
         assert index_turns(away) == IndexReport(postponed=3)
         assert index_turns(away) == IndexReport(), "it is not asked again at once"
@@ -264,7 +220,7 @@ def test_a_provider_that_names_a_time_is_left_alone_until_then(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     accepted(runtime, tenant, 1)
-    limited = Stumbling("", RateLimited("slow down", retry_after=600))
+    limited = failing(RateLimited("slow down", retry_after=600))
     index_turns(replace(runtime, embedder=limited))
     with owner.connect() as connection:
         left = connection.execute(
