@@ -25,9 +25,9 @@ TAG_LIMIT = 100
 _PARTS = tuple(
     name
     for name, type in get_type_hints(Statement).items()
-    if type == str | None and name not in {"subtype", "source", "synthesis_type"}
+    if type == str | None and name not in {"subtype", "synthesis_type"}
 )
-"""Short texts of a caller: all but the subtype, which has a rule of its own, and what this system says itself."""
+"""Short texts of a caller: all but the subtype, which has a rule of its own, and what the product sets itself."""
 
 
 def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]:

@@ -72,6 +72,8 @@ def test_every_kind_of_the_table_can_be_stated() -> None:
         (fact(object="tea"), InvalidInput, "relation"),
         (fact(subject=" ", relation="likes"), InvalidInput, "subject"),
         (fact(subject="Bob", relation="\x00"), InvalidInput, "relation"),
+        (fact(source="\x00"), InvalidInput, "source"),
+        (fact(source="x" * 501), TooLarge, "source"),
         (fact(subject="x" * (PART_LIMIT + 1), relation="likes"), TooLarge, "subject"),
         (fact(tags=("",)), InvalidInput, "tags"),
         (fact(tags=("x" * (TAG_LIMIT + 1),)), InvalidInput, "tags"),
