@@ -87,7 +87,7 @@ def due_work(runtime: Runtime) -> dict[str, health.DueWork]:
         return {work.kind: work for work in health.due_work(connection)}
 
 
-def rows(owner: Engine, statement: str, **values: Any) -> list[Any]:
+def column(owner: Engine, statement: str, **values: Any) -> list[Any]:
     with owner.connect() as connection:
         return list(connection.execute(text(statement), values).scalars())
 
@@ -118,7 +118,7 @@ def test_a_turn_that_killed_its_worker_is_found_by_index(
     runtime: Runtime, crowd: Crowd, owner: Engine
 ) -> None:
     backlog(crowd, 3_000)
-    (suspect,) = rows(owner, "SELECT id FROM turns ORDER BY random() LIMIT 1")
+    (suspect,) = column(owner, "SELECT id FROM turns ORDER BY random() LIMIT 1")
     change(
         owner, "UPDATE turns SET starts = 1, lease_until = now() - interval '1 s' WHERE id = :id", id=suspect
     )
@@ -126,7 +126,7 @@ def test_a_turn_that_killed_its_worker_is_found_by_index(
     look = """EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT scope_id, id FROM turns
         WHERE indexed_at IS NULL AND failed_at IS NULL AND starts > 0 AND lease_until <= now()
         ORDER BY lease_until LIMIT 1"""
-    (plan,) = rows(owner, look)
+    (plan,) = column(owner, look)
     top = plan[0]["Plan"]
     assert top["Shared Hit Blocks"] + top["Shared Read Blocks"] <= 4
     assert [turn.id for turn in claim(runtime)] == [suspect], "and is lent alone"
@@ -181,7 +181,7 @@ def test_what_waits_for_a_retry_does_not_stand_before_what_is_new(
     change(owner, "UPDATE turns SET lease_until = now() + interval '1 hour' WHERE seq <= 10")
     change(owner, "UPDATE turns SET lease_until = now() - interval '1 second' WHERE seq = 11")
     claimed = [turn.id for turn in claim(runtime, batch=1_000)]
-    late = set(rows(owner, "SELECT id FROM turns WHERE seq = 11"))
+    late = set(column(owner, "SELECT id FROM turns WHERE seq = 11"))
     assert len(claimed) == 50, "those whose time has not come stay"
     assert set(claimed[-5:]) <= set(claimed) and late <= set(claimed)
 
@@ -199,8 +199,8 @@ def test_sessions_runs_and_jobs_that_are_due_are_taken_from_each_tenant(
         due_sessions = [session.id for session in waiting.due_sessions(connection, most=10)]
         due_runs = [run.run_id for run in runs.due(connection, most=10)]
         due_jobs = schedules.due(connection, most=20)
-    theirs = set(rows(owner, "SELECT id FROM sessions WHERE tenant_id = :id", id=other_tenant))
-    their_runs = set(rows(owner, "SELECT id FROM runs WHERE tenant_id = :id", id=other_tenant))
+    theirs = set(column(owner, "SELECT id FROM sessions WHERE tenant_id = :id", id=other_tenant))
+    their_runs = set(column(owner, "SELECT id FROM runs WHERE tenant_id = :id", id=other_tenant))
     assert (len(due_sessions), len(set(due_sessions) & theirs)) == (10, 2)
     assert (len(due_runs), len(set(due_runs) & their_runs)) == (10, 2)
     assert (len(due_jobs), sum(job.tenant_id == other_tenant for job in due_jobs)) == (20, 8)
@@ -253,7 +253,7 @@ def test_a_session_that_rules_extract_never_waits_for_a_synthesis(
 ) -> None:
     record(runtime, tenant, Scope(AGENT, "bob", "chat"), [NewTurn(Role.USER, "I live in Paris.")])
     finder.drain(runtime)
-    assert rows(owner, "SELECT asked_seq FROM sessions") == [1]
+    assert column(owner, "SELECT asked_seq FROM sessions") == [1]
 
 
 def test_the_size_of_a_scope_is_noted_as_it_grows_and_shrinks(
@@ -262,10 +262,10 @@ def test_the_size_of_a_scope_is_noted_as_it_grows_and_shrinks(
     said = [NewTurn(Role.USER, f"Box {n} stands in room {n * 7}.") for n in range(130)]
     record(runtime, tenant, Scope(AGENT, "bob", "chat"), said)
     index_turns(runtime)
-    assert rows(owner, "SELECT row_count FROM scope_sizes") == [128], "at every 64th row"
+    assert column(owner, "SELECT row_count FROM scope_sizes") == [128], "at every 64th row"
     change(owner, "UPDATE turns SET accepted_at = now() - interval '60 days'")
     perform(runtime, tenant, decay.ask(runtime, tenant, BOB).id)
-    (noted,) = rows(owner, "SELECT row_count FROM scope_sizes")
+    (noted,) = column(owner, "SELECT row_count FROM scope_sizes")
     assert noted < 64
 
 
@@ -285,7 +285,7 @@ def scope_id_of(runtime: Runtime, tenant: int, scope: Scope) -> int:
 
 
 def indexed(owner: Engine) -> list[int]:
-    return rows(owner, "SELECT scope_id FROM scope_models WHERE is_indexed ORDER BY 1")
+    return column(owner, "SELECT scope_id FROM scope_models WHERE is_indexed ORDER BY 1")
 
 
 def test_no_more_scopes_get_search_indexes_than_may_have_some(
@@ -340,7 +340,7 @@ def test_a_batch_of_statements_scans_the_scope_once(
         record(runtime, tenant, scope, [NewTurn(Role.USER, text) for text in said])
         index_turns(runtime)
         crowd.settle()
-        (session,) = rows(owner, "SELECT max(id) FROM sessions")
+        (session,) = column(owner, "SELECT max(id) FROM sessions")
         with meter.measured() as spent:
             done = extract_session(runtime, session)
         assert done.memories == len(said)
@@ -369,7 +369,7 @@ def test_a_memory_keeps_its_strongest_links_only(runtime: Runtime, tenant: int, 
     runtime = replace(runtime, settings=runtime.settings.model_copy(update={"remember": few}))
     for n in range(30):
         remember(runtime, tenant, BOB, Statement("fact", f"I love X{n} cake with cream."), deduplicate=False)
-    degrees = rows(
+    degrees = column(
         owner,
         """SELECT count(*) FROM (SELECT source_id AS id FROM links UNION ALL SELECT target_id FROM links) AS e
         GROUP BY id""",
@@ -455,7 +455,9 @@ def test_an_import_reads_as_much_for_each_of_many_entities_as_of_few(
             memory.load(Scope(AGENT, f"target {count}"), given)
         each[count] = spent.rows / count
     assert each[800] <= 1.3 * each[200]
-    merged = rows(owner, "SELECT count(*) FROM entities WHERE merged_into IS NOT NULL AND key LIKE 'thing:%'")
+    merged = column(
+        owner, "SELECT count(*) FROM entities WHERE merged_into IS NOT NULL AND key LIKE 'thing:%'"
+    )
     assert merged == [66 + 266]
 
 
@@ -468,7 +470,7 @@ def test_runs_go_after_a_while_unless_something_rests_on_them(
     scope_id = scope_id_of(runtime, tenant, BOB)
     crowd.old_runs(scope_id, 700, age=MONTHS)
     crowd.old_runs(scope_id, 3, age=timedelta(days=2))
-    picture, by_hand, asked, *_ = rows(
+    picture, by_hand, asked, *_ = column(
         owner, "SELECT id FROM runs WHERE finished_at < now() - interval '9 days'"
     )
     change(
@@ -485,8 +487,8 @@ def test_runs_go_after_a_while_unless_something_rests_on_them(
     change(owner, "UPDATE memories SET run_id = :id", id=asked)
 
     assert upkeep.tidy(runtime) == 697
-    assert set(rows(owner, "SELECT id FROM runs WHERE kept_at IS NOT NULL")) == {picture, by_hand, asked}
-    assert len(rows(owner, "SELECT id FROM runs")) == 6
+    assert set(column(owner, "SELECT id FROM runs WHERE kept_at IS NOT NULL")) == {picture, by_hand, asked}
+    assert len(column(owner, "SELECT id FROM runs")) == 6
     crowd.settle()
     assert cost(meter, lambda: upkeep.tidy(runtime)).rows <= FEW, "what is kept is not gone through each time"
 
@@ -494,7 +496,7 @@ def test_runs_go_after_a_while_unless_something_rests_on_them(
     change(owner, "DELETE FROM images")
     change(owner, "DELETE FROM memories")
     assert upkeep.tidy(runtime) == 2
-    assert by_hand in rows(owner, "SELECT id FROM runs"), "a merge by hand can be undone at any time"
+    assert by_hand in column(owner, "SELECT id FROM runs"), "a merge by hand can be undone at any time"
 
 
 def test_turns_too_old_to_be_searched_give_up_what_only_search_needs(
@@ -504,16 +506,16 @@ def test_turns_too_old_to_be_searched_give_up_what_only_search_needs(
     finder.drain(runtime)
     change(owner, "UPDATE turns SET accepted_at = now() - interval '31 days' WHERE seq < 3")
     counted = "SELECT row_count FROM terms WHERE term = 0"
-    (before,) = rows(owner, counted)
+    (before,) = column(owner, counted)
 
     report = perform(runtime, tenant, decay.ask(runtime, tenant, BOB).id)
 
     assert report["turns_lapsed"] == 2
-    left = rows(owner, "SELECT seq FROM turns WHERE embedding IS NOT NULL AND terms IS NOT NULL")
+    left = column(owner, "SELECT seq FROM turns WHERE embedding IS NOT NULL AND terms IS NOT NULL")
     assert left == [3]
-    assert rows(owner, "SELECT text FROM turns") == ["I parked on level nine."] * 3
-    assert rows(owner, counted) == [before - 2]
-    (due,) = rows(owner, "SELECT due_at FROM schedules WHERE job = 'decay' AND due_at IS NOT NULL")
+    assert column(owner, "SELECT text FROM turns") == ["I parked on level nine."] * 3
+    assert column(owner, counted) == [before - 2]
+    (due,) = column(owner, "SELECT due_at FROM schedules WHERE job = 'decay' AND due_at IS NOT NULL")
     assert report["next_lapse_at"] is not None and due is not None
 
 

@@ -99,7 +99,7 @@ def in_redis(runtime: Runtime, word: str) -> bool:
     return any(word.encode() in found for found in [*keys, *values])
 
 
-def rows(owner: Engine, scope: str) -> dict[str, list[str]]:
+def rows_of_user(owner: Engine, scope: str) -> dict[str, list[str]]:
     """Everything of one user, table by table."""
     with owner.connect() as connection:
         scope_id = connection.execute(
@@ -368,13 +368,16 @@ def test_erasing_one_user_leaves_every_row_of_another_unchanged(
     for tenant_id, user in ((tenant, "mira"), (tenant, "eve"), (other_tenant, "zoe")):
         say(runtime, tenant_id, "I live in Lisbon and I love tea.", scope=Scope("ada", user, "chat"))
         tell(runtime, tenant_id, "A statement.", scope=Scope("ada", user))
-    before, found = rows(owner, "eve"), recall(runtime, tenant, Scope("ada", "eve"), RecallQuery("tea"))
+    before, found = (
+        rows_of_user(owner, "eve"),
+        recall(runtime, tenant, Scope("ada", "eve"), RecallQuery("tea")),
+    )
     forget_user(runtime, tenant, "mira")
     forget_user(runtime, tenant, "zoe")
-    assert rows(owner, "eve") == before
+    assert rows_of_user(owner, "eve") == before
     again = recall(runtime, tenant, Scope("ada", "eve"), RecallQuery("tea"))
     assert [hit.id for hit in again.memories] == [hit.id for hit in found.memories]
-    assert rows(owner, "zoe")["turns"], "another tenant's person of that name is somebody else"
+    assert rows_of_user(owner, "zoe")["turns"], "another tenant's person of that name is somebody else"
 
 
 def test_one_call_erases_ten_thousand_memories_and_its_receipt_is_exact(

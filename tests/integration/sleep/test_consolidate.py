@@ -49,18 +49,23 @@ def run(runtime: Runtime, tenant: int, **options: Any) -> Run:
     return jobs.read(runtime, tenant, asked.id)
 
 
-def rows(owner: Engine, statement: str = "SELECT * FROM memories ORDER BY id", **values: object) -> list[Any]:
+def rows_as_text(
+    owner: Engine, statement: str = "SELECT * FROM memories ORDER BY id", **values: object
+) -> list[Any]:
     with owner.connect() as connection:
         return [tuple(map(str, row)) for row in connection.execute(text(statement), values).all()]
 
 
 def everything(owner: Engine) -> list[Any]:
     tables = ("memories", "links", "evidence", "mentions", "entities", "terms")
-    return [rows(owner, f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
+    return [rows_as_text(owner, f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
 
 
 def current(owner: Engine) -> list[str]:
-    return [row[0] for row in rows(owner, "SELECT text FROM memories WHERE retired_at IS NULL ORDER BY text")]
+    return [
+        row[0]
+        for row in rows_as_text(owner, "SELECT text FROM memories WHERE retired_at IS NULL ORDER BY text")
+    ]
 
 
 def test_what_says_the_same_becomes_one_row_with_all_parts_behind_it(
@@ -87,9 +92,11 @@ def test_more_than_five_of_one_kind_become_one_in_several_steps_of_five(
     done = run(placed, tenant)
     assert current(owner) == [texts[-1]]
     assert (done.report["merged"], done.report["freed"]) == (12, 11)
-    parts = rows(owner, "SELECT count(*) FROM memories WHERE retired_reason = 'merged' GROUP BY successor")
+    parts = rows_as_text(
+        owner, "SELECT count(*) FROM memories WHERE retired_reason = 'merged' GROUP BY successor"
+    )
     assert max(int(n) for (n,) in parts) <= 5
-    assert rows(owner, "SELECT repeat_count FROM memories WHERE retired_at IS NULL") == [("12",)]
+    assert rows_as_text(owner, "SELECT repeat_count FROM memories WHERE retired_at IS NULL") == [("12",)]
 
 
 def test_numbers_dates_names_and_negations_are_never_blended(
@@ -115,7 +122,7 @@ def test_a_chain_of_likenesses_is_not_united(runtime: Runtime, tenant: int, owne
     tell(placed, tenant, *chain)
     for _ in range(4):
         run(placed, tenant)
-    behind = rows(
+    behind = rows_as_text(
         owner,
         """WITH RECURSIVE b AS (
             SELECT id AS top, id, text FROM memories WHERE retired_at IS NULL
@@ -144,8 +151,8 @@ def test_one_kind_alone_is_looked_through_when_one_is_named(
     for said in WORDINGS:
         remember(runtime, tenant, SCOPE, Statement("value", said), deduplicate=False)
     assert run(runtime, tenant, kind="value").report["inspected"] == 3
-    assert len(rows(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'fact'")) == 3
-    assert len(rows(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'value'")) == 1
+    assert len(rows_as_text(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'fact'")) == 3
+    assert len(rows_as_text(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'value'")) == 1
 
 
 def test_undoing_a_run_restores_every_row_bit_for_bit(runtime: Runtime, tenant: int, owner: Engine) -> None:
@@ -172,7 +179,7 @@ def test_undo_of_a_run_whose_result_changed_is_refused_as_a_whole(
     placed = replace(runtime, embedder=at_angles({**angles, longer: 20.0}))
     tell(placed, tenant, *WORDINGS, *others)
     done = run(placed, tenant)
-    (changed,) = rows(owner, "SELECT id FROM memories WHERE text LIKE 'Bob%' AND retired_at IS NULL")
+    (changed,) = rows_as_text(owner, "SELECT id FROM memories WHERE text LIKE 'Bob%' AND retired_at IS NULL")
     if since == "said again":
         remember(placed, tenant, SCOPE, Statement("fact", WORDINGS[1]))
     elif since == "pinned":
@@ -210,7 +217,7 @@ def test_a_merge_of_the_write_path_is_undone_with_its_statement(
     assert {part.text for part in parts} == {short, long}
     assert current(owner) == [short, long]
     new = next(part.id for part in parts if part.text == long)
-    assert rows(owner, "SELECT memory_id FROM evidence") == [(str(new),)]
+    assert rows_as_text(owner, "SELECT memory_id FROM evidence") == [(str(new),)]
     with pytest.raises(NotFound):
         undo_merge(placed, tenant, merged.id)
     with pytest.raises(Conflict, match="not made by merging"):
@@ -236,7 +243,7 @@ def test_a_memory_that_changed_or_was_added_meanwhile_survives(
     consolidate.consolidate(runtime, claimed, revise=change)
     report = jobs.read(runtime, tenant, asked.id).report
     assert (report["clusters"], len(report["left_alone"])) == ([], 1)
-    alive = rows(owner, "SELECT id FROM memories WHERE retired_at IS NULL ORDER BY id")
+    alive = rows_as_text(owner, "SELECT id FROM memories WHERE retired_at IS NULL ORDER BY id")
     assert [UUID(id) for (id,) in alive] == [*ids[1:], other, *added]
 
 

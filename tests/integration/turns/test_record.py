@@ -36,7 +36,7 @@ def said(words: str = "I live in Paris with my dog Rex.", **fields: Any) -> NewT
     return NewTurn(**{"role": Role.USER, "text": words} | fields)
 
 
-def rows(owner: Engine, what: str = "*") -> list[Any]:
+def turn_rows(owner: Engine, what: str = "*") -> list[Any]:
     with owner.connect() as connection:
         return list(connection.execute(text(f"SELECT {what} FROM turns ORDER BY session_id, seq")).all())
 
@@ -95,7 +95,7 @@ def test_turns_of_a_call_get_the_next_numbers_in_their_order(runtime: Runtime, t
 
 def test_numbers_have_no_gaps_when_many_record_at_once(runtime: Runtime, tenant: int, owner: Engine) -> None:
     at_once(lambda n: record(runtime, tenant, SCOPE, [said(f"turn {n} first"), said(f"turn {n} second")]))
-    stored = rows(owner, "seq, text")
+    stored = turn_rows(owner, "seq, text")
     assert [row.seq for row in stored] == list(range(1, 2 * THREADS + 1))
     for first, second in zip(stored[::2], stored[1::2], strict=True):
         assert first.text.replace("first", "second") == second.text, "a batch stays together"
@@ -106,7 +106,7 @@ def test_order_is_that_of_acceptance_and_times_in_the_past_are_kept(
 ) -> None:
     last_year = datetime(2024, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=9)))
     record(runtime, tenant, SCOPE, [said("today"), said("last year", at=last_year)])
-    today, past = rows(owner, "at, accepted_at")
+    today, past = turn_rows(owner, "at, accepted_at")
     assert today.at == today.accepted_at
     assert past.at == last_year
     assert past.accepted_at >= today.accepted_at
@@ -123,7 +123,7 @@ def test_sessions_of_one_name_are_apart_for_each_user_agent_and_tenant(
     ):
         (ticket,) = record(runtime, tenant_id, scope, [said()])
         assert ticket.seq == 1
-    assert len({(row.tenant_id, row.scope_id) for row in rows(owner)}) == 4
+    assert len({(row.tenant_id, row.scope_id) for row in turn_rows(owner)}) == 4
 
 
 def test_a_speaker_is_the_name_given_or_else_whoever_has_the_role(
@@ -131,13 +131,13 @@ def test_a_speaker_is_the_name_given_or_else_whoever_has_the_role(
 ) -> None:
     turns = [said(), said(role=Role.ASSISTANT), said(role=Role.TOOL), said(speaker="Roberta")]
     record(runtime, tenant, SCOPE, turns)
-    assert [row.speaker for row in rows(owner)] == ["bob", "ada", "tool", "Roberta"]
+    assert [row.speaker for row in turn_rows(owner)] == ["bob", "ada", "tool", "Roberta"]
 
 
 def test_everything_that_was_said_about_a_turn_is_kept(runtime: Runtime, tenant: int, owner: Engine) -> None:
     turn = said(emotional_tone="warm", tools_used=("search", "maps"), metadata={"page": {"n": 3}})
     record(runtime, tenant, SCOPE, [turn])
-    (row,) = rows(owner)
+    (row,) = turn_rows(owner)
     assert (row.emotional_tone, row.tools_used, row.metadata) == (
         "warm",
         ["search", "maps"],
@@ -154,7 +154,7 @@ def test_a_repeated_key_gives_the_first_ticket_again(runtime: Runtime, tenant: i
     (again,) = record(runtime, tenant, SCOPE, [turn])
     assert (again.id, again.seq) == (first.id, first.seq)
     assert (first.duplicate, again.duplicate) == (False, True)
-    assert len(rows(owner)) == 1
+    assert len(turn_rows(owner)) == 1
 
 
 def test_a_repeated_key_tells_the_stage_reached_meanwhile(runtime: Runtime, tenant: int) -> None:
@@ -170,7 +170,7 @@ def test_one_key_from_many_callers_at_once_is_one_turn(runtime: Runtime, tenant:
     )
     assert len({ticket.id for (ticket,) in answers}) == 1
     assert sum(not ticket.duplicate for (ticket,) in answers) == 1
-    assert [row.seq for row in rows(owner)] == [1]
+    assert [row.seq for row in turn_rows(owner)] == [1]
     assert [row.next_seq for row in sessions_of(owner)] == [2], "no number was lost"
 
 
@@ -182,7 +182,7 @@ def test_a_key_with_other_content_is_a_conflict_and_stores_nothing(
         record(runtime, tenant, SCOPE, [said("new"), said("I live in Rome.", idempotency_key="k1")])
     assert refused.value.field == "idempotency_key"
     assert "Rome" not in refused.value.message
-    assert len(rows(owner)) == 1
+    assert len(turn_rows(owner)) == 1
     (ticket,) = record(runtime, tenant, SCOPE, [said("next")])
     assert ticket.seq == 2
 
@@ -200,7 +200,7 @@ def test_a_key_stands_for_all_that_was_said(runtime: Runtime, tenant: int, owner
     for change in changes:
         with pytest.raises(Conflict):
             record(runtime, tenant, SCOPE, [said(idempotency_key="k1", **change)])
-    assert len(rows(owner)) == 1
+    assert len(turn_rows(owner)) == 1
 
 
 def test_a_key_belongs_to_the_tenant_not_to_the_session(
@@ -211,7 +211,7 @@ def test_a_key_belongs_to_the_tenant_not_to_the_session(
         record(runtime, tenant, Scope("ada", "bob", "s2"), [said(idempotency_key="k1")])
     (ticket,) = record(runtime, other_tenant, SCOPE, [said(idempotency_key="k1")])
     assert not ticket.duplicate
-    assert len(rows(owner)) == 2
+    assert len(turn_rows(owner)) == 2
 
 
 def test_one_key_in_many_sessions_at_once_is_stored_in_one_of_them(
@@ -221,7 +221,7 @@ def test_one_key_in_many_sessions_at_once_is_stored_in_one_of_them(
         lambda n: record(runtime, tenant, Scope("ada", "bob", f"s{n}"), [said(idempotency_key="k1")])
     )
     assert sum(not isinstance(answer, Conflict) for answer in answers) == 1
-    assert len(rows(owner)) == 1
+    assert len(turn_rows(owner)) == 1
 
 
 def test_a_key_twice_in_one_call_is_one_turn(runtime: Runtime, tenant: int, owner: Engine) -> None:
@@ -230,7 +230,7 @@ def test_a_key_twice_in_one_call_is_one_turn(runtime: Runtime, tenant: int, owne
     assert [ticket.seq for ticket in tickets] == [1, 2, 1]
     assert [ticket.duplicate for ticket in tickets] == [False, False, True]
     assert tickets[0].id == tickets[2].id
-    assert len(rows(owner)) == 2
+    assert len(turn_rows(owner)) == 2
 
 
 def test_a_key_twice_in_one_call_with_other_content_stores_nothing(
@@ -238,7 +238,7 @@ def test_a_key_twice_in_one_call_with_other_content_stores_nothing(
 ) -> None:
     with pytest.raises(Conflict):
         record(runtime, tenant, SCOPE, [said("a", idempotency_key="k1"), said("b", idempotency_key="k1")])
-    assert rows(owner) == []
+    assert turn_rows(owner) == []
 
 
 def test_a_call_may_mix_known_and_new_turns(runtime: Runtime, tenant: int, owner: Engine) -> None:
@@ -247,12 +247,12 @@ def test_a_call_may_mix_known_and_new_turns(runtime: Runtime, tenant: int, owner
     tickets = record(runtime, tenant, SCOPE, turns)
     assert [ticket.duplicate for ticket in tickets] == [True, False, True, False]
     assert [ticket.seq for ticket in tickets] == [1, 3, 2, 4]
-    assert [row.text for row in rows(owner)] == ["turn 0", "turn 2", "turn 1", "turn 3"]
+    assert [row.text for row in turn_rows(owner)] == ["turn 0", "turn 2", "turn 1", "turn 3"]
 
 
 def test_the_same_words_without_a_key_are_two_turns(runtime: Runtime, tenant: int, owner: Engine) -> None:
     record(runtime, tenant, SCOPE, [said(), said()])
-    assert len(rows(owner)) == 2
+    assert len(turn_rows(owner)) == 2
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_what_cannot_be_stored_is_taken_out_and_said(runtime: Runtime, tenant: i
     dirty, family = "caf\x00é \ud800 noir", "\U0001f468‍\U0001f469‍\U0001f467 ok ‏עברית"
     tickets = record(runtime, tenant, SCOPE, [said(dirty), said(family)])
     assert [ticket.cleaned for ticket in tickets] == [True, False]
-    assert [row.text for row in rows(owner)] == ["café  noir", family]
+    assert [row.text for row in turn_rows(owner)] == ["café  noir", family]
 
 
 def test_a_turn_above_the_limits_of_the_settings_stores_nothing(
@@ -277,7 +277,7 @@ def test_a_turn_above_the_limits_of_the_settings_stores_nothing(
         with pytest.raises(TooLarge) as refused:
             record(runtime, tenant, SCOPE, turns)
         assert refused.value.field == field
-    assert rows(owner) == []
+    assert turn_rows(owner) == []
     assert sessions_of(owner) == []
     assert len(record(runtime, tenant, SCOPE, [said("x" * 200), said()])) == 2
 
@@ -286,7 +286,7 @@ def test_one_wrong_turn_of_a_call_is_named_by_its_place(runtime: Runtime, tenant
     with pytest.raises(InvalidInput) as refused:
         record(runtime, tenant, SCOPE, [said(), said(), said(" ")])
     assert refused.value.field == "turns[2].content"
-    assert rows(owner) == []
+    assert turn_rows(owner) == []
 
 
 def test_a_turn_belongs_to_a_user_and_a_session(runtime: Runtime, tenant: int) -> None:
@@ -304,7 +304,7 @@ def test_a_tenant_far_behind_is_slowed_down_before_anything_is_stored(
     with pytest.raises(RateLimited) as refused:
         record(full, tenant, SCOPE, [said()])
     assert refused.value.retry_after is not None
-    assert len(rows(owner)) == 2
+    assert len(turn_rows(owner)) == 2
     assert record(full, other_tenant, SCOPE, [said()]), "another tenant is not held back"
 
 
@@ -372,7 +372,7 @@ def test_turns_are_accepted_without_a_redis_call_each_during_its_outage(
         record(runtime, tenant, SCOPE, [said(f"turn {n}")])
     pauses = [later - earlier for earlier, later in pairwise(attempts)]
     assert all(pause >= PAUSE_SECONDS for pause in pauses), "Redis is asked once per pause, not for each turn"
-    assert len(rows(owner)) == 20
+    assert len(turn_rows(owner)) == 20
     assert finder.look(runtime).turns == 20, "the finder sees what no hint announced"
 
 
