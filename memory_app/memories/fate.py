@@ -25,13 +25,15 @@ EARLIER = "or less long where more are retired after it than the scope may hold"
 """No more retired memories can be revived than the scope may hold: the oldest are deleted early."""
 
 
-def _ceiling(connection: Connection, runtime: Runtime, scope_id: int) -> Ceiling:
+def ceiling_of_scope(connection: Connection, runtime: Runtime, scope_id: int) -> Ceiling:
+    """How much the scope may hold, by its agent's policy. The scope must exist."""
     row = names.read_scope(connection, scope_id)
     assert row is not None
     return capacity.ceiling_of(runtime, parse_policy(row.policy))
 
 
-def _hubs(runtime: Runtime, strengths: Sequence[MemoryStrength], ceiling: Ceiling) -> frozenset[UUID]:
+def hubs_among(runtime: Runtime, strengths: Sequence[MemoryStrength], ceiling: Ceiling) -> frozenset[UUID]:
+    """Ids of the memories that are spared for their links."""
     return hubs(strengths, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
 
 
@@ -74,7 +76,7 @@ def is_hub(connection: Connection, runtime: Runtime, scope_id: int, memory_id: U
     if links.degree(connection, scope_id, memory_id) < runtime.settings.decay.hub_degree:
         return False
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
-    return memory_id in _hubs(runtime, strengths, _ceiling(connection, runtime, scope_id))
+    return memory_id in hubs_among(runtime, strengths, ceiling_of_scope(connection, runtime, scope_id))
 
 
 def describe(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is_hub: bool) -> str:

@@ -24,7 +24,7 @@ from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.memories import capacity
 from memory_app.memories.capacity import Ceiling
 from memory_app.memories.fading import faded
-from memory_app.memories.fate import _ceiling, _hubs
+from memory_app.memories.fate import ceiling_of_scope, hubs_among
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading, memories, merges, sources
 from memory_app.memories.rows import terms as term_store
@@ -104,9 +104,9 @@ def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> date
 def _decay(
     connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, turns_lapsed: int
 ) -> DecayReport:
-    ceiling = _ceiling(connection, runtime, scope_id)
+    ceiling = ceiling_of_scope(connection, runtime, scope_id)
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
-    hub_ids = _hubs(runtime, strengths, ceiling)
+    hub_ids = hubs_among(runtime, strengths, ceiling)
     faded_ids = faded(strengths, threshold=runtime.settings.decay.faded_strength, spared=hub_ids)
     expired = memories.retire(connection, scope_id, faded_ids, reason=Retirement.EXPIRED)
     # What expires makes room, so that as little as possible is evicted.
@@ -164,7 +164,7 @@ def _next_fading(
 ) -> datetime | None:
     """When the next memory will have faded if nothing happens. A hub never fades while it is one."""
     threshold = runtime.settings.decay.faded_strength
-    hub_ids = _hubs(runtime, capacity.strengths(runtime, remaining, now), ceiling)
+    hub_ids = hubs_among(runtime, capacity.strengths(runtime, remaining, now), ceiling)
     times = [
         fades_at(item.memory, threshold, capacity.half_life(runtime, item.memory.kind))
         for item in remaining
