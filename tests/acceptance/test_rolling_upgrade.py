@@ -99,7 +99,7 @@ class Release:
     def memory(self) -> tuple[str, str, str]:
         """How the command line of this release is started without its script; it was a package once."""
         is_package = not (self.code / "memory_app" / "__main__.py").exists()
-        return sys.executable, "-m", "memory_app.main.cli" if is_package else "memory_app"
+        return sys.executable, "-m", "memory_app.cli" if is_package else "memory_app"
 
     def run(self, *arguments: str) -> str:
         """A command that ends by itself; what it prints."""
