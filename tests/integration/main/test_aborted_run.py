@@ -86,8 +86,12 @@ def assert_nothing_is_left(run: Run) -> None:
 
 
 def interrupt(run: Run) -> None:
-    """Ctrl-C, as a terminal sends it: to the whole group."""
-    os.killpg(run.process.pid, signal.SIGINT)
+    """Ctrl-C, as a terminal sends it: to the whole group; again after a minute in which nothing happened."""
+    for _ in range(4):
+        os.killpg(run.process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.process.wait(60)
+            return
 
 
 def terminate(run: Run) -> None:
