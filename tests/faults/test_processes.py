@@ -91,12 +91,13 @@ def test_F05_worker_main_killed_and_children_orphaned(stage: Stage) -> None:
 
 @pytest.mark.parametrize("place", ["extract.after_answer", "index.after_claim"])
 def test_F06_worker_frozen_beyond_its_lease(stage: Stage, place: str) -> None:
-    # given a worker that freezes with a claim in its hands, and another one
+    # given a worker that freezes with a claim in its hands, and another one beside it
     stage.fleet.finder()
     frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS=f"{place}=stop@3")
-    stage.worker()
     under_way = stage.clients()
     wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
+    # only now, since on a busy machine it might have done all the work itself
+    stage.worker()
     # when the others have gone on beyond the lease and it wakes up
     under_way.retries()
     oracle.wait_for_quiet(stage.owner, seconds=60)
@@ -110,15 +111,20 @@ def test_F06_worker_frozen_beyond_its_lease(stage: Stage, place: str) -> None:
 
 
 def test_F06_worker_frozen_inside_its_transaction(stage: Stage) -> None:
+    # given a server that ends idle transactions before the lease of a session is over, as it does by default
+    with stage.owner.begin() as connection:
+        database = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(
+            text(
+                f"ALTER ROLE memory_app IN DATABASE {database} SET idle_in_transaction_session_timeout = '2s'"
+            )
+        )
     stage.fleet.finder()
-    frozen = stage.worker(
-        concurrency=1,
-        MEMORY_FAILPOINTS="extract.before_commit=stop@3",
-        MEMORY_DATABASE__IDLE_TRANSACTION_TIMEOUT_MS="3000",
-    )
-    stage.worker()
+    frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS="extract.before_commit=stop@3")
     under_way = stage.clients()
     wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
+    # only now, since on a busy machine it might have done all the work itself
+    stage.worker()
     under_way.retries()
     oracle.wait_for_quiet(stage.owner, seconds=60)
     frozen.signal_group(signal.SIGCONT)

@@ -56,6 +56,8 @@ def run(folder: Path, *options: str, tests: int) -> Iterator[Run]:
             stdout=file,
             stderr=file,
             start_new_session=True,
+            # A shell lets what it starts in the background ignore Ctrl-C, which children inherit.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     under_way = Run(process, folder, output, tests)
     try:
@@ -86,12 +88,8 @@ def assert_nothing_is_left(run: Run) -> None:
 
 
 def interrupt(run: Run) -> None:
-    """Ctrl-C, as a terminal sends it: to the whole group; again after a minute in which nothing happened."""
-    for _ in range(4):
-        os.killpg(run.process.pid, signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.process.wait(60)
-            return
+    """Ctrl-C, as a terminal sends it: to the whole group."""
+    os.killpg(run.process.pid, signal.SIGINT)
 
 
 def terminate(run: Run) -> None:
