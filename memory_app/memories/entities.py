@@ -72,7 +72,7 @@ def merge(runtime: Runtime, tenant_id: int, scope: Scope, key: str, *, into: str
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         if not names.lock_scope(connection, tenant_id, row.id):
-            raise NotFound("the person was forgotten while this was under way")
+            raise NotFound("the person was erased while this ran")
         merged, heir = (_need(connection, (row.id,), *named) for named in ((key, "key"), (into, "into")))
         _check_live(merged, heir)
         run_id = _merge(connection, tenant_id, merged.entity, heir.entity)

@@ -94,7 +94,7 @@ def remember(
     )
     with transaction(runtime.engine, tenant_id) as connection:
         if not names.lock_scope(connection, tenant_id, row.id):
-            raise NotFound("the person was forgotten while this was under way; nothing was stored")
+            raise NotFound("the person was erased while this ran; nothing was stored")
         remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
         capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=[remembered.id])
         schedule.wake(connection, runtime, [row.id])

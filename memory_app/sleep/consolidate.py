@@ -67,7 +67,7 @@ def consolidate(
         run = runs.read(connection, claimed.run_id)
         row = names.read_scope(connection, claimed.scope_id)
     if run is None or row is None:
-        raise NotFound("the person was forgotten while this was under way")
+        raise NotFound("the person was erased while this ran")
     kind, is_dry = run.options.get("kind"), bool(run.options.get("dry_run"))
     plan = revise(_make_plan(runtime, claimed.tenant_id, row, kind=kind, dry_run=is_dry))
     failpoint.reach("consolidate.after_plan")

@@ -144,7 +144,7 @@ def sleep(
         run = runs.read(connection, claimed.run_id)
         row = names.read_scope(connection, claimed.scope_id)
         if run is None or row is None:
-            raise NotFound("the person was forgotten while this was under way")
+            raise NotFound("the person was erased while this ran")
         since_last = sleeping.since_last_cycle(connection, claimed.tenant_id, row.id, excluding=run.id)
         at = start_of_hour(clock.now(connection))
     options = _options_of(runtime, run)
@@ -199,7 +199,7 @@ def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Comp
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
         if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
-            raise NotFound("the person was forgotten while this was under way")
+            raise NotFound("the person was erased while this ran")
         images.begin(connection, claimed.run_id)
         report = _apply(cycle)
         images.end(connection)

@@ -59,7 +59,7 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
     lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
-            raise NotFound("the person was forgotten while this was under way")
+            raise NotFound("the person was erased while this ran")
         report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id, turns_lapsed=lapsed)
         _plan_next(connection, runtime, claimed, report)
         jobs.complete(connection, claimed, report)

@@ -176,11 +176,11 @@ def end(
     promotable = _promotable(ending)
     with ending.transaction() as connection:
         if not names.lock_scope(connection, ending.tenant_id, ending.row.id):
-            raise NotFound("the person was forgotten while this was under way")
+            raise NotFound("the person was erased while this ran")
         # Read again under the lock: a turn may have come in while the cycle ran.
         session = sessions.read(connection, ending.row.id, ending.session.id)
         if session is None:
-            raise NotFound("the session was forgotten while this was under way")
+            raise NotFound("the session was erased while this ran")
         is_reopened = _is_reopened(session, ending.run)
         if is_reopened:
             report = _left_open(cycle_report)
@@ -199,7 +199,7 @@ def _read(runtime: Runtime, claimed: RunClaim) -> _Ending:
         row = names.read_scope(connection, claimed.scope_id)
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
     if run is None or row is None or session is None:
-        raise NotFound("the session was forgotten while this was under way")
+        raise NotFound("the session was erased while this ran")
     # A run may carry options of another version; an unknown one must not fail it.
     known = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
     return _Ending(

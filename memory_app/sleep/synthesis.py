@@ -311,7 +311,7 @@ def _place(claimed: RunClaim) -> remember.Place:
 
 def _lock(connection: Connection, claimed: RunClaim) -> None:
     if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
-        raise NotFound("the person was forgotten while this was under way; nothing was stored")
+        raise NotFound("the person was erased while this ran; nothing was stored")
 
 
 def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
