@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -203,6 +204,8 @@ class Chatter:
             try:
                 self.tickets.append(self.release.say(f"chatter-{place % 3}", f"I bought {place + 2} lamps."))
                 self.release.recall("How many lamps?")
+            except urllib.error.HTTPError as error:
+                self.refusals.append(f"{error}: {error.read().decode()}")
             except OSError as error:
                 self.refusals.append(str(error))
 

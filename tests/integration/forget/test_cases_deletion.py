@@ -472,7 +472,7 @@ def test_what_commits_around_an_erasure_leaves_no_orphan(
         assert is_asked.wait(20)
         forget_user(runtime, tenant, "mira")
         may_answer.set()
-        with pytest.raises(NotFound, match="forgotten"):
+        with pytest.raises(NotFound, match="erased while this ran; nothing was stored"):
             writing.result(20)
     assert where(owner, "lisbon") == where(owner, "synthesised") == []
     with owner.connect() as connection:

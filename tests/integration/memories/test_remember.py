@@ -502,7 +502,7 @@ def test_nothing_is_stored_for_somebody_who_is_forgotten_meanwhile(
         with owner.begin() as connection:
             connection.execute(text("DELETE FROM scopes"))
 
-    with pytest.raises(NotFound, match="forgotten"):
+    with pytest.raises(NotFound, match="erased while this ran; nothing was stored"):
         remember(
             replace(runtime, embedder=ScriptedEmbedder(before=forget)), tenant, SCOPE, fact("Bob likes tea.")
         )
