@@ -23,9 +23,13 @@ MIGRATIONS = Path(migrations.__file__).parent
 ADVISORY_LOCK = 0x6D656D6F7279
 """Key of the advisory lock that migrators of a database queue on ("memory" in ASCII)."""
 
-LOCK_TIMEOUT_MS = 2_000
-"""While a statement waits for its table, everybody who comes later waits behind it: well below what the application
-bears (MEMORY_DATABASE__LOCK_TIMEOUT_MS). Then all is given up, and tried again a little later."""
+LOCK_TIMEOUT_MS = 500
+"""For all tables together before the revisions run, and for each wait after that; then all is given up, and tried again
+a little later. While the migrator waits for a table, everybody who comes later waits behind it: well below what the
+application bears (MEMORY_DATABASE__LOCK_TIMEOUT_MS). And below PostgreSQL's ``deadlock_timeout`` (1 s), so that where
+the two would wait for each other, the migrator is the one who gives way."""
+
+STATEMENT_TIMEOUT = "10min"
 
 PATIENCE_SECONDS = 300.0
 PAUSE_SECONDS = (0.2, 1.5)
@@ -35,9 +39,13 @@ _COLLISIONS = frozenset({"55P03", "40P01", "40001"})
 """SQLSTATEs of meeting somebody else: lock time-out, deadlock, serialization."""
 
 _SET_LIMITS = text(
-    "SELECT set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', '10min', true)"
+    "SELECT set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', :statement_timeout, true)"
 )
 _LOCK = text("SELECT pg_advisory_xact_lock(:key)")
+_LIMIT_STATEMENT = text("SELECT set_config('statement_timeout', :statement_timeout, true)")
+_EXISTING = text(
+    "SELECT name FROM unnest(CAST(:tables AS text[])) name WHERE to_regclass(name) IS NOT NULL ORDER BY 1"
+)
 _LET_SCRIPT_KNOW = text(
     "SELECT set_config('search_path', :path, true), set_config('memory.tables', :tables, true)"
 )
@@ -101,7 +109,9 @@ def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping
 
 
 def _upgrade(connection: Connection, password: str | None, session_defaults: Mapping[str, str]) -> None:
-    connection.execute(_SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS)})
+    connection.execute(
+        _SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS), "statement_timeout": STATEMENT_TIMEOUT}
+    )
     connection.execute(_LOCK, {"key": ADVISORY_LOCK})
     prerequisites.ensure(connection)
     stored = revision.stored(connection)
@@ -111,6 +121,8 @@ def _upgrade(connection: Connection, password: str | None, session_defaults: Map
     path = f"{prerequisites.search_path(connection)}, pg_temp"
     connection.execute(_LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES)})
     run_script(connection, "base.sql")
+    if stored != revision.newest():
+        _lock_tables(connection)
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -118,6 +130,16 @@ def _upgrade(connection: Connection, password: str | None, session_defaults: Map
     if password:
         app_role.write_password(connection, password)
     app_role.write_defaults(connection, session_defaults)
+
+
+def _lock_tables(connection: Connection) -> None:
+    """Lock every table that is there at once, since a revision changes several while others use them in any order."""
+    tables = connection.execute(_EXISTING, {"tables": list(catalog.TABLES)}).scalars().all()
+    if not tables:
+        return
+    connection.execute(_LIMIT_STATEMENT, {"statement_timeout": str(LOCK_TIMEOUT_MS)})
+    connection.execute(text(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(_LIMIT_STATEMENT, {"statement_timeout": STATEMENT_TIMEOUT})
 
 
 def _is_collision(error: DBAPIError | psycopg.Error) -> bool:
@@ -133,6 +155,8 @@ def _is_collision(error: DBAPIError | psycopg.Error) -> bool:
         return "concurrently" in str(cause)
     if cause.sqlstate == "23505":
         return str(cause.diag.constraint_name).startswith("pg_")
+    if cause.sqlstate == "57014":
+        return isinstance(error, DBAPIError) and str(error.statement).startswith("LOCK TABLE")
     if cause.sqlstate == "42710":
         return isinstance(error, DBAPIError) and str(error.statement).startswith("CREATE ROLE")
     return cause.sqlstate in _COLLISIONS
