@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from benchmarks import shape
@@ -41,5 +42,38 @@ def pay(price, cash, found):
     assert figures.body_lines == 3
     assert figures.decisions_per_100_lines == 100.0
     assert figures.comments_per_100_lines == round(100 / 7, 2)
-    assert figures.calls_with_many_positional_arguments == 1
+    assert figures.calls_with_many_positional_arguments_elsewhere == 1
     assert figures.bindings_named_by_participles == 1
+
+
+def test_calls_with_many_positional_arguments_are_counted_for_domain_code_and_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    write(
+        tmp_path,
+        till="pay(1, 2, 3, 4)\npay(1, 2, 3)\n",
+        memories="pay(1, 2, 3, 4)\nstock.pay(1, 2, 3, 4, 5)\n",
+    )
+    figures = shape.measure(tmp_path, ["shop"])
+    assert figures.calls_with_many_positional_arguments_in_domain_code == 2
+    assert figures.calls_with_many_positional_arguments_elsewhere == 1
+    assert list(shape.list_calls(tmp_path, ["shop"])) == [
+        "domain     shop.memories:1 pay (4 arguments)",
+        "domain     shop.memories:2 stock.pay (5 arguments)",
+        "elsewhere  shop.till:1 pay (4 arguments)",
+    ]
+
+
+def test_a_variadic_function_may_take_many_arguments(tmp_path: Path) -> None:
+    write(
+        tmp_path, till="max(1, 2, 3, 4)\nselect(1, 2, 3, 4).where(1, 2, 3, 4)\n(lambda *n: n)(1, 2, 3, 4)\n"
+    )
+    assert [line.split(maxsplit=1)[1] for line in shape.list_calls(tmp_path, ["shop"])] == [
+        "shop.till:3 lambda *n: n (4 arguments)"
+    ]
+
+
+def test_every_function_of_the_list_of_variadic_ones_is_called_by_the_product() -> None:
+    trees = shape.modules(shape.ROOT, shape.PACKAGES)
+    calls = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    assert set(shape.VARIADIC) - {shape.function_name(call) for call in calls} == set()
