@@ -52,7 +52,7 @@ def agent(runtime: Runtime, tenant_id: int, scope: Scope) -> Agent:
     return _agent(row)
 
 
-def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, change: AgentChange) -> Agent:
+def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: AgentChange) -> Agent:
     """Set parts of an agent, which is made when it is new. Raises `InvalidInput` naming the part that is wrong."""
     checked: dict[str, Any] = {}
     if "persona" in change.named:
@@ -79,4 +79,10 @@ def checked_default(given: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 def _agent(row: AgentRow) -> Agent:
     persona = load_template(DEFAULT_TEMPLATE).persona if row.persona is None else parse_persona(row.persona)
-    return Agent(row.name, persona, parse_policy(row.policy), row.default_memories, row.created_at)
+    return Agent(
+        name=row.name,
+        persona=persona,
+        policy=parse_policy(row.policy),
+        default_memories=row.default_memories,
+        created_at=row.created_at,
+    )

@@ -33,7 +33,7 @@ def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
         policy=body.policy,
         default_memories=None if defaults is None else [item.model_dump() for item in defaults],
     )
-    return _answer(agents.change_agent(call.runtime, call.tenant_id, scope, change))
+    return _answer(agents.change_agent(call.runtime, call.tenant_id, scope, change=change))
 
 
 def _answer(agent: Agent) -> AgentAnswer:

@@ -263,7 +263,7 @@ def _memories(ground: Ground, size: int) -> Iterator[Figure]:
 
 def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
     change = AgentChange(frozenset({"policy"}), policy={"max_memories": memories, "max_links": links})
-    change_agent(memory.runtime, memory.tenant_id, Scope(AGENT), change)
+    change_agent(memory.runtime, memory.tenant_id, Scope(AGENT), change=change)
 
 
 def _talk(memory: MemoryApp, scope_id: int) -> int:

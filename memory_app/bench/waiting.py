@@ -61,7 +61,7 @@ def fewest_calls(turns: int, sessions: int, *, batch: int) -> int:
 
 def _let_it_ask(memory: MemoryApp) -> None:
     change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
-    change_agent(memory.runtime, memory.tenant_id, Scope(AGENT), change)
+    change_agent(memory.runtime, memory.tenant_id, Scope(AGENT), change=change)
 
 
 def _violations(memory: MemoryApp) -> int:

@@ -5,7 +5,7 @@ Code that makes memories names the kind it makes. Code that reads them asks the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from enum import StrEnum
 
@@ -29,6 +29,7 @@ class Kind:
     """One row of the table: everything in which a kind differs from another."""
 
     name: str
+    _: KW_ONLY
     section: Section | None
     """None: it is not recalled and never shown."""
     half_life: timedelta | None
@@ -57,16 +58,27 @@ def _days(n: int) -> timedelta:
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 
 _ROWS = (
-    Kind("core", Section.CORE, None, 10, is_material=False),
-    Kind("capability", Section.CORE, None, 8, is_material=False),
-    Kind("expression", Section.EXPRESSION, _days(90), 5, may_command=True),
-    Kind("value", Section.EXPRESSION, _days(180), 6, lead="Value being explored: "),
-    Kind("anchor", Section.RELATIONSHIP, _days(180), 6),
-    Kind("fact", Section.MEMORIES, _days(120), 5, subtypes=FACT_SUBTYPES, is_curated=True),
-    Kind("artifact", Section.INSIGHTS, _days(180), 5),
-    Kind("identity", Section.IDENTITY, _days(180), 5),
-    Kind("episode", Section.NARRATIVE, _days(30), 4),
-    Kind("query", None, None, 3, merges=False, is_question=True, is_material=False),
+    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False),
+    Kind("capability", section=Section.CORE, half_life=None, importance=8, is_material=False),
+    Kind("expression", section=Section.EXPRESSION, half_life=_days(90), importance=5, may_command=True),
+    Kind(
+        "value", section=Section.EXPRESSION, half_life=_days(180), importance=6, lead="Value being explored: "
+    ),
+    Kind("anchor", section=Section.RELATIONSHIP, half_life=_days(180), importance=6),
+    Kind(
+        "fact",
+        section=Section.MEMORIES,
+        half_life=_days(120),
+        importance=5,
+        subtypes=FACT_SUBTYPES,
+        is_curated=True,
+    ),
+    Kind("artifact", section=Section.INSIGHTS, half_life=_days(180), importance=5),
+    Kind("identity", section=Section.IDENTITY, half_life=_days(180), importance=5),
+    Kind("episode", section=Section.NARRATIVE, half_life=_days(30), importance=4),
+    Kind(
+        "query", section=None, half_life=None, importance=3, merges=False, is_question=True, is_material=False
+    ),
 )
 """One line adds a kind to a section.
 

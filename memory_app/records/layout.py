@@ -5,7 +5,7 @@ The order is the order in the text. Shares add up to 1; what a section leaves fl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Place:
 
     name: str
     title: str
+    _: KW_ONLY
     share: float
     limit: int | None = None
     always: bool = False
@@ -29,16 +30,16 @@ ANCHOR_IMPORTANCE = 6
 ARTIFACT_LIMIT = 10
 
 LAYOUT: tuple[Place, ...] = (
-    Place("core", "CORE DIRECTIVES", 0.16, CORE_LIMIT, always=True),
-    Place("expression", "EXPRESSION", 0.10),
-    Place("relationship", "RELATIONAL ANCHORS", 0.10, ANCHOR_LIMIT, always=True),
-    Place("vocabulary", "SHARED VOCABULARY", 0.04),
-    Place("insights", "RESONANCE ARTIFACTS", 0.08, ARTIFACT_LIMIT),
-    Place("identity", "IDENTITY", 0.06),
-    Place("entities", "ENTITY CARDS", 0.08),
-    Place("memories", "RELEVANT MEMORIES", 0.22),
-    Place("narrative", "ACTIVE NARRATIVE", 0.04),
-    Place("session", "SESSION", 0.12),
+    Place("core", "CORE DIRECTIVES", share=0.16, limit=CORE_LIMIT, always=True),
+    Place("expression", "EXPRESSION", share=0.10),
+    Place("relationship", "RELATIONAL ANCHORS", share=0.10, limit=ANCHOR_LIMIT, always=True),
+    Place("vocabulary", "SHARED VOCABULARY", share=0.04),
+    Place("insights", "RESONANCE ARTIFACTS", share=0.08, limit=ARTIFACT_LIMIT),
+    Place("identity", "IDENTITY", share=0.06),
+    Place("entities", "ENTITY CARDS", share=0.08),
+    Place("memories", "RELEVANT MEMORIES", share=0.22),
+    Place("narrative", "ACTIVE NARRATIVE", share=0.04),
+    Place("session", "SESSION", share=0.12),
 )
 """Relevant memories and the session take most because their rows carry dates, speakers and ids."""
 

@@ -43,7 +43,12 @@ def note_use(runtime: Runtime, caller: Caller) -> None:
 def anonymous_caller(settings: Settings, tenant: str) -> Caller:
     """Who asks without a key: all rights on ``tenant``, which is made when it is new."""
     with owner_connection(settings) as connection:
-        return Caller(0, keys.ensure_tenant(connection, tenant), tenant, frozenset(keys.RIGHTS))
+        return Caller(
+            key_id=0,
+            tenant_id=keys.ensure_tenant(connection, tenant),
+            tenant=tenant,
+            rights=frozenset(keys.RIGHTS),
+        )
 
 
 def has_live_key(runtime: Runtime) -> bool:

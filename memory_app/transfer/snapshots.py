@@ -120,7 +120,7 @@ def load_all(
                 names.mark_seeded(connection, row.id)
             scope_ids.append(row.id)
         for user, zone in (time_zones or {}).items():
-            names.set_time_zone(connection, tenant_id, user, zone)
+            names.set_time_zone(connection, tenant_id, user=user, zone=zone)
         schedule.wake(connection, runtime, scope_ids)
     for scope_id in scope_ids:
         drop_context(runtime, scope_id)

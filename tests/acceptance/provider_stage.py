@@ -107,7 +107,7 @@ class ProviderStage:
         """A new person with a new agent whose turns are extracted by ``mode``."""
         scope = Scope(f"Nova {uuid4().hex[:6]}", "Mira")
         change = AgentChange(frozenset({"policy"}), policy={"extraction": mode})
-        change_agent(self.runtime, self.tenant, Scope(scope.agent), change)
+        change_agent(self.runtime, self.tenant, Scope(scope.agent), change=change)
         return scope
 
     def tell(self, scope: Scope, *said: tuple[Role, str], session: str = "chat") -> tuple[UUID, ...]:

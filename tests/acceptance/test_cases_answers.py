@@ -187,7 +187,7 @@ def patient(stage: ProviderStage, **policy: float) -> Scope:
     """An agent that waits for several turns before its model is asked."""
     scope = stage.agent("llm")
     change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm", "after_turns": 50, **policy})
-    change_agent(stage.runtime, stage.tenant, Scope(scope.agent), change)
+    change_agent(stage.runtime, stage.tenant, Scope(scope.agent), change=change)
     return scope
 
 
@@ -300,7 +300,7 @@ def test_accepting_costs_the_same_however_much_is_stored(
 ) -> None:
     scope = Scope("ada", "Mira", "chat")
     change_agent(
-        runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"extraction": mode})
+        runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"extraction": mode})
     )
     record(runtime, tenant, scope, [NewTurn(Role.USER, "The first makes the scope and the session.")])
 

@@ -106,7 +106,7 @@ def test_a_story_of_two_weeks_becomes_what_it_should(
 ) -> None:
     stub.follow(*RULES)
     change_agent(
-        model, tenant, Scope(AGENT), AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
+        model, tenant, Scope(AGENT), change=AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
     )
     for session in (0, 1):
         ids = tell(model, tenant, session)
@@ -134,7 +134,7 @@ def test_an_outage_of_the_model_loses_nothing_and_wastes_few_calls(
 ) -> None:
     stub.follow(*RULES)
     change_agent(
-        model, tenant, Scope(AGENT), AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
+        model, tenant, Scope(AGENT), change=AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
     )
     stub.stop()
     ids = tell(model, tenant, 0)
@@ -158,7 +158,7 @@ def test_a_spent_day_postpones_the_work_and_the_next_day_does_it(
 ) -> None:
     stub.follow(*RULES)
     change_agent(
-        model, tenant, Scope(AGENT), AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
+        model, tenant, Scope(AGENT), change=AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
     )
     capped = build(
         model.settings.model_copy(

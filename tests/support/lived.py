@@ -77,7 +77,7 @@ def live(memory: MemoryApp, owner: Engine) -> None:
 def _set_agent(memory: MemoryApp) -> None:
     defaults = ({"text": "Answers are short.", "kind": "expression"},)
     change = agents.AgentChange(default_memories=defaults, named=frozenset({"default_memories"}))
-    agents.change_agent(memory.runtime, memory.tenant_id, Scope("ada"), change)
+    agents.change_agent(memory.runtime, memory.tenant_id, Scope("ada"), change=change)
 
 
 def counts(connection: Connection, tables: list[str]) -> dict[str, int]:

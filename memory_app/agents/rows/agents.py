@@ -54,5 +54,9 @@ def change(
 
 def _agent(row: Row[Any]) -> AgentRow:
     return AgentRow(
-        row.name, row.persona, dict(row.policy), tuple(row.default_memories or ()), row.created_at
+        name=row.name,
+        persona=row.persona,
+        policy=dict(row.policy),
+        default_memories=tuple(row.default_memories or ()),
+        created_at=row.created_at,
     )

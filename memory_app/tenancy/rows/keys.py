@@ -84,7 +84,14 @@ def digest(key: str) -> bytes:
 def authenticate(connection: Connection, key: str) -> Caller | None:
     """Who holds this key, or None when it is unknown, revoked or expired."""
     row = connection.execute(_AUTHENTICATE, {"digest": digest(key)}).one_or_none()
-    return None if row is None else Caller(row.key_id, row.tenant_id, row.tenant_name, frozenset(row.rights))
+    if row is None:
+        return None
+    return Caller(
+        key_id=row.key_id,
+        tenant_id=row.tenant_id,
+        tenant=row.tenant_name,
+        rights=frozenset(row.rights),
+    )
 
 
 def has_live_key(connection: Connection) -> bool:

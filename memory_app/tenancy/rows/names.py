@@ -170,25 +170,25 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
     connection.execute(_MARK_SEEDED, {"scope": scope_id})
 
 
-def set_time_zone(connection: Connection, tenant_id: int, user: str, zone: str) -> None:
+def set_time_zone(connection: Connection, tenant_id: int, *, user: str, zone: str) -> None:
     """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
     connection.execute(_SET_TIME_ZONE, {"tenant": tenant_id, "user": user, "time_zone": zone})
 
 
 def _scope_row(row: Row[Any]) -> ScopeRow:
     return ScopeRow(
-        row.id,
-        row.agent_id,
-        row.user_id,
-        row.time_zone,
-        row.agent,
-        row.user,
-        dict(row.policy),
-        row.persona,
-        list(row.default_memories),
-        row.is_seeded,
-        row.now,
-        tuple(row.visible),
+        id=row.id,
+        agent_id=row.agent_id,
+        user_id=row.user_id,
+        time_zone=row.time_zone,
+        agent=row.agent,
+        user=row.user,
+        policy=dict(row.policy),
+        persona=row.persona,
+        default_memories=list(row.default_memories),
+        is_seeded=row.is_seeded,
+        now=row.now,
+        visible=tuple(row.visible),
     )
 
 

@@ -42,7 +42,7 @@ def with_model(stage: Stage, **settings: str) -> Iterator[tuple[Stage, StubProce
             **settings,
         }
         change = AgentChange(frozenset({"policy"}), policy=dict(ASK_SOON))
-        change_agent(stage.runtime, stage.tenant, Scope(AGENT), change)
+        change_agent(stage.runtime, stage.tenant, Scope(AGENT), change=change)
         with seen_through(stage, **environment) as asking:
             yield asking, model
 

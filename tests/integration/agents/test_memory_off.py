@@ -21,7 +21,9 @@ SAID = NewTurn(Role.USER, "I have a dog called Bruno.")
 def test_memory_off_stops_recording_and_recall_and_loses_nothing(runtime: Runtime, tenant: int) -> None:
     record(runtime, tenant, CHAT, [SAID])
     remember(runtime, tenant, Scope("ada", "mira"), Statement("core", "Ada is kind.", pinned=True))
-    change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"memory": False}))
+    change_agent(
+        runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"memory": False})
+    )
 
     with pytest.raises(Conflict, match="memory is off"):
         record(runtime, tenant, CHAT, [SAID])
@@ -30,5 +32,7 @@ def test_memory_off_stops_recording_and_recall_and_loses_nothing(runtime: Runtim
     assert "Bruno" not in window.text
     assert "Ada is kind" not in window.text
 
-    change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"memory": True}))
+    change_agent(
+        runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"memory": True})
+    )
     assert "Bruno" in recall(runtime, tenant, CHAT, RecallQuery("dog Bruno")).memories[0].text

@@ -363,7 +363,7 @@ def test_a_write_near_the_ceiling_counts_nothing(
     held, links_each = 1_000, 20
     crowd.memories(scope_id_of(runtime, tenant, BOB), held, links_each=links_each)
     policy = {"max_memories": held + 100, "max_links": held * links_each + 1_000}
-    change_agent(runtime, tenant, Scope(AGENT), AgentChange(frozenset({"policy"}), policy=policy))
+    change_agent(runtime, tenant, Scope(AGENT), change=AgentChange(frozenset({"policy"}), policy=policy))
     crowd.settle()
     said = [f"The {word} kettle stands on shelf {n}." for n, word in enumerate(("red", "old", "tin", "wet"))]
     remember(runtime, tenant, BOB, Statement("fact", said[0]))

@@ -26,7 +26,7 @@ QUESTION = "What about the greenhouse before winter?"
 @pytest.fixture(params=Section, ids=lambda section: section.value)
 def pledge(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kind:
     """The one line that adds a kind to a section."""
-    kind = Kind("pledge", request.param, timedelta(days=60), 5)
+    kind = Kind("pledge", section=request.param, half_life=timedelta(days=60), importance=5)
     monkeypatch.setitem(KINDS, kind.name, kind)
     return kind
 
@@ -52,7 +52,9 @@ def test_a_kind_added_by_one_line_is_remembered_recalled_and_shown(
 def test_a_new_kind_shows_though_a_window_of_the_old_version_is_cached(
     runtime: Runtime, tenant: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(KINDS, "pledge", Kind("pledge", Section.EXPRESSION, None, 5))
+    monkeypatch.setitem(
+        KINDS, "pledge", Kind("pledge", section=Section.EXPRESSION, half_life=None, importance=5)
+    )
     remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
     with monkeypatch.context() as before:
         before.delitem(KINDS, "pledge")
@@ -63,7 +65,11 @@ def test_a_new_kind_shows_though_a_window_of_the_old_version_is_cached(
 def test_kinds_of_the_section_expression_stand_in_the_order_of_the_table(
     runtime: Runtime, tenant: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(KINDS, "pledge", Kind("pledge", Section.EXPRESSION, None, 9, lead="Promised: "))
+    monkeypatch.setitem(
+        KINDS,
+        "pledge",
+        Kind("pledge", section=Section.EXPRESSION, half_life=None, importance=9, lead="Promised: "),
+    )
     remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
     remember(runtime, tenant, BOB, Statement("value", "Bob finds rest important."))
     remember(runtime, tenant, BOB, Statement("expression", "Bob wants short answers."))

@@ -200,7 +200,7 @@ def test_agents_that_wait_for_a_model_that_is_not_set_are_counted(settings: Sett
     assert (before.state, before.to_do) == (State.OK, "")
     with MemoryApp.connect(settings, tenant="acme") as memory:
         change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
-        change_agent(memory.runtime, memory.tenant_id, Scope("ada"), change)
+        change_agent(memory.runtime, memory.tenant_id, Scope("ada"), change=change)
 
     check = check_named(diagnose(settings), "language model")
 

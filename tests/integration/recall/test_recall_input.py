@@ -205,7 +205,10 @@ def test_a_persona_that_does_not_fit_is_refused_with_its_field(runtime: Runtime,
     ):
         with pytest.raises(InvalidInput) as refused:
             change_agent(
-                runtime, tenant, Scope("ada"), AgentChange(named=frozenset({"persona"}), persona=persona)
+                runtime,
+                tenant,
+                Scope("ada"),
+                change=AgentChange(named=frozenset({"persona"}), persona=persona),
             )
         assert field in str(refused.value.field)
 

@@ -58,7 +58,7 @@ def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runt
 
 def set_extraction(runtime: Runtime, tenant: int, mode: str) -> None:
     change_agent(
-        runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"extraction": mode})
+        runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"extraction": mode})
     )
 
 

@@ -72,7 +72,7 @@ def ids_of(recalled: Any) -> list[tuple[Any, str]]:
 
 
 def set_agent(runtime: Runtime, tenant: int, **parts: Any) -> None:
-    change_agent(runtime, tenant, Scope("ada"), AgentChange(**parts, named=frozenset(parts)))
+    change_agent(runtime, tenant, Scope("ada"), change=AgentChange(**parts, named=frozenset(parts)))
 
 
 def count(owner: Engine, tenant: int) -> dict[str, int]:

@@ -77,7 +77,9 @@ def test_a_discarded_turn_stays_failed_and_is_listed_no_more(
 def test_a_strict_session_waits_for_its_failed_turn_and_then_goes_on(
     runtime: Runtime, tenant: int, owner: Engine, settle: object
 ) -> None:
-    change_agent(runtime, tenant, Scope("ada"), AgentChange(frozenset({"policy"}), policy={"strict": True}))
+    change_agent(
+        runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"strict": True})
+    )
     bad, good = say(runtime, tenant, "I have a dog called Bruno.", "I have a cat called Minka.")
     break_turn(owner, bad)
     finder.drain(runtime)

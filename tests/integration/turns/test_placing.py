@@ -30,7 +30,7 @@ AT_ONCE = {"idle_seconds": 0, "max_age_seconds": 0}
 def said(runtime: Runtime, tenant: int, *, extraction: str) -> Any:
     """The id of an indexed turn of an agent that extracts so."""
     policy = AgentChange(frozenset({"policy"}), policy={"extraction": extraction, **AT_ONCE})
-    change_agent(runtime, tenant, Scope("ada"), policy)
+    change_agent(runtime, tenant, Scope("ada"), change=policy)
     (accepted,) = record(
         runtime, tenant, Scope("ada", "bob", "chat"), [NewTurn(Role.USER, "I live in Paris these days.")]
     )
