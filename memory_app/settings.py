@@ -431,6 +431,10 @@ class Ending(_Section):
     checkpoint_most: int = Field(100, ge=1, description="Strongest memories kept in a session's checkpoint.")
 
 
+_RUNS_BY_FIELD = {"deep_hours": RunName.SYNTHESIZE_DEEP}
+"""Fields of `Schedule` whose runs go by another name than the field."""
+
+
 class Schedule(_Section):
     sleep_hours: float = Field(24, gt=0, description="A scope in which something happened sleeps this often.")
     decay_hours: float = Field(24, gt=0, description="What has faded is retired this often.")
@@ -443,13 +447,14 @@ class Schedule(_Section):
     )
 
     @property
-    def intervals(self) -> Mapping[RunName, float]:
-        """The hours between two runs of each periodic job, by the name of its runs."""
-        return {
-            RunName.SLEEP: self.sleep_hours,
-            RunName.DECAY: self.decay_hours,
-            RunName.SYNTHESIZE_DEEP: self.deep_hours,
-        }
+    def intervals(self) -> Mapping[str, float]:
+        """The hours between two runs of each periodic job, by the name of its runs: ``sleep`` for `sleep_hours`."""
+        intervals: dict[str, float] = {}
+        for field in type(self).model_fields:
+            if field.endswith("_hours"):
+                name = _RUNS_BY_FIELD.get(field, field.removesuffix("_hours"))
+                intervals[name] = getattr(self, field)
+        return intervals
 
 
 class Log(_Section):

@@ -106,18 +106,17 @@ def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: 
     """One run of the job for this period."""
     if not _is_enabled(job.job, row):
         return []
-    name = RunName(job.job)
-    if name is RunName.SYNTHESIZE_DEEP and not schedules.has_news(connection, job.scope_id, name):
+    if job.job == RunName.SYNTHESIZE_DEEP and not schedules.has_news(connection, job.scope_id, job.job):
         return []
     run = runs.enqueue(
         connection,
         job.tenant_id,
-        name,
+        job.job,
         scope_id=job.scope_id,
-        options=_OPTIONS.get(name),
+        options=_OPTIONS.get(job.job),
         period=job.due_at.isoformat(),
     )
-    return [_Run(name, run.id)]
+    return [_Run(job.job, run.id)]
 
 
 def _is_enabled(job: str, row: ScopeRow) -> bool:

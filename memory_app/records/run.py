@@ -6,7 +6,10 @@ from enum import StrEnum
 
 
 class RunName(StrEnum):
-    """What a run does. The values are stored, shown over HTTP and known to older workers: never rename one."""
+    """What a run does. The values are stored, shown over HTTP and known to older workers: never rename one.
+
+    A periodic job needs no line here unless code names its runs: their name is that of its field in `Schedule`.
+    """
 
     EXTRACT = "extract"
     SYNTHESIZE_SESSION = "synthesize_session"

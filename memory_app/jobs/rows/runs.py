@@ -211,7 +211,7 @@ def fail(connection: Connection, run_id: UUID, reason: str) -> None:
 def enqueue(
     connection: Connection,
     tenant_id: int,
-    name: RunName,
+    name: str,
     *,
     scope_id: int,
     session_id: int | None = None,

@@ -131,6 +131,24 @@ def test_deep_synthesis_asks_only_about_scopes_with_something_new(
     assert next_day() == 2
 
 
+class PruneSchedule(Schedule):
+    """The field that a new job adds to the schedule."""
+
+    prune_hours: float = 12
+
+
+def test_a_new_job_is_a_field_of_the_schedule_and_a_line_in_the_job_table(
+    runtime: Runtime, tenant: int, owner: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(JOBS, "prune", Job(queue.DECAY, done))  # type: ignore[arg-type]
+    schedule_settings = runtime.settings.model_copy(update={"schedule": PruneSchedule()})
+    pruning = replace(runtime, settings=schedule_settings)
+    kept(pruning, tenant, "bob")
+    assert enqueue_due(pruning, now=now(runtime) + DAY).runs == 3, "sleep, decay and prune"
+    finder.drain(pruning)
+    assert [run.state for run in rows(owner, "SELECT state FROM runs WHERE name = 'prune'")] == ["done"]
+
+
 def test_periods_in_which_nobody_looked_are_noticed_and_not_made_up_for(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
