@@ -89,7 +89,7 @@ class MemoryApp:
 
     def record_all(self, scope: Scope, turns: Sequence[NewTurn]) -> tuple[Ticket, ...]:
         """Accept turns of one session in order: all of them, or none and an error."""
-        return record_service.record(self.runtime, self.tenant_id, scope, turns)
+        return record_service.record(self.runtime, self.tenant_id, scope, new=turns)
 
     def ticket(self, turn_id: UUID, *, wait_seconds: float = 0) -> TicketRow:
         """How far a turn has come; waits until it is extracted or failed, for ``wait_seconds`` at most."""
@@ -101,7 +101,7 @@ class MemoryApp:
         """Store one statement; further fields as in `Statement`."""
         statement = Statement(kind, text, **fields)
         return remember_service.remember(
-            self.runtime, self.tenant_id, scope, statement, deduplicate=deduplicate
+            self.runtime, self.tenant_id, scope, statement=statement, deduplicate=deduplicate
         )
 
     def add_fact(
@@ -115,19 +115,19 @@ class MemoryApp:
             if name in fields
         }
         statement = Statement("fact", text, subject=subject, relation=relation, object=object, **fields)
-        return facts_service.add_fact(self.runtime, self.tenant_id, scope, statement, **options)
+        return facts_service.add_fact(self.runtime, self.tenant_id, scope, statement=statement, **options)
 
     def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
         """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
-        return facts_service.find_facts(self.runtime, self.tenant_id, scope, FactQuery(**query))
+        return facts_service.find_facts(self.runtime, self.tenant_id, scope, query=FactQuery(**query))
 
     def entity(self, scope: Scope, key: str) -> Card:
         """The card of an entity; a merged key leads to what it was merged into."""
-        return entities_service.card(self.runtime, self.tenant_id, scope, key)
+        return entities_service.card(self.runtime, self.tenant_id, scope, key=key)
 
     def merge_entities(self, scope: Scope, key: str, *, into: str) -> MergedEntity:
         """The entity ``key`` is the same thing as ``into``; undo it with the run that is named."""
-        return entities_service.merge(self.runtime, self.tenant_id, scope, key, into=into)
+        return entities_service.merge(self.runtime, self.tenant_id, scope, key=key, into=into)
 
     def consolidate(self, scope: Scope, *, kind: str | None = None, dry_run: bool = False) -> Run:
         """Ask a worker to unite what says the same; follow it with `run`."""
@@ -160,22 +160,23 @@ class MemoryApp:
 
     def recall(self, scope: Scope, query: str | None = None, **options: Any) -> Recalled:
         """The best rows for the query; options as in `RecallQuery`."""
-        return recall_service.recall(self.runtime, self.tenant_id, scope, RecallQuery(query, **options))
+        request = RecallQuery(query, **options)
+        return recall_service.recall(self.runtime, self.tenant_id, scope, query=request)
 
     def context(self, scope: Scope, query: str | None = None, **options: Any) -> ContextWindow:
         """The context window for the next reply; options as in `ContextRequest`."""
         request = ContextRequest(query, session=scope.session, **options)
-        return context_service.context(self.runtime, self.tenant_id, scope, request)
+        return context_service.context(self.runtime, self.tenant_id, scope, request=request)
 
     def feedback(self, scope: Scope, target: UUID, label: Label | str, *, note: str | None = None) -> Given:
         """Rate a turn or a memory: up, down or retry."""
         return feedback_service.give_feedback(
-            self.runtime, self.tenant_id, scope, target, Label(label), note=note
+            self.runtime, self.tenant_id, scope, target=target, label=Label(label), note=note
         )
 
     def similar_queries(self, scope: Scope, text: str, *, limit: int = 10) -> tuple[SimilarQuery, ...]:
         """Questions the user asked that are like ``text``; those of the scope's session are preferred a little."""
-        return query_service.search(self.runtime, self.tenant_id, scope, text, limit=limit)
+        return query_service.search(self.runtime, self.tenant_id, scope, text=text, limit=limit)
 
     def failed(self, *, limit: int = 100) -> tuple[FailedTurn, ...]:
         """Turns that were set aside, newest first, with the reason and without their text."""
@@ -191,7 +192,7 @@ class MemoryApp:
 
     def sleep(self, scope: Scope, **options: Any) -> Run:
         """Ask for a sleep cycle; options as in `SleepOptions`. Follow it with `run`."""
-        return sleep_service.ask(self.runtime, self.tenant_id, scope, options)
+        return sleep_service.ask(self.runtime, self.tenant_id, scope, given=options)
 
     def end_session(
         self, scope: Scope, *, promote: bool = True, checkpoint: bool = True, carry: bool = True
@@ -211,7 +212,7 @@ class MemoryApp:
 
     def load(self, scope: Scope, snapshot: Any) -> Imported:
         """Fill an empty scope from a snapshot, or raise and import nothing."""
-        return snapshots.load(self.runtime, self.tenant_id, scope, snapshot)
+        return snapshots.load(self.runtime, self.tenant_id, scope, given=snapshot)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False

@@ -114,11 +114,21 @@ def read(
             "and one host without primary= for a Redis itself",
             field=setting,
         )
-    tls = _tls(options, setting, ca_file, is_verified) if parts.scheme in TLS_SCHEMES else None
+    tls = None
+    if parts.scheme in TLS_SCHEMES:
+        tls = _tls(options, setting=setting, ca_file=ca_file, is_verified=is_verified)
     if options:
         raise _unknown_option(sorted(options)[0], setting, is_tls=tls is not None)
     username, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    return Address(hosts, primary, db, unquote(username) or None, unquote(password) or None, tls, setting)
+    return Address(
+        hosts=hosts,
+        primary=primary,
+        db=db,
+        username=unquote(username) or None,
+        password=unquote(password) or None,
+        tls=tls,
+        setting=setting,
+    )
 
 
 def _default_port(scheme: str) -> int:
@@ -129,14 +139,14 @@ def _hosts(text: str, default_port: int) -> tuple[tuple[str, int], ...]:
     """Raises ValueError. Each host may be an IPv6 address in brackets."""
     hosts = []
     for part in text.split(","):
-        one = urlsplit(f"//{part}")
-        if not one.hostname:
+        host = urlsplit(f"//{part}")
+        if not host.hostname:
             raise ValueError
-        hosts.append((unquote(one.hostname), default_port if one.port is None else one.port))
+        hosts.append((unquote(host.hostname), default_port if host.port is None else host.port))
     return tuple(hosts)
 
 
-def _tls(options: dict[str, str], setting: str, ca_file: str | None, is_verified: bool) -> Tls:
+def _tls(options: dict[str, str], *, setting: str, ca_file: str | None, is_verified: bool) -> Tls:
     """Takes what it knows out of ``options``."""
     for name, harmless in VERIFICATION.items():
         value = options.pop(name, None)
@@ -147,10 +157,10 @@ def _tls(options: dict[str, str], setting: str, ca_file: str | None, is_verified
                 field=setting,
             )
     tls = Tls(
-        options.pop(CA_FILE, None) or ca_file,
-        options.pop(CERTIFICATE_FILE, None),
-        options.pop(KEY_FILE, None),
-        is_verified,
+        ca_file=options.pop(CA_FILE, None) or ca_file,
+        certificate_file=options.pop(CERTIFICATE_FILE, None),
+        key_file=options.pop(KEY_FILE, None),
+        is_verified=is_verified,
     )
     _check_files(tls, setting)
     return tls

@@ -106,6 +106,6 @@ def _when(name: str, job: Mapping[str, Any]) -> float | crontab:
         raise Misconfigured(f"schedule: {name}: crontab has five parts: minute hour day month weekday (UTC)")
     minute, hour, day, month, weekday = parts
     try:
-        return crontab(minute, hour, weekday, day, month)
+        return crontab(minute=minute, hour=hour, day_of_month=day, month_of_year=month, day_of_week=weekday)
     except (ParseException, ValueError) as error:
         raise Misconfigured(f"schedule: {name}: crontab {job['crontab']!r}: {error}") from error

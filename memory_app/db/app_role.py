@@ -73,12 +73,12 @@ def write_defaults(owner: Connection, defaults: Mapping[str, str]) -> None:
     _load_vector(owner)
     database = str(owner.execute(text("SELECT current_database()")).scalar_one())
     for name, value in missing.items():
-        statement = sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} TO {}").format(
-            sql.Identifier(ROLE),
-            sql.Identifier(database),
-            sql.Identifier(*name.split(".")),
+        statement = sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} TO {value}").format(
+            role=sql.Identifier(ROLE),
+            database=sql.Identifier(database),
+            name=sql.Identifier(*name.split(".")),
             # A list of quoted names is not one text.
-            sql.SQL(value) if name == SEARCH_PATH else sql.Literal(value),
+            value=sql.SQL(value) if name == SEARCH_PATH else sql.Literal(value),
         )
         _driver(owner).execute(statement)
 

@@ -111,18 +111,18 @@ def server(connection: Connection) -> Server:
     driver = connection.connection.driver_connection
     assert driver is not None
     return Server(
-        row.version,
-        row.vector_installed,
-        row.vector_available,
-        row.role,
-        row.is_superuser,
-        row.bypasses_rls,
-        row.owned_tables,
-        tuple(row.open_tables),
-        row.synchronous_commit,
-        row.fsync,
-        row.now,
-        row.process != driver.info.backend_pid,
+        version=row.version,
+        vector_installed=row.vector_installed,
+        vector_available=row.vector_available,
+        role=row.role,
+        is_superuser=row.is_superuser,
+        bypasses_rls=row.bypasses_rls,
+        owned_tables=row.owned_tables,
+        open_tables=tuple(row.open_tables),
+        synchronous_commit=row.synchronous_commit,
+        fsync=row.fsync,
+        now=row.now,
+        is_pooled=row.process != driver.info.backend_pid,
     )
 
 

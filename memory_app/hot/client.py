@@ -159,7 +159,15 @@ def connect(
     """
     redis = open_client(address, timeout_seconds=timeout_seconds)
     scripts = {name: redis.register_script(text) for name, text in _scripts().items()}
-    return Hot(redis, address, prefix, stream_turns, stream_life, context_life, scripts)
+    return Hot(
+        redis=redis,
+        address=address,
+        prefix=prefix,
+        stream_turns=stream_turns,
+        stream_life=stream_life,
+        context_life=context_life,
+        scripts=scripts,
+    )
 
 
 def open_client(address: Address, *, timeout_seconds: float) -> Redis:

@@ -48,12 +48,14 @@ def inspect(address: Address) -> Server:
         hello = _hello(redis)
         _refuse_kind(hello, address)
         info = _info(redis)
+        # Set to be compatible, a Valkey calls itself Redis at HELLO; its report names both versions in any case.
+        is_valkey = "valkey_version" in info or hello.get("server") == "valkey"
         return Server(
-            "Valkey" if "valkey_version" in info or hello.get("server") == "valkey" else "Redis",
-            str(info.get("valkey_version") or hello.get("version", "0")),
-            hello.get("role") in ("replica", "slave"),
-            info,
-            _clock_offset(redis),
+            name="Valkey" if is_valkey else "Redis",
+            version=str(info.get("valkey_version") or hello.get("version", "0")),
+            is_replica=hello.get("role") in ("replica", "slave"),
+            info=info,
+            clock_offset_seconds=_clock_offset(redis),
         )
 
 

@@ -27,36 +27,82 @@ class Key:
 
 
 KEYS = (
-    STREAM := Key("stream", "list", timedelta(days=7), True, "ids of the newest turns, newest first"),
+    STREAM := Key(
+        "stream",
+        type="list",
+        life=timedelta(days=7),
+        per_scope=True,
+        meaning="ids of the newest turns, newest first",
+    ),
     STREAM_EPOCH := Key(
-        "stream-epoch", "string", timedelta(hours=1), True, "changes with each turn; guards rebuilding"
+        "stream-epoch",
+        type="string",
+        life=timedelta(hours=1),
+        per_scope=True,
+        meaning="changes with each turn; guards rebuilding",
     ),
     CONTEXT := Key(
-        "context", "string", timedelta(seconds=300), True, "ids used in the last narrative context, JSON"
+        "context",
+        type="string",
+        life=timedelta(seconds=300),
+        per_scope=True,
+        meaning="ids used in the last narrative context, JSON",
     ),
     CONTEXT_EPOCH := Key(
-        "context-epoch", "string", timedelta(hours=1), True, "changes with each memory; stale contexts show"
+        "context-epoch",
+        type="string",
+        life=timedelta(hours=1),
+        per_scope=True,
+        meaning="changes with each memory; stale contexts show",
     ),
     EXPRESSION := Key(
-        "expression", "hash", timedelta(days=30), True, "last interaction, its tone, start of the session"
+        "expression",
+        type="hash",
+        life=timedelta(days=30),
+        per_scope=True,
+        meaning="last interaction, its tone, start of the session",
     ),
     RECALLED := Key(
-        "recalled", "list", timedelta(hours=6), False, "ids of memories that were shown, to be counted"
+        "recalled",
+        type="list",
+        life=timedelta(hours=6),
+        per_scope=False,
+        meaning="ids of memories that were shown, to be counted",
     ),
-    HINT := Key("hint", "string", timedelta(hours=1), False, "a message of that name is under way"),
-    LIMIT := Key("limit", "hash", timedelta(days=1), False, "a token bucket: tokens left and when"),
+    HINT := Key(
+        "hint",
+        type="string",
+        life=timedelta(hours=1),
+        per_scope=False,
+        meaning="a message of that name is under way",
+    ),
+    LIMIT := Key(
+        "limit",
+        type="hash",
+        life=timedelta(days=1),
+        per_scope=False,
+        meaning="a token bucket: tokens left and when",
+    ),
     BREAKER := Key(
-        "breaker", "hash", timedelta(minutes=10), False, "failures of a provider, and until when it rests"
+        "breaker",
+        type="hash",
+        life=timedelta(minutes=10),
+        per_scope=False,
+        meaning="failures of a provider, and until when it rests",
     ),
     LIFE := Key(
         "life",
-        "hash",
-        timedelta(days=1),
-        False,
-        "when each process of a kind said last that it goes on, and tasks",
+        type="hash",
+        life=timedelta(days=1),
+        per_scope=False,
+        meaning="when each process of a kind said last that it goes on, and tasks",
     ),
     DROPPED := Key(
-        "dropped", "hash", timedelta(days=1), False, "messages that could not be handled, counted by reason"
+        "dropped",
+        type="hash",
+        life=timedelta(days=1),
+        per_scope=False,
+        meaning="messages that could not be handled, counted by reason",
     ),
 )
 

@@ -41,23 +41,42 @@ class ScriptedModel:
         optional: bool = False,
     ) -> Answer[Model]:
         """See `Chat.complete`; nothing is repaired."""
-        wanted = shape_of(shape)
-        body = request_body(Dialect(), self.model, messages, wanted, temperature=0, output_limit_tokens=4_000)
-        text = self._said(messages, body)
-        usage = Usage(self.model, estimated_tokens(json.dumps(body)), estimated_tokens(text), 0.0)
+        answer_shape = shape_of(shape)
+        body = request_body(
+            Dialect(),
+            self.model,
+            messages=messages,
+            shape=answer_shape,
+            temperature=0,
+            output_limit_tokens=4_000,
+        )
+        text = self._next_text(messages, body)
+        usage = Usage(
+            model=self.model,
+            tokens_in=estimated_tokens(json.dumps(body)),
+            tokens_out=estimated_tokens(text),
+            seconds=0.0,
+        )
         if on_usage is not None:
             on_usage(usage)
         try:
-            value = read_answer(text, wanted)
+            value = read_answer(text, answer_shape)
         except Unreadable as error:
             raise BadModelOutput(error.reason) from None
-        return Answer(value, text, self.model, usage.tokens_in, usage.tokens_out, 0.0, 1)
+        return Answer(
+            value=value,
+            text=text,
+            model=self.model,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            calls=1,
+        )
 
-    def _said(self, messages: Sequence[Message], body: dict[str, object]) -> str:
+    def _next_text(self, messages: Sequence[Message], body: dict[str, object]) -> str:
         with self._lock:
             self.asked.append(tuple(messages))
             answer = self._answers.pop(0) if self._answers else answer_of
         if isinstance(answer, MemoryAppError):
             raise answer
-        said = answer(body) if callable(answer) else answer
-        return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        content = answer(body) if callable(answer) else answer
+        return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

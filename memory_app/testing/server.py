@@ -11,7 +11,7 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -111,8 +111,8 @@ class StubProvider:
     @property
     def stats(self) -> Stats:
         with self._lock:
-            seen = self._stats
-            return Stats(Counter(seen.calls), Counter(seen.modes), seen.in_flight, seen.in_flight_most)
+            # A copy: the threads of the server go on counting.
+            return replace(self._stats, calls=Counter(self._stats.calls), modes=Counter(self._stats.modes))
 
     def reset(self) -> None:
         """Forget what was counted; the rules stay."""
@@ -208,7 +208,7 @@ class _Exchange(BaseHTTPRequestHandler):
         text = json.dumps(body, ensure_ascii=False)
         rule = stub.script.decide(self.path, text)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        stub.began(Seen(self.path, body, headers, rule.mode, time.time()))
+        stub.began(Seen(path=self.path, body=body, headers=headers, mode=rule.mode, at=time.time()))
         try:
             if rule.until_in_flight:
                 stub.wait_for_in_flight(rule.until_in_flight)

@@ -7,7 +7,7 @@ a move, a job that is followed by another, a dog, a trust that grows, a decision
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from memory_app.testing.script import Json, Rule
 
@@ -25,7 +25,7 @@ class StorySession:
 
 FIRST = StorySession(
     "arrival",
-    datetime(2026, 3, 2, 18, 0, tzinfo=UTC),
+    datetime.fromisoformat("2026-03-02T18:00Z"),
     (
         ("user", "Hi Nova, I'm Mira. I moved to Hamburg last week for a job at the harbour museum."),
         ("assistant", "Welcome to Hamburg! How does the new city feel?"),
@@ -47,7 +47,7 @@ FIRST = StorySession(
 
 SECOND = StorySession(
     "two weeks later",
-    datetime(2026, 3, 16, 18, 30, tzinfo=UTC),
+    datetime.fromisoformat("2026-03-16T18:30Z"),
     (
         ("user", "I'm back! I joined the choir, they are called the Elbe Singers and rehearse on Tuesdays."),
         ("assistant", "You did it! How was the first rehearsal?"),

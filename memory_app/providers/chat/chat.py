@@ -136,8 +136,8 @@ class Chat:
             body = request_body(
                 dialect,
                 self.model,
-                messages,
-                shape,
+                messages=messages,
+                shape=shape,
                 temperature=self._temperature,
                 output_limit_tokens=self._limit,
             )

@@ -68,9 +68,9 @@ def simpler(dialect: Dialect, hint: str) -> Dialect | None:
 def request_body(
     dialect: Dialect,
     model: str,
+    *,
     messages: Sequence[Message],
     shape: Shape[Any],
-    *,
     temperature: float,
     output_limit_tokens: int,
 ) -> dict[str, object]:

@@ -59,6 +59,7 @@ class Connection:
         self.base_url = base_url.rstrip("/")
         self.provider = provider
         self.timeouts = timeouts
+        bound = partial(_bound, provider=provider, limit_bytes=response_limit_bytes, seconds=timeouts.total)
         self._client = openai.OpenAI(
             api_key=key.get_secret_value() if key else NO_KEY,
             base_url=self.base_url,
@@ -70,7 +71,7 @@ class Connection:
                 limits=httpx2.Limits(
                     max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
                 ),
-                event_hooks={"response": [partial(_bound, provider, response_limit_bytes, timeouts.total)]},
+                event_hooks={"response": [bound]},
             ),
         )
 
@@ -110,27 +111,32 @@ class Connection:
         return answer
 
 
-def _bound(provider: str, limit: int, seconds: float, response: httpx2.Response) -> None:
-    """Not a method: the client would hold its owner, and neither would ever go."""
+# Not a method of Connection: the client would hold its owner, and neither would ever be freed.
+def _bound(response: httpx2.Response, *, provider: str, limit_bytes: int, seconds: float) -> None:
+    """Give the body of ``response`` its limits. Called by the client as soon as the head of an answer is there."""
     if isinstance(response.stream, httpx2.SyncByteStream):
-        response.stream = _Bounded(response.stream, provider, limit, seconds)
+        response.stream = _Bounded(
+            response.stream, provider=provider, limit_bytes=limit_bytes, seconds=seconds
+        )
 
 
 class _Bounded(httpx2.SyncByteStream):
     """The body of an answer with an end: a size, and a time that bytes in a trickle do not prolong."""
 
-    def __init__(self, stream: httpx2.SyncByteStream, provider: str, limit: int, seconds: float) -> None:
+    def __init__(
+        self, stream: httpx2.SyncByteStream, *, provider: str, limit_bytes: int, seconds: float
+    ) -> None:
         self._stream = stream
         self._provider = provider
-        self._limit = limit
+        self._limit_bytes = limit_bytes
         self._ends_at = time.monotonic() + seconds
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
         for chunk in self._stream:
             size += len(chunk)
-            if size > self._limit:
-                raise BadModelOutput(f"{self._provider} answered more than {self._limit} bytes")
+            if size > self._limit_bytes:
+                raise BadModelOutput(f"{self._provider} answered more than {self._limit_bytes} bytes")
             if time.monotonic() > self._ends_at:
                 raise ProviderUnavailable(f"{self._provider} did not finish its answer in time")
             yield chunk

@@ -73,13 +73,22 @@ class Gate:
 
     @contextmanager
     def __call__(self, tokens: int) -> Iterator[Callable[[int], None]]:
-        patience = self._rates.patience_seconds
-        patience = self._wait_for(f"{self._name}:requests", self._rates.requests_per_minute, 1, patience)
-        self._wait_for(f"{self._name}:tokens", self._rates.tokens_per_minute, tokens, patience)
+        patience = self._wait_for(
+            f"{self._name}:requests",
+            per_minute=self._rates.requests_per_minute,
+            cost=1,
+            patience=self._rates.patience_seconds,
+        )
+        self._wait_for(
+            f"{self._name}:tokens",
+            per_minute=self._rates.tokens_per_minute,
+            cost=tokens,
+            patience=patience,
+        )
         with self._guarded():
             yield self._spend
 
-    def _wait_for(self, bucket: str, per_minute: float, cost: float, patience: float) -> float:
+    def _wait_for(self, bucket: str, *, per_minute: float, cost: float, patience: float) -> float:
         """Take ``cost``, waiting at most ``patience`` seconds, and return what is over of it."""
         while per_minute:
             verdict = self._draw(bucket, per_minute, cost)
