@@ -1,4 +1,4 @@
-"""``bench retrieval``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
+"""``bench retrieval``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_app.bench import beam, locomo, stage
+from memory_app.bench import beam, cases, locomo, stage
+from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
@@ -71,6 +72,23 @@ def retrieval(
     figures = {"format": format.value, "machine": stage.machine(), **figures}
     _write(json_file, figures)
     _show_retrieval(figures)
+
+
+@app.command()
+def extraction(
+    path: Annotated[Path, typer.Argument(help="Case file (TOML), or a folder of them.")],
+    show: Annotated[
+        bool, typer.Option("--show", help="Print every fault, with the words of the turn.")
+    ] = False,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """What is kept of labelled turns, by language: precision, coverage and inventions."""
+    files = cases.load(path)
+    with stage.prepared(data, say=say) as memory:
+        figures = extraction_bench.measure(memory, files, say=say)
+    _write(json_file, {"machine": stage.machine(), "languages": figures})
+    _show_extraction(figures, with_faults=show)
 
 
 @app.command()
@@ -192,6 +210,30 @@ def _show_retrieval(figures: Mapping[str, Any]) -> None:
         for name, r in report["by_category"].items()
     ]
     write_table(f"{figures['preset']} by category", ("category", *columns[1:]), rows)
+
+
+def _show_extraction(figures: Mapping[str, Any], *, with_faults: bool) -> None:
+    totals = ("turns", "facts", "coverage", "memories", "precision", "inventions")
+    pairs = ("states", "dates")
+    rows = [
+        (
+            language,
+            *(of[name] for name in totals),
+            *(f"{of[f'{name}_right']} of {of[name]}" for name in pairs),
+        )
+        for language, of in figures.items()
+    ]
+    write_table("extraction", ("language", *totals, *(f"{name} right" for name in pairs)), rows)
+    counts = ("facts", "kept", "memories", "right")
+    for language, of in figures.items():
+        by_relation = [(name, *(row[what] for what in counts)) for name, row in of["by_relation"].items()]
+        write_table(f"{language} by relation", ("relation", *counts), by_relation)
+        by_group = [(name, *(row[what] for what in totals)) for name, row in of["by_group"].items()]
+        write_table(f"{language} by group", ("group", *totals), by_group)
+        if with_faults:
+            columns = ("group", "fault", "turn", "what")
+            faults = [tuple(fault[column] for column in columns) for fault in of["faults"]]
+            write_table(f"{language}: faults", columns, faults)
 
 
 def _show_growth(figures: Sequence[Mapping[str, Any]], former: Sequence[Mapping[str, Any]]) -> None:

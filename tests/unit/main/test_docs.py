@@ -17,7 +17,7 @@ from memory_app.records.kinds import KINDS
 from memory_app.runtime import build
 from memory_app.settings import Embedding, Settings
 
-LANGUAGES = ("sh", "python", "http", "output", "text", "ini")
+LANGUAGES = ("sh", "python", "http", "output", "text", "ini", "toml")
 README_WORDS = 900
 
 NOT_RUN = {
@@ -55,7 +55,7 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         assert block.language in LANGUAGES, block.place
         if not block.is_example:
             assert block.mark == "", f"{block.place}: only examples are run"
-        if block.language in ("text", "ini"):
+        if block.language in ("text", "ini", "toml"):
             commands = [line for line in block.code.splitlines() if COMMAND.match(line)]
             assert commands == [], f"{block.place}: an example is sh, python or http"
 
