@@ -86,7 +86,9 @@ _CONTRACTED = re.compile(r"(?<=[a-z])n't\b|(?<=can)not\b", re.IGNORECASE)
 _NEGATED_VERB = re.compile(rf"\b(?:{'|'.join(sorted(CONTRACTED_NEGATIONS))})\b", re.IGNORECASE)
 _ENDED = re.compile(rf"\b(?:{alternatives(lambda language: language.ended_patterns)})\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+# Kept as written: "3/4/2024" is a day of March or of April, and nothing here says which.
 _SHORT_DATE = re.compile(r"(?<![\d/.])\d{1,4}([/.])\d{1,2}\1\d{1,4}(?![\d/])")
+# The longest first, or "Mar" would be taken out of "March".
 _MONTH = "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True))
 _LONG_DATE = re.compile(
     rf"""(?:(?<![\d:.])(?P<before>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?)?
@@ -111,10 +113,13 @@ _ROMANS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "X
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _CURRENCY_SIGNS = ("$", "€", "£", "¥")
 _PRESENT_ENDINGS = ("", "s", "es", "e")
-
+"""What may follow the stem of a verb in the present: stems lose a final "e"."""
 
 _NEGATED_WORDS = 2
 """So many meaningful words after a negation are held to be what it negates."""
+
+_NO_CONTENT = COMMON | NEGATIONS.keys() | NUMBER_WORDS.keys()
+"""Words that say nothing alone, or are compared apart."""
 
 _NOT_NAMES = ("i", "ended")
 """Words with a capital that name nothing; "Ended" may come from `_ENDED` at the start of a sentence."""
@@ -123,9 +128,10 @@ _NOT_NAMES = ("i", "ended")
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """Read everything that is compared of ``text``. The few texts of one decision are read once."""
-    # Dates before times, and both before the tokens: each pattern would take figures that belong to the other.
+    # Dates before times, and both before the tokens: each pattern would take figures that belong to the next.
     dates, folded = _take_dates(_folded(text))
     times, folded = _take_times(folded)
+    # One word for every way to say "no longer", which is a negation from then on.
     tokens, initials = _tokens(_ENDED.sub(" ended ", folded))
     words = [token.lower() for token in tokens]
     stems = [stem_of(word) for word in words]
@@ -133,6 +139,7 @@ def read(text: str) -> Reading:
     content = [_content(word) for word in words]
     names = (token.lower() for token in tokens if token[0].isupper())
     return Reading(
+        # Both forms, since the tables hold stems and the other text may have either.
         words=frozenset(words) | frozenset(stems),
         content=tuple(filter(None, content)),
         bag=tuple(words),
@@ -154,6 +161,7 @@ def read(text: str) -> Reading:
 def _folded(text: str) -> str:
     """``text`` without its frame, in one spelling of punctuation, negations and Roman numerals."""
     folded = unicodedata.normalize("NFKC", unframed(text)).translate(PUNCTUATION_TWINS)
+    # NFKC leaves "n’t" and "n't" apart, which is why the twins of punctuation were folded before.
     folded = _CONTRACTED.sub(" not", folded)
     folded = _NEGATED_VERB.sub(" not ", folded)
     return _ROMAN.sub(lambda match: str(_ROMANS.index(match[0]) + 1), folded)
@@ -172,23 +180,30 @@ def _take_dates(text: str) -> tuple[set[str], str]:
         return " "
 
     def long(match: re.Match[str]) -> str:
-        word, day = match["month"], match["before"] or match["after"]
+        month, before, after = match["month"], match["before"], match["after"]
+        day = before or after
+        # "may" and "march" are verbs where nothing else says that they are months.
         is_alone = not day and not match["year"]
-        if is_alone and word.islower() and word in AMBIGUOUS_MONTHS:
+        if is_alone and month.islower() and month in AMBIGUOUS_MONTHS:
             return match[0]
-        year = int(match["year"]) if match["year"] else ""
-        dates.add(f"{year}-{MONTH_NUMBERS[word.lower()]}-{int(day) if day else ''}")
+        dates.add(f"{_plain(match['year'])}-{MONTH_NUMBERS[month.lower()]}-{_plain(day)}")
         # In "5 May 10 people" the second number is no day.
-        return f" {match['after']} " if match["before"] and match["after"] else " "
+        return f" {after} " if before and after else " "
 
     def period(match: re.Match[str]) -> str:
         dates.add(f"{match[1]} {match[2]}".lower())
+        # The noun stays: "Monday" is read as a weekday besides.
         return f" {match[2]}"
 
     # Figures before words: "2024-05-06 May" must not lend its day to the month.
     for pattern, take in ((_ISO_DATE, iso), (_SHORT_DATE, short), (_LONG_DATE, long), (_PERIOD, period)):
         text = pattern.sub(take, text)
     return dates, text
+
+
+def _plain(figures: str | None) -> str:
+    """Figures without leading zeros: "05" and "5" are one day."""
+    return str(int(figures)) if figures else ""
 
 
 def _take_times(text: str) -> tuple[tuple[int, ...], str]:
@@ -201,6 +216,7 @@ def _minutes(match: re.Match[str]) -> int:
     hour = int(match["hour"])
     half = (match["half"] or match["half_only"] or "")[:1].lower()
     if half:
+        # 12 am is midnight and 12 pm is noon.
         hour = hour % 12 + (12 if half == "p" else 0)
     return hour * 60 + int(match["minute"] or 0)
 
@@ -216,6 +232,7 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
     """Words, numbers and signs; and the places of those that begin a sentence."""
     tokens: list[str] = []
     initials: list[int] = []
+    # A capital at the beginning of a sentence says nothing about the word.
     begins = True
     for match in _TOKEN.finditer(text):
         if match["stop"]:
@@ -224,15 +241,14 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
         if begins:
             initials.append(len(tokens))
         begins = False
+        # "Anna's dog" is about Anna.
         tokens.append(match[0].removesuffix("'s").removesuffix("'S"))
     return tokens, initials
 
 
 def _content(word: str) -> str | None:
     """The stem of a word that carries meaning by itself; None for the rest, and for what is compared apart."""
-    if not word[0].isalpha():
-        return None
-    if word in COMMON or word in NEGATIONS or word in NUMBER_WORDS:
+    if not word[0].isalpha() or word in _NO_CONTENT:
         return None
     return next(iter(terms(word)), None)
 
@@ -241,6 +257,7 @@ def _negations(words: Sequence[str], content: Sequence[str | None]) -> Iterator[
     for place, word in enumerate(words):
         if word in NEGATIONS:
             meaningful = list(filter(None, content[place + 1 :]))
+            # Without grammar nothing says how far a negation reaches; two words tell "not tea but coffee" apart.
             yield Negation(NEGATIONS[word], frozenset(meaningful[:_NEGATED_WORDS]))
 
 
@@ -263,11 +280,13 @@ def _amounts(words: Sequence[str], stems: Sequence[str]) -> Iterator[Amount]:
             continue
         currency = _currency(words, place)
         place += length
+        # "2nd" comes as two tokens.
         if _word_at(words, place) in _ORDINALS:
             place += 1
         unit = currency or UNITS.get(_word_at(words, place))
+        # A word without meaning may stand between the number and the thing: "two more dogs".
         counted = next(filter(_content, stems[place : place + 2]), None)
-        yield Amount(value, unit, None if unit else counted)
+        yield Amount(value, unit, counted=None if unit else counted)
 
 
 def _word_at(words: Sequence[str], place: int) -> str:
@@ -284,8 +303,9 @@ def _value(words: Sequence[str], place: int) -> tuple[str | None, int]:
     """The number that begins at ``place``, in figures, and how many words it takes."""
     word = words[place]
     if word[0].isdecimal():
-        sign = "-" if place > 0 and words[place - 1] == "-" else ""
-        return sign + _figures(word), 1
+        # The pattern of tokens yields a "-" only in front of figures.
+        is_negative = place > 0 and words[place - 1] == "-"
+        return ("-" if is_negative else "") + _figures(word), 1
     spelled = list(takewhile(NUMBER_WORDS.__contains__, words[place:]))
     # "one" alone is mostly a pronoun.
     if not spelled or spelled == ["one"]:
@@ -295,10 +315,12 @@ def _value(words: Sequence[str], place: int) -> tuple[str | None, int]:
 
 def _figures(word: str) -> str:
     """A number of any script in the figures 0–9, without separators of thousands and leading zeros."""
-    figures = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in word)
+    figures = "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+    # Groups of three are thousands; any other comma stands for a decimal point, and stays.
     if re.fullmatch(r"\d{1,3}(,\d{3})+", figures):
         figures = figures.replace(",", "")
     if not figures.isdecimal():
+        # "3.10" is a version as well as a number, and as a version it is not "3.1".
         return figures
     return figures.lstrip("0") or "0"
 
@@ -308,7 +330,8 @@ def _spelled(words: Sequence[str]) -> str:
     total = current = 0.0
     for word in words:
         number = NUMBER_WORDS[word]
-        multiplies = number == 100 or (number == 12 and word != "twelve")  # "two dozen", but not "two twelve"
+        # "two dozen" is 24, "two twelve" is not.
+        multiplies = number == 100 or (number == 12 and word != "twelve")
         if number >= 1000:
             total, current = total + (current or 1) * number, 0.0
         elif multiplies and current:
@@ -328,5 +351,9 @@ def _is_present(word: str, stem: str) -> bool:
 
 def _caseless(words: Iterable[str]) -> frozenset[str]:
     """Words of scripts without capitals, where a name looks like any word; long runs in pairs of characters."""
-    caseless = (word for word in words if word[0].isalpha() and word.upper() == word.lower())
-    return frozenset(term for word in caseless for term in terms(word))
+    pieces: set[str] = set()
+    for word in words:
+        is_caseless = word[0].isalpha() and word.upper() == word.lower()
+        if is_caseless:
+            pieces.update(terms(word))
+    return frozenset(pieces)

@@ -36,7 +36,7 @@ SUBSTITUTION_LIMIT = 2
 
 _OPPOSITES = ("un", "dis", "in", "im", "ir", "non", "anti")
 
-_VARIANT_LENGTHS = range(5, 41)
+_VARIANT_LENGTHS = frozenset(range(5, 41))
 """Letters of words that may be variants of each other: shorter ones differ by one letter, longer ones are no words."""
 
 _VARIANT_RATIO = 0.85
@@ -50,6 +50,7 @@ def conflicting(a: str, b: str) -> str | None:
     """
     first, second = read(a), read(b)
     for reason, differ in _CHECKS:
+        # Most checks ask what the first has that the second has not, so each is asked both ways.
         if differ(first, second) or differ(second, first):
             return reason
     return None
@@ -67,22 +68,23 @@ def exchanged(a: str, b: str) -> bool:
     counts_second = Counter(map(_meaning, second.content))
     # A word said twice may stand in place of another: bridges in the harbour, bridges under the bridge.
     shared = counts_first.keys() & counts_second.keys()
-    more_in_first = shared & (counts_first - counts_second).keys()
-    more_in_second = shared & (counts_second - counts_first).keys()
-    return bool((only_first or more_in_first) and (only_second or more_in_second))
+    only_first |= shared & (counts_first - counts_second).keys()
+    only_second |= shared & (counts_second - counts_first).keys()
+    return bool(only_first and only_second)
 
 
 def _negations_differ(first: Reading, second: Reading) -> bool:
     if Counter(first.negation_kinds) != Counter(second.negation_kinds):
         return True
     # What one negates, the other states: "not tea but coffee", "not coffee but tea".
-    negated_in_second = second.negated_words
-    return any(word in second.content and word not in negated_in_second for word in first.negated_words)
+    stated_in_second = set(second.content) - second.negated_words
+    return not first.negated_words.isdisjoint(stated_in_second)
 
 
 def _amounts_differ(first: Reading, second: Reading) -> bool:
     if Counter(_with_units(first.amounts)) != Counter(_with_units(second.amounts)):
         return True
+    # "2 dogs and 3 cats" has the numbers of "3 dogs and 2 cats"; what is counted tells them apart.
     by_thing, by_thing_second = _by_counted(first.amounts), _by_counted(second.amounts)
     shared = by_thing.keys() & by_thing_second.keys()
     if any(by_thing[thing] != by_thing_second[thing] for thing in shared):
@@ -109,9 +111,11 @@ def _by_counted(amounts: Iterable[Amount]) -> dict[str | None, list[str]]:
 
 
 def _sides_differ(first: Reading, second: Reading) -> bool:
+    # A side that only one text takes is an addition; where both take one in a group, it has to be the same.
     shared = _groups(first.sides) & _groups(second.sides)
     if _sides_in(first, shared) != _sides_in(second, shared):
         return True
+    # "happy" against "unhappy": the tables need not name every opposite that a prefix makes.
     opposites = (prefix + word for word in first.words - second.words for prefix in _OPPOSITES)
     return not second.words.isdisjoint(opposites)
 
@@ -130,25 +134,28 @@ def _tenses_differ(first: Reading, second: Reading) -> bool:
 
 
 def _names_differ(first: Reading, second: Reading) -> bool:
+    # Where no capital marks a name, any word that stands in place of another may be one.
     if first.caseless - second.caseless and second.caseless - first.caseless:
         return True
+    # Both have to lack a name: "the shelter in Berlin" only adds one to "the shelter".
     return bool(_names_missing(first, second) and _names_missing(second, first))
 
 
 def _names_missing(reading: Reading, other: Reading) -> set[str]:
     """Names of ``reading`` that do not stand in ``other``."""
-    names = (name for name in reading.names if name not in other.words)
-    return {name for name in names if not _is_common(name, reading, other)}
+    missing = set(reading.names) - other.words
+    return {name for name in missing if not _is_common(name, reading, other)}
 
 
 def _is_common(name: str, reading: Reading, other: Reading) -> bool:
-    """A capital at the start of a sentence says little: the word may be an ordinary one."""
     if name not in reading.initials:
         return False
+    # A capital at the start of a sentence says little: the word may be an ordinary one.
     return name in COMMON or _meaning(stem_of(name)) in map(_meaning, other.content)
 
 
 def _order_differs(first: Reading, second: Reading) -> bool:
+    # "Anna loves Bob": who does it to whom is in the order alone.
     if _is_reordered(first.names, second.names):
         return True
     if not _is_reordered(first.content, second.content):
@@ -175,6 +182,7 @@ def _in_order(words: Iterable[str], chosen: set[str]) -> list[str]:
 def _is_substituted(first: Reading, second: Reading) -> bool:
     only_first, only_second = _own_words(first, second)
     counts = len(only_first), len(only_second)
+    # Words on one side only are an addition, not something else.
     return min(counts) > 0 and max(counts) <= SUBSTITUTION_LIMIT
 
 
@@ -185,6 +193,7 @@ def _own_words(first: Reading, second: Reading) -> tuple[set[str], set[str]]:
     # Comparing letter by letter takes long, and so many words cannot all be variants.
     if max(len(only_first), len(only_second)) > 10 * SUBSTITUTION_LIMIT:
         return only_first, only_second
+    # In order of the alphabet, since each variant is used up: the result must not depend on how a set is walked.
     for word in sorted(only_first):
         variant = next((other for other in sorted(only_second) if _is_variant(word, other)), None)
         if variant is not None:
@@ -199,11 +208,16 @@ def _meaning(word: str) -> str:
 
 def _is_variant(word: str, other: str) -> bool:
     """allergi and allerg, organis and organiz: one word in two forms."""
-    if len(word) not in _VARIANT_LENGTHS or len(other) not in _VARIANT_LENGTHS or word[:5] != other[:5]:
+    if not {len(word), len(other)} <= _VARIANT_LENGTHS:
         return False
+    # Most pairs end here, before the slow comparison.
+    if word[:5] != other[:5]:
+        return False
+    # Without `autojunk`, which leaves letters out of long words.
     return SequenceMatcher(None, word, other, autojunk=False).ratio() >= _VARIANT_RATIO
 
 
+# From the strongest reason to the weakest: the first that applies is the one that callers see.
 _CHECKS: tuple[tuple[str, Callable[[Reading, Reading], bool]], ...] = (
     (NEGATION, _negations_differ),
     (NUMBER, _amounts_differ),

@@ -61,17 +61,20 @@ def contains(interval: Interval, at: datetime) -> bool:
 
 def overlaps(first: Interval, second: Interval) -> bool:
     """Whether the two have an instant in common. Intervals that touch have none."""
+    if not (_is_filled(first) and _is_filled(second)):
+        return False
     earlier, later = sorted((first, second), key=lambda interval: interval.start)
-    reaches = earlier.until is None or later.start < earlier.until
-    return reaches and _is_filled(earlier) and _is_filled(later)
+    # Strictly before: where one ends, the next begins.
+    return earlier.until is None or later.start < earlier.until
 
 
 def subtracted(interval: Interval, blocks: Iterable[Interval]) -> tuple[Interval, ...]:
     """Return what of ``interval`` lies in none of ``blocks``, in order; empty pieces are left out."""
-    pieces = [interval] if _is_filled(interval) else []
+    pieces = [interval]
+    # A block without length would split a piece in two that touch.
     for block in filter(_is_filled, blocks):
         pieces = [piece for whole in pieces for piece in _without(whole, block)]
-    return tuple(pieces)
+    return tuple(filter(_is_filled, pieces))
 
 
 def insert_fact(rivals: Sequence[Rival], new: Interval) -> Placement:
@@ -80,42 +83,45 @@ def insert_fact(rivals: Sequence[Rival], new: Interval) -> Placement:
     A rival that began earlier ends where the new one begins, and resumes where a new one with an end of its
     own is over. Where a rival began or was confirmed later, the new one gives way.
     """
-    blocks = [block for rival in rivals for block in _blocks(rival, new.start)]
-    holds = subtracted(new, blocks)
+    blocks = (_block(rival, new.start) for rival in rivals)
+    holds = subtracted(new, filter(None, blocks))
     # A claim is never stored with a later beginning than its own.
     if not holds or holds[0].start != new.start:
         return Placement(())
-    cuts = (_cut(rival, holds) for rival in rivals if not rival.immovable)
-    return Placement(holds, tuple(cut for cut in cuts if cut is not None))
+    cuts = (_cut(rival, holds) for rival in rivals)
+    return Placement(holds, tuple(filter(None, cuts)))
 
 
-def _blocks(rival: Rival, start: datetime) -> tuple[Interval, ...]:
+def _block(rival: Rival, start: datetime) -> Interval | None:
     """The time that a claim which begins at ``start`` cannot take from ``rival``."""
     interval = rival.interval
     if rival.immovable:
-        return (interval,)
+        return interval
     if rival.yielding or rival.confirmed_at <= start:
-        return ()
-    begins_later = interval.start > start
-    return (Interval(interval.start if begins_later else rival.confirmed_at, interval.until),)
+        return None
+    if interval.start > start:
+        return interval
+    # Up to the confirmation nobody said that it still held, so the new claim may have that time.
+    return Interval(rival.confirmed_at, interval.until)
 
 
 def _cut(rival: Rival, holds: Sequence[Interval]) -> Cut | None:
     """What ends ``rival`` and where it resumes; None when ``holds`` takes nothing of it."""
     interval = rival.interval
     rest = subtracted(interval, holds)
-    if rest == (interval,) or not _is_filled(interval):
+    if rival.immovable or rest == (interval,) or not _is_filled(interval):
         return None
-    keeps_start = bool(rest) and rest[0].start == interval.start
-    if not keeps_start:
-        return Cut(rival.id, interval.start, rest)
+    if not rest or rest[0].start != interval.start:
+        # Nothing remains of its beginning: the row ends where it began, and what remains is stored as copies.
+        return Cut(rival.id, interval.start, resumes=rest)
     # A first piece without an end is the whole interval, which was returned above.
-    return Cut(rival.id, rest[0].until or rest[0].start, rest[1:])
+    return Cut(rival.id, rest[0].until or rest[0].start, resumes=rest[1:])
 
 
 def _without(whole: Interval, block: Interval) -> Iterable[Interval]:
     if block.start > whole.start:
         yield Interval(whole.start, _earlier(whole.until, block.start))
+    # An open block leaves nothing behind it.
     if block.until is not None:
         rest = Interval(max(whole.start, block.until), whole.until)
         if _is_filled(rest):

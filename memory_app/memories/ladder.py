@@ -8,7 +8,7 @@ same subject with the same or an opposing relation, and the nearest by cosine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -87,16 +87,20 @@ def decide(
     Without ``deduplicate`` similar wordings are not taken for the same. The same text still is, and facts still
     follow each other in time, since two rows of either cannot be current at once.
     """
-    visible = sorted((n for n in neighbours if _is_visible(n, candidate)), key=_nearest_first)
+    visible = [n for n in neighbours if _is_visible(n, candidate)]
+    # Every step takes the first row that fits, so the order of the rows decides.
+    visible.sort(key=_nearest_first)
     live = [n for n in visible if n.memory.kind == candidate.statement.kind]
+    # Time before wording: who moves back to Rome says what was said before, and ends the stay in Paris all the same.
     decision = placed_in_time(candidate, live, thresholds) or _same_text(candidate, live)
     if decision is None and not is_open_at(candidate.valid_until, candidate.now):
+        # What is over by now is history of its own: it neither joins nor rewords what is true today.
         decision = InsertClosed((claimed_by(candidate),))
     if decision is None and deduplicate:
         current = [n for n in live if _is_current(n, candidate.now)]
-        decision = _same_meaning(candidate, current, thresholds) or _merged(
-            candidate, current, thresholds=thresholds, pairs=pairs
-        )
+        decision = _same_meaning(candidate, current, thresholds)
+        if decision is None:
+            decision = _merged(candidate, current, thresholds=thresholds, pairs=pairs)
     return decision or _linked(candidate, visible, thresholds) or Insert()
 
 
@@ -109,21 +113,38 @@ def cohesive(
     """
     remaining = {n.memory.id: n for n in memories if n.memory.retired_at is None}
     groups = []
+    # The ids decide between equal cosines, so that a dry run and the run form the same groups.
     for pair, cosine in sorted(pairs.items(), key=lambda item: (-item[1], sorted(item[0]))):
-        if cosine < thresholds.merge or len(pair) < 2 or not pair <= remaining.keys():
+        is_near = cosine >= thresholds.merge and len(pair) == 2
+        if not is_near or not pair <= remaining.keys():
             continue
-        seed, *others = (remaining[id] for id in sorted(pair))
-        nearest = sorted(
-            remaining.values(), key=lambda n: -pairs.get(frozenset({seed.memory.id, n.memory.id}), 0)
-        )
-        group = [seed]
-        for other in [*others, *nearest]:
-            if len(group) < thresholds.merge_most and _fits(other, group, thresholds, pairs):
-                group.append(other)
+        group = _group_of(pair, remaining, thresholds=thresholds, pairs=pairs)
         if len(group) > 1:
             groups.append(tuple(group))
-            remaining = {id: n for id, n in remaining.items() if n not in group}
+            for member in group:
+                del remaining[member.memory.id]
     return tuple(groups)
+
+
+def _group_of(
+    pair: frozenset[UUID],
+    remaining: Mapping[UUID, Neighbour],
+    *,
+    thresholds: Thresholds,
+    pairs: Pairs,
+) -> list[Neighbour]:
+    """The first of ``pair`` with what may be merged with it: the other first, then the nearest to the first."""
+    seed, other = (remaining[id] for id in sorted(pair))
+
+    def distance(neighbour: Neighbour) -> float:
+        return -pairs.get(frozenset({seed.memory.id, neighbour.memory.id}), 0)
+
+    group = [seed]
+    for neighbour in [other, *sorted(remaining.values(), key=distance)]:
+        has_room = len(group) < thresholds.merge_most
+        if has_room and _fits(neighbour, group, thresholds=thresholds, pairs=pairs):
+            group.append(neighbour)
+    return group
 
 
 # --- who counts ---------------------------------------------------------------------------------------------
@@ -131,6 +152,7 @@ def cohesive(
 
 def _is_visible(neighbour: Neighbour, candidate: Candidate) -> bool:
     memory = neighbour.memory
+    # Rows that were ended count, or a late older fact would find no place before them; merged and evicted ones do not.
     is_history = memory.retired_reason in HISTORICAL and memory.valid_until is not None
     return memory.session == candidate.session and (memory.retired_at is None or is_history)
 
@@ -140,6 +162,7 @@ def _is_current(neighbour: Neighbour, now: datetime) -> bool:
 
 
 def _nearest_first(neighbour: Neighbour) -> tuple[float, float, UUID]:
+    # The id comes last, so that one input always gives one decision.
     return (-neighbour.similarity, -neighbour.memory.valid_from.timestamp(), neighbour.memory.id)
 
 
@@ -147,16 +170,22 @@ def _nearest_first(neighbour: Neighbour) -> tuple[float, float, UUID]:
 
 
 def _same_text(candidate: Candidate, live: Sequence[Neighbour]) -> Decision | None:
-    is_current = is_open_at(candidate.valid_until, candidate.now)
-    twins = [
-        n
-        for n in live
-        if n.canonical_key == candidate.canonical_key
-        and overlaps(interval_of(n), claimed_by(candidate))
-        and (is_current or not _lacks_fact(candidate, n))
-    ]
+    twins = [n for n in live if _is_twin(candidate, n)]
+    if not twins:
+        return None
+    # A closed row may have the same text; the open one is what is said again.
     current = [n for n in twins if n.memory.valid_until is None]
-    return _again(candidate, (current or twins)[0]) if twins else None
+    return _again(candidate, (current or twins)[0])
+
+
+def _is_twin(candidate: Candidate, neighbour: Neighbour) -> bool:
+    if neighbour.canonical_key != candidate.canonical_key:
+        return False
+    if not overlaps(interval_of(neighbour), claimed_by(candidate)):
+        return False
+    # A statement about the past is not merged, so it cannot give a row the fact that it lacks.
+    is_current = is_open_at(candidate.valid_until, candidate.now)
+    return is_current or not _lacks_fact(candidate, neighbour)
 
 
 def _again(candidate: Candidate, neighbour: Neighbour) -> Reinforce | Merge:
@@ -182,12 +211,15 @@ def _is_compatible(fact: Candidate | Neighbour, other: Neighbour) -> bool:
     """
     if fact.single_valued and other.single_valued:
         return False
-    pairs = (
-        (fact.subject_key, other.subject_key),
-        (_relation(fact), other.memory.relation),
-        (fact.object_key, other.object_key),
+    return (
+        _agree(fact.subject_key, other.subject_key)
+        and _agree(_relation(fact), other.memory.relation)
+        and _agree(fact.object_key, other.object_key)
     )
-    return all(own == others for own, others in pairs if own is not None and others is not None)
+
+
+def _agree(first: str | None, second: str | None) -> bool:
+    return first is None or second is None or first == second
 
 
 def _relation(fact: Candidate | Neighbour) -> str | None:
@@ -198,41 +230,59 @@ def _same_meaning(
     candidate: Candidate, current: Sequence[Neighbour], thresholds: Thresholds
 ) -> Decision | None:
     text = candidate.statement.text
-    for n in current:
-        if n.similarity < min(thresholds.same, thresholds.fact):
+    for neighbour in current:
+        if neighbour.similarity < min(thresholds.same, thresholds.fact):
+            # The nearest come first: nothing after this one is near enough.
             return None
-        same_fact = _is_restated(candidate, n) and n.similarity >= thresholds.fact
-        if not same_fact and (n.similarity < thresholds.same or not _is_compatible(candidate, n)):
+        if not _means_the_same(candidate, neighbour, thresholds):
             continue
-        reason = conflicting(text, n.memory.text)
-        if reason is not None and not (same_fact and reason == SUBSTITUTION):
-            continue
-        says_more = len(text) > len(n.memory.text) and n.similarity < thresholds.same
-        if says_more and n.trust == candidate.trust:
-            return Merge((n.memory.id,), merge([n], candidate))
-        return _again(candidate, n)
+        says_more = len(text) > len(neighbour.memory.text) and neighbour.similarity < thresholds.same
+        # Of two sources that are trusted differently the words must not be mixed.
+        if says_more and neighbour.trust == candidate.trust:
+            return Merge((neighbour.memory.id,), merge([neighbour], candidate))
+        return _again(candidate, neighbour)
     return None
 
 
+def _means_the_same(candidate: Candidate, neighbour: Neighbour, thresholds: Thresholds) -> bool:
+    """Either one fact by its parts, where a low cosine will do, or nearly the same words."""
+    is_same_fact = _is_restated(candidate, neighbour) and neighbour.similarity >= thresholds.fact
+    if not is_same_fact:
+        is_near = neighbour.similarity >= thresholds.same
+        if not is_near or not _is_compatible(candidate, neighbour):
+            return False
+    reason = conflicting(candidate.statement.text, neighbour.memory.text)
+    # "adores pizza" and "likes pizza" exchange a word; the parts of the fact say that the object is the same.
+    return reason is None or (is_same_fact and reason == SUBSTITUTION)
+
+
 def _is_restated(candidate: Candidate, neighbour: Neighbour) -> bool:
-    known = candidate.subject_key and candidate.relation and candidate.object_key
-    return bool(known) and is_about(candidate, neighbour) and neighbour.object_key == candidate.object_key
+    is_whole = candidate.subject_key and candidate.relation and candidate.object_key
+    return bool(is_whole) and is_about(candidate, neighbour) and neighbour.object_key == candidate.object_key
 
 
 def _merged(
     candidate: Candidate, current: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pairs
 ) -> Decision | None:
     group: list[Neighbour] = []
-    for n in (near for near in current if _is_mergeable(candidate, near, thresholds)):
-        if len(group) + 1 < thresholds.merge_most and _fits(n, group, thresholds, pairs):
-            group.append(n)
+    for neighbour in current:
+        # The new statement is one of those that may be merged, hence one fewer from the store.
+        has_room = len(group) + 1 < thresholds.merge_most
+        if (
+            has_room
+            and _is_mergeable(candidate, neighbour, thresholds)
+            and _fits(neighbour, group, thresholds=thresholds, pairs=pairs)
+        ):
+            group.append(neighbour)
     if not group:
         return None
     return Merge(tuple(n.memory.id for n in group), merge(group, candidate))
 
 
 def _is_mergeable(candidate: Candidate, neighbour: Neighbour, thresholds: Thresholds) -> bool:
+    # A merged row is as near as the farthest of its parts, or it would drift with each merge.
     cohesion = neighbour.similarity if neighbour.cohesion is None else neighbour.cohesion
+    # The texts are compared last, since reading them takes far longer than all else.
     return (
         min(cohesion, neighbour.similarity) >= thresholds.merge
         and neighbour.trust == candidate.trust
@@ -241,24 +291,28 @@ def _is_mergeable(candidate: Candidate, neighbour: Neighbour, thresholds: Thresh
     )
 
 
-def _fits(neighbour: Neighbour, group: Sequence[Neighbour], thresholds: Thresholds, pairs: Pairs) -> bool:
-    """Is it like every one of ``group``? A chain of likenesses would snowball from one topic to the next."""
-    return all(
-        pairs.get(frozenset({neighbour.memory.id, other.memory.id}), 0.0) >= thresholds.merge
-        and (neighbour.memory.kind, neighbour.memory.session) == (other.memory.kind, other.memory.session)
-        and neighbour.trust == other.trust
-        and _is_compatible(neighbour, other)
-        and conflicting(neighbour.memory.text, other.memory.text) is None
-        for other in group
+def _fits(neighbour: Neighbour, group: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pairs) -> bool:
+    """Whether it may be merged with each of ``group``."""
+    # With each, not with the nearest: a chain of likenesses would snowball from one topic to the next.
+    return all(_may_unite(neighbour, other, thresholds=thresholds, pairs=pairs) for other in group)
+
+
+def _may_unite(first: Neighbour, second: Neighbour, *, thresholds: Thresholds, pairs: Pairs) -> bool:
+    # A pair without a cosine was not compared (vectors of two models), which must not count as alike.
+    cosine = pairs.get(frozenset({first.memory.id, second.memory.id}), 0.0)
+    place = (first.memory.kind, first.memory.session)
+    return (
+        cosine >= thresholds.merge
+        and place == (second.memory.kind, second.memory.session)
+        and first.trust == second.trust
+        and _is_compatible(first, second)
+        and conflicting(first.memory.text, second.memory.text) is None
     )
 
 
 def _linked(
     candidate: Candidate, visible: Sequence[Neighbour], thresholds: Thresholds
 ) -> InsertLinked | None:
-    links = tuple(
-        (n.memory.id, n.similarity)
-        for n in visible
-        if n.similarity >= thresholds.link and _is_current(n, candidate.now)
-    )
+    current = [n for n in visible if _is_current(n, candidate.now)]
+    links = tuple((n.memory.id, n.similarity) for n in current if n.similarity >= thresholds.link)
     return InsertLinked(links) if links else None

@@ -34,6 +34,7 @@ IMPORTANCE_LIMIT = 10
 LOSS_ALLOWED = 0.2
 """Share of another text's words that may be missing from the longest before a model should word the union."""
 
+# What a system message says was written by whoever runs the assistant, not by the user.
 _TRUSTED = {
     "user": Trust.USER,
     "import": Trust.USER,
@@ -49,8 +50,9 @@ def trust_of(origin: Origin, sources: Sequence[str]) -> Trust:
 
     Where none is named so, it follows ``origin``.
     """
-    roles = (role for role, colon, _ in (source.partition(":") for source in sources) if colon)
-    trusts = [_TRUSTED[role] for role in roles if role in _TRUSTED]
+    # A source without a role ("notes.txt") has no colon, and says nothing about trust.
+    roles = {source.partition(":")[0] for source in sources if ":" in source}
+    trusts = [_TRUSTED[role] for role in roles & _TRUSTED.keys()]
     if trusts:
         return max(trusts)
     return Trust.ASSISTANT if origin is Origin.SYNTHESIZED else Trust.USER
@@ -64,11 +66,13 @@ def corroborated(confidence: float, sources_before: Sequence[str], source: str |
     before = set(map(normalise, sources_before))
     if source is None or not before:
         return confidence
+    # Who says a thing ten times is no better witness than who says it once.
     is_independent = normalise(source) not in before
     return _raised(confidence, 1) if is_independent else confidence
 
 
 def _raised(confidence: float, times: int) -> float:
+    # A declared certainty of 1 must not fall because somebody agrees.
     if confidence >= CEILING:
         return confidence
     return CEILING - (CEILING - confidence) * (1 - CORROBORATION) ** times
@@ -90,11 +94,13 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
     """
     rows: list[MemoryRow] = sorted(memories, key=lambda n: (n.memory.created_at, n.memory.id))
     if candidate is not None:
+        # The statement is the newest of all, so it comes last whatever its own date.
         rows.append(row_of(candidate))
     parts = [row.memory for row in rows]
     text = _longest([memory.text for memory in parts])
     fact = _newest_fact(rows)
     valid_from, valid_until = _validity(rows)
+    # Every field of the content goes through here first, so that a new field is never lost in a merge.
     oldest: dict[str, Any] = {
         name: _first(getattr(memory, name) for memory in parts) for name in content_of(parts[0])
     }
@@ -119,6 +125,7 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
         last_recalled=_latest(memory.last_recalled for memory in parts),
         repeat_count=sum(memory.repeat_count for memory in parts),
         recall_count=sum(memory.recall_count for memory in parts),
+        # A mean stays within −1 and 1, which a sum would not.
         feedback_score=fmean(memory.feedback_score for memory in parts),
         embedding_model=None,
     )
@@ -186,28 +193,33 @@ _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZ
 
 def _newest_fact(rows: Sequence[MemoryRow]) -> MemoryRow | None:
     """The row that gives subject, relation and object, which come together from one row or from none."""
-    facts = (row for row in reversed(rows) if row.subject_key and row.memory.relation)
-    return next(facts, None)
+    for row in reversed(rows):
+        if row.subject_key and row.memory.relation:
+            return row
+    return None
 
 
 def _validity(rows: Sequence[MemoryRow]) -> tuple[datetime, datetime | None]:
     """Since when and until when the union holds; open where one of the rows that say it is."""
     memories = [row.memory for row in _dating(rows)]
+    valid_from = min(memory.valid_from for memory in memories)
     ends = [memory.valid_until for memory in memories]
     # One row without an end says that it still holds, whatever the others say.
-    valid_from = min(memory.valid_from for memory in memories)
-    return valid_from, None if None in ends else _latest(ends)
+    is_open = None in ends
+    return valid_from, None if is_open else _latest(ends)
 
 
 def _dating(rows: Sequence[MemoryRow]) -> Sequence[MemoryRow]:
-    """The rows that say when it holds: a fact in time must not reach over what is true before and after it."""
+    """The rows that say when it holds."""
+    # A fact of a single-valued relation has neighbours in time: a remark that only sounds like it
+    # must not stretch its interval over what is true before and after it.
     in_time = [row for row in rows if row.single_valued]
     facts = [row for row in rows if row.memory.relation is not None]
     return in_time or facts or rows
 
 
 def _latest(instants: Iterable[datetime | None]) -> datetime | None:
-    return max((instant for instant in instants if instant is not None), default=None)
+    return max(filter(None, instants), default=None)
 
 
 def _longest(texts: Sequence[str]) -> str:
@@ -224,13 +236,12 @@ def _united(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 
 def _importance(memories: Sequence[Memory]) -> int:
-    """The highest, and up to two more for what this union adds in frequency.
-
-    Only the gain counts, so that merge after merge does not carry everything to the top.
-    """
+    """The highest, and up to two more for what this union adds in frequency."""
     counts = [memory.repeat_count for memory in memories]
+    # Only the gain counts: the whole bonus each time would carry everything to the top, merge by merge.
     gain = _frequency_bonus(sum(counts)) - _frequency_bonus(max(counts))
-    return min(max(memory.importance for memory in memories) + gain, IMPORTANCE_LIMIT)
+    highest = max(memory.importance for memory in memories)
+    return min(highest + gain, IMPORTANCE_LIMIT)
 
 
 def _frequency_bonus(count: int) -> int:
@@ -249,17 +260,19 @@ def _confidence(rows: Sequence[MemoryRow]) -> float:
 
 
 def _most_intense(memories: Sequence[Memory]) -> EmotionalState | None:
-    states = (memory.emotional_state for memory in memories if memory.emotional_state)
+    states = filter(None, (memory.emotional_state for memory in memories))
+    # Of two equally intense ones the first, so that of the oldest memory.
     return max(states, key=lambda state: state.intensity, default=None)
 
 
 def _united_context(memories: Sequence[Memory]) -> RelationalContext | None:
-    contexts = [memory.relational_context for memory in memories if memory.relational_context]
+    contexts = list(filter(None, (memory.relational_context for memory in memories)))
     if not contexts:
         return None
-    strengths = (context.bond_strength for context in contexts if context.bond_strength is not None)
+    # A strength of 0 was said as well, so only an absent one is left out.
+    strengths = [context.bond_strength for context in contexts]
     return RelationalContext(
-        bond_strength=max(strengths, default=None),
+        bond_strength=max((strength for strength in strengths if strength is not None), default=None),
         communication_style=_united(context.communication_style for context in contexts),
         shared_references=_united(context.shared_references for context in contexts),
         user_values=_united(context.user_values for context in contexts),

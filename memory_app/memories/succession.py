@@ -7,6 +7,7 @@ true together. Their order in time decides, and whom they come from; their wordi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from memory_app.memories.decisions import (
@@ -29,33 +30,40 @@ def placed_in_time(
 ) -> Decision | None:
     """What follows from facts that exclude the candidate, or say the same of a single-valued relation; else None."""
     claimed = claimed_by(candidate)
+    # An interval that ends before it begins overlaps nothing, itself neither: it has no place in time.
     if not (candidate.subject_key and candidate.relation) or not overlaps(claimed, claimed):
         return None
     same = [n for n in live if _is_same_fact(candidate, n, thresholds)]
     rivals = [n for n in live if _is_rival(candidate, n) and n not in same]
-    if not rivals and not candidate.single_valued and candidate.valid_until is None:
+    # An open fact of a many-valued relation excludes nothing, so its wording may decide.
+    is_in_time = candidate.single_valued or candidate.valid_until is not None
+    if not rivals and not is_in_time:
         return None
     holding = next((n for n in same if contains(interval_of(n), candidate.valid_from)), None)
     if holding is not None:
         return reinforced(candidate, holding)
-    later = min((n for n in same if overlaps(interval_of(n), claimed)), key=_start, default=None)
-    if not rivals:
-        return reinforced(candidate, later) if later else None
-    return _among_rivals(candidate, live, rivals, later)
+    # The same fact with a later beginning: this one may be what was true before it, told late.
+    overlapping = [n for n in same if overlaps(interval_of(n), claimed)]
+    later = min(overlapping, key=_start, default=None)
+    if rivals:
+        return _among_rivals(candidate, live, rivals=rivals, later=later)
+    return reinforced(candidate, later) if later else None
 
 
 def reinforced(candidate: Candidate, neighbour: Neighbour) -> Reinforce:
     """Said again, with an earlier start or a newly known end where the statement may say so."""
-    memory, until = neighbour.memory, candidate.valid_until
-    may_correct = candidate.trust >= neighbour.trust and _may_date(candidate, neighbour)
-    begins = may_correct and candidate.valid_from < memory.valid_from
-    ends = may_correct and until is not None and memory.valid_until is None and _confirmed(neighbour) < until
-    return Reinforce(
-        memory.id,
-        confirmed_at=candidate.valid_from,
-        valid_from=candidate.valid_from if begins else None,
-        valid_until=until if ends else None,
-    )
+    decision = Reinforce(neighbour.memory.id, confirmed_at=candidate.valid_from)
+    # Who is trusted less repeats a fact, but does not move its dates.
+    if candidate.trust < neighbour.trust or not _may_date(candidate, neighbour):
+        return decision
+    if candidate.valid_from < _start(neighbour):
+        decision = replace(decision, valid_from=candidate.valid_from)
+    until = candidate.valid_until
+    is_open = neighbour.memory.valid_until is None
+    # An end before the last confirmation was known when somebody said that the fact still holds.
+    if until is not None and is_open and _confirmed(neighbour) < until:
+        decision = replace(decision, valid_until=until)
+    return decision
 
 
 def _may_date(candidate: Candidate, neighbour: Neighbour) -> bool:
@@ -75,7 +83,9 @@ def _is_same_fact(candidate: Candidate, neighbour: Neighbour, thresholds: Thresh
         return True
     reason = conflicting(candidate.statement.text, neighbour.memory.text)
     if candidate.single_valued:
+        # Subject, relation and object leave nothing to differ in, but for "no longer".
         return reason != NEGATION
+    # Two visits to Rome are two facts: here the wording has to be near as well.
     return reason in (None, SUBSTITUTION) and neighbour.similarity >= thresholds.fact
 
 
@@ -83,6 +93,7 @@ def _is_rival(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Can the two not be true together?"""
     if candidate.single_valued and neighbour.single_valued and is_about(candidate, neighbour):
         return True
+    # Without an object nothing is opposed: "stopped" alone does not end every habit.
     return (
         neighbour.subject_key == candidate.subject_key
         and neighbour.memory.relation in candidate.opposes
@@ -92,30 +103,45 @@ def _is_rival(candidate: Candidate, neighbour: Neighbour) -> bool:
 
 
 def _among_rivals(
-    candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence[Neighbour], later: Neighbour | None
+    candidate: Candidate,
+    live: Sequence[Neighbour],
+    *,
+    rivals: Sequence[Neighbour],
+    later: Neighbour | None,
 ) -> Decision | None:
     stored = [_as_rival(candidate, rival, rivals) for rival in rivals]
     if later is not None:
-        stored.append(Rival(later.memory.id, Interval(_start(later)), _start(later), immovable=True))
+        # The same fact, said of a later time, keeps its row: the new one reaches up to it at most.
+        stored.append(
+            Rival(
+                later.memory.id,
+                interval=Interval(_start(later)),
+                confirmed_at=_start(later),
+                immovable=True,
+            )
+        )
     placement = insert_fact(stored, claimed_by(candidate))
     holds, cuts = placement.holds, placement.cuts
     if not holds:
         return _contested(candidate, live, rivals)
-    if later is not None and not cuts and holds == (Interval(candidate.valid_from, _start(later)),):
+    reaches_later = later is not None and holds == (Interval(candidate.valid_from, _start(later)),)
+    if later is not None and reaches_later and not cuts:
+        # Nothing stands between the two, so one row with the earlier start says it all.
         return reinforced(candidate, later)
     if not is_open_at(holds[-1].until, candidate.now):
         return InsertClosed(holds, cuts)
     cuts = (*cuts, *_overruled(candidate, live, rivals))
     if cuts:
         return Supersede(holds, cuts)
+    # It holds as it claims to, and ends nothing: the steps by wording may still know it.
     return None if holds == (claimed_by(candidate),) else Insert(holds)
 
 
 def _as_rival(candidate: Candidate, rival: Neighbour, rivals: Sequence[Neighbour]) -> Rival:
     return Rival(
         rival.memory.id,
-        interval_of(rival),
-        _last_confirmed(rival, rivals),
+        interval=interval_of(rival),
+        confirmed_at=_last_confirmed(rival, rivals),
         immovable=rival.trust > candidate.trust,
         yielding=rival.trust < candidate.trust,
     )
@@ -126,42 +152,52 @@ def _last_confirmed(rival: Neighbour, rivals: Sequence[Neighbour]) -> datetime:
     confirmed = _confirmed(rival)
     if confirmed >= _start(rival):
         return confirmed
+    # Only a copy that resumes is confirmed before it begins; what it was copied from is among the rivals.
     fact = (rival.memory.relation, _value(rival))
     parts = [_confirmed(n) for n in rivals if (n.memory.relation, _value(n)) == fact]
     return max(at for at in parts if at <= _start(rival))
 
 
 def _contested(candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence[Neighbour]) -> Decision:
-    """Something trusted more says otherwise: kept beside it, once."""
-    for n in live:
-        repeated = n.canonical_key == candidate.canonical_key or (
-            is_about(candidate, n) and _value(n) == _value(candidate) and n not in rivals
-        )
-        if repeated and overlaps(interval_of(n), claimed_by(candidate)):
-            return Reinforce(n.memory.id, confirmed_at=candidate.valid_from)
-    stronger = [
-        n for n in rivals if n.trust > candidate.trust and overlaps(interval_of(n), claimed_by(candidate))
-    ]
-    return InsertLinked(tuple((n.memory.id, max(n.similarity, 0.0)) for n in stronger), contested=True)
+    """Something trusted more says otherwise: the claim is stored beside it, once."""
+    claimed = claimed_by(candidate)
+    for neighbour in live:
+        is_repeated = _is_repeated(candidate, neighbour, rivals)
+        if is_repeated and overlaps(interval_of(neighbour), claimed):
+            return Reinforce(neighbour.memory.id, confirmed_at=candidate.valid_from)
+    stronger = [n for n in rivals if n.trust > candidate.trust and overlaps(interval_of(n), claimed)]
+    # The weight of a link is 0 to 1, a cosine may be below.
+    links = [(n.memory.id, max(n.similarity, 0.0)) for n in stronger]
+    return InsertLinked(tuple(links), contested=True)
+
+
+def _is_repeated(candidate: Candidate, neighbour: Neighbour, rivals: Sequence[Neighbour]) -> bool:
+    """Whether the row is the same contested claim, stored when it was first made."""
+    if neighbour.canonical_key == candidate.canonical_key:
+        return True
+    same_fact = is_about(candidate, neighbour) and _value(neighbour) == _value(candidate)
+    return same_fact and neighbour not in rivals
 
 
 def _overruled(
     candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence[Neighbour]
 ) -> tuple[Cut, ...]:
     """Rows outside the order of time that the new current one ends: its own text, and contested claims."""
-    ended = [
-        n
-        for n in live
-        if n not in rivals
-        and n.memory.valid_until is None
-        and (n.canonical_key == candidate.canonical_key or _is_contested_by(candidate, n))
-    ]
-    return tuple(Cut(n.memory.id, max(_start(n), candidate.valid_from)) for n in ended)
+    cuts = []
+    for neighbour in live:
+        # Rivals were cut by their place in time already.
+        is_outside = neighbour not in rivals and neighbour.memory.valid_until is None
+        if is_outside and _is_overruled(candidate, neighbour):
+            cuts.append(Cut(neighbour.memory.id, max(_start(neighbour), candidate.valid_from)))
+    return tuple(cuts)
 
 
-def _is_contested_by(candidate: Candidate, neighbour: Neighbour) -> bool:
-    outside = candidate.single_valued and not neighbour.single_valued
-    return outside and is_about(candidate, neighbour) and neighbour.trust <= candidate.trust
+def _is_overruled(candidate: Candidate, neighbour: Neighbour) -> bool:
+    # Two current rows of one text cannot be: a unique index of the table refuses the second.
+    if neighbour.canonical_key == candidate.canonical_key:
+        return True
+    is_contested = candidate.single_valued and not neighbour.single_valued
+    return is_contested and is_about(candidate, neighbour) and neighbour.trust <= candidate.trust
 
 
 def is_open_at(until: datetime | None, now: datetime) -> bool:
