@@ -109,7 +109,7 @@ def fill(app: MemoryApp, count: int) -> int:
             scope_models.add(connection, [scope_id], app.runtime.embedder.model)
             for item in prepared:
                 row = unjudged_row(item, model=app.runtime.embedder.model, now=datetime.now(UTC))
-                memories.insert(connection, app.tenant_id, scope_id, row)
+                memories.insert(connection, app.tenant_id, scope_id, new=row)
             term_store.add(connection, app.tenant_id, [(scope_id, item.keywords) for item in prepared])
     return scope_id
 
@@ -168,7 +168,7 @@ def _inserting(app: MemoryApp, scope_id: int, texts: Sequence[str]) -> Iterator[
         with suppress(_RolledBack), db.transaction(app.runtime.engine, app.tenant_id) as connection:
             began = time.perf_counter()
             row = unjudged_row(item, model=app.runtime.embedder.model, now=datetime.now(UTC))
-            memories.insert(connection, app.tenant_id, scope_id, row)
+            memories.insert(connection, app.tenant_id, scope_id, new=row)
             term_store.add(connection, app.tenant_id, [(scope_id, item.keywords)])
             yield time.perf_counter() - began
             raise _RolledBack

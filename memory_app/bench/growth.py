@@ -365,7 +365,7 @@ def _store(memory: MemoryApp, scope_id: int, said: Sequence[str]) -> None:
                 row = unjudged_row(
                     one, model=runtime.embedder.model, now=now, last_seen=now - timedelta(days=30)
                 )
-                memories.insert(connection, tenant_id, scope_id, row)
+                memories.insert(connection, tenant_id, scope_id, new=row)
             term_store.add(connection, tenant_id, [(scope_id, one.keywords) for one in prepared])
 
 

@@ -76,7 +76,7 @@ def _fill(memory: MemoryApp, count: int) -> int:
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
             for item in prepared:
                 row = unjudged_row(item, model=memory.runtime.embedder.model, now=datetime.now(UTC))
-                memories.insert(connection, memory.tenant_id, scope_id, row)
+                memories.insert(connection, memory.tenant_id, scope_id, new=row)
             term_store.add(connection, memory.tenant_id, [(scope_id, item.keywords) for item in prepared])
     return scope_id
 

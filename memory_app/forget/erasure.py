@@ -24,7 +24,7 @@ def erase_memory(connection: Connection, tenant_id: int, memory_id: UUID) -> For
     stored = memories.read(connection, memory_id)
     if stored is None or not names.lock_scope(connection, tenant_id, stored.scope_id):
         return None
-    behind = lineage.with_merged(connection, tenant_id, stored.scope_id, memory_id)
+    behind = lineage.with_merged(connection, tenant_id, stored.scope_id, memory_id=memory_id)
     gone = {*behind, *erase.same_words(connection, stored.scope_id, behind)}
     counts = settle(connection, tenant_id, stored.scope_id, gone=gone, touched=(), said="", by_turn=False)
     return Forgotten(counts, frozenset({stored.scope_id}), memories=tuple(sorted(gone)))

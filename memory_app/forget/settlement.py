@@ -109,7 +109,7 @@ def settle(
     checkpoints = erase.delete_checkpoints(connection, scope_id, lost)
     erase.drop_answers(connection, scope_id)
     # The parts come back only after the merged row is gone, whose text may be that of one of them.
-    deleted = merges.remove(connection, tenant_id, scope_id, lost)
+    deleted = merges.remove(connection, tenant_id, scope_id, ids=lost)
     _bring_back(connection, scope_id, family, set(lost))
     retired = erase.retire_unsupported(connection, scope_id, unsupported)
     entities = erase.lower_mentions(connection, scope_id, dict.fromkeys(mentioned, 0 if by_turn else 1))

@@ -99,12 +99,14 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> No
     if merged.merged_into != heir.entity.id:
         raise Conflict(f"{merged.entity.key} is no longer merged into {heir.entity.key}", field="id")
     moved = Moved(report.moved, report.shared, report.followers)
-    aliases.give_back(connection, tenant_id, run.scope_id, merged.entity.id, heir.entity.id, moved)
+    aliases.give_back(
+        connection, tenant_id, run.scope_id, entity_id=merged.entity.id, heir_id=heir.entity.id, moved=moved
+    )
     _take_back(connection, merged.entity, heir.entity, report)
 
 
 def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity) -> UUID:
-    moved = aliases.move(connection, heir.scope_id, merged.id, heir.id)
+    moved = aliases.move(connection, heir.scope_id, merged.id, heir_id=heir.id)
     added = [
         name
         for name in dict.fromkeys((merged.label, *merged.aliases))

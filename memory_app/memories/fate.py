@@ -71,7 +71,7 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     fading.forget_bounds(connection, scope_id)
 
 
-def is_hub(connection: Connection, runtime: Runtime, scope_id: int, memory_id: UUID) -> bool:
+def is_hub(connection: Connection, runtime: Runtime, scope_id: int, *, memory_id: UUID) -> bool:
     """Is the memory never retired for its links? Computes the strengths of the scope where it has links enough."""
     if links.degree(connection, scope_id, memory_id) < runtime.settings.decay.hub_degree:
         return False

@@ -117,6 +117,6 @@ def _move(connection: Connection, resolved: _Target, target: UUID, label: Label)
         assert resolved.memory_id is not None
         moved = (resolved.memory_id,)
     neighbours = feedback.similar(connection, resolved.scope_id, moved) if moved else ()
-    feedback.move(connection, resolved.scope_id, moved, STEP[label])
-    feedback.move(connection, resolved.scope_id, neighbours, STEP[label] * DIFFUSION)
+    feedback.move(connection, resolved.scope_id, moved, by=STEP[label])
+    feedback.move(connection, resolved.scope_id, neighbours, by=STEP[label] * DIFFUSION)
     return Given(target, label, moved, neighbours)

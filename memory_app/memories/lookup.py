@@ -87,7 +87,9 @@ def versions(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory,
     last. A text never changes, so each version is a row of its own."""
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
-        return lineage.chain(connection, tenant_id, stored.scope_id, memory_id, limit=VERSIONS_LIMIT)
+        return lineage.chain(
+            connection, tenant_id, stored.scope_id, memory_id=memory_id, limit=VERSIONS_LIMIT
+        )
 
 
 def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
@@ -95,13 +97,13 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
         scope_id, memory = stored.scope_id, stored.memory
-        turns = lineage.evidence(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
-        parents = lineage.parents(connection, tenant_id, scope_id, memory_id, limit=LINEAGE_LIMIT)
+        turns = lineage.evidence(connection, tenant_id, scope_id, memory_id=memory_id, limit=LINEAGE_LIMIT)
+        parents = lineage.parents(connection, tenant_id, scope_id, memory_id=memory_id, limit=LINEAGE_LIMIT)
         family = [memory_id, *(parent.memory.id for parent in parents)]
-        jobs = lineage.runs(connection, tenant_id, scope_id, family)
+        jobs = lineage.runs(connection, tenant_id, scope_id, ids=family)
         successor = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
-        is_hub = fate.is_hub(connection, runtime, scope_id, memory_id)
+        is_hub = fate.is_hub(connection, runtime, scope_id, memory_id=memory_id)
     half_life = capacity.half_life(runtime, memory.kind)
     fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
@@ -137,7 +139,7 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
-        closed = memories.invalidate(connection, stored.scope_id, memory_id, clock.now(connection))
+        closed = memories.invalidate(connection, stored.scope_id, memory_id, until=clock.now(connection))
         changed = _need(connection, memory_id)
         if closed is None and changed.memory.retired_reason is not Retirement.INVALIDATED:
             raise _retired(changed.memory)

@@ -48,13 +48,15 @@ def take_apart(connection: Connection, tenant_id: int, scope_id: int, *, memory_
     from then on.
     """
     parts = merges.parts(connection, scope_id, [memory_id])
+    # Everything is checked before anything is written: a refused undo leaves the merge as it is.
     obstacles = _obstacles(connection, scope_id, memory_id, parts=[part.memory for part in parts])
     if obstacles:
         raise Conflict(f"the merge cannot be undone: {listed(obstacles)}", field="id")
     restored = [part.memory.id for part in parts]
     # The parts take over the sources before the row goes, since deleting it would delete them too.
     sources.hand_to_parts(connection, scope_id, [memory_id])
-    merges.remove(connection, tenant_id, scope_id, [memory_id])
+    # The row goes before its parts come back: it may have the text of one, and two such rows cannot be current.
+    merges.remove(connection, tenant_id, scope_id, ids=[memory_id])
     merges.restore(connection, scope_id, restored)
     return tuple(sorted(restored))
 
@@ -76,6 +78,7 @@ def _obstacles(
     change = _later_change(rows[0].memory, parts)
     obstacles = [] if change is None else [f"{memory_id} {change}"]
     part_ids = [part.id for part in parts]
+    # What was said again since has a row of its own, and would stand beside the restored part.
     twins = merges.twins(connection, scope_id, part_ids, besides=[memory_id])
     return obstacles + [f"{part_id} was stored again as {twin}" for part_id, twin in twins]
 
@@ -86,7 +89,9 @@ def _later_change(memory: Memory, parts: Sequence[Memory]) -> str | None:
         after = f" into {memory.successor}" if memory.successor else ""
         return f"was {memory.retired_reason}{after} since"
     if not parts:
+        # Merged rows are deleted for good after some months; then nothing can be restored.
         return "has no parts left"
+    # The union has the sum of the counts and the mean of the scores, so any other value is a later change.
     if memory.repeat_count != sum(part.repeat_count for part in parts):
         return "was said again since"
     if memory.pinned and not any(part.pinned for part in parts):
@@ -119,12 +124,13 @@ def unite_all(
     part_ids = [part for _, parts in unions for part in parts]
     # The parts leave the unique indexes first, since a merged row may have the very text of one of them.
     memories.retire(connection, scope_id, part_ids, reason=Retirement.MERGED)
-    merged_ids = memories.insert_all(connection, tenant_id, scope_id, rows)
+    merged_ids = memories.insert_all(connection, tenant_id, scope_id, new=rows)
     term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new in rows])
     parts_of = {id: parts for id, (_, parts) in zip(merged_ids, unions, strict=True)}
+    # Successors can only be named once the rows they point to are there.
     merged_of = {part: id for id, parts in parts_of.items() for part in parts}
     memories.succeed(connection, scope_id, merged_of)
     evidence.inherit(connection, scope_id, parts_of)
-    edges = [(id, part, 1.0) for id, parts in parts_of.items() for part in parts]
-    links.add(connection, tenant_id, scope_id, edges, type=LinkType.DERIVED_FROM)
+    edges = [(merged_id, part, 1.0) for part, merged_id in merged_of.items()]
+    links.add(connection, tenant_id, scope_id, edges=edges, type=LinkType.DERIVED_FROM)
     return merged_ids

@@ -107,12 +107,16 @@ class Writer:
 
     def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
         for cut in cuts:
-            memories.cut(self.connection, self.place.scope_id, cut.target, cut.at)
+            memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
         ids = [self._insert(interval) for interval in holds]
         for cut in cuts:
             for interval in cut.resumes:
                 copy = memories.resume(
-                    self.connection, self.place.scope_id, cut.target, interval.start, interval.until
+                    self.connection,
+                    self.place.scope_id,
+                    cut.target,
+                    start=interval.start,
+                    until=interval.until,
                 )
                 self._count_terms(copy)
         memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
@@ -173,7 +177,7 @@ class Writer:
         place = self.place
         if not self.knows_model:
             scope_models.add(self.connection, [place.scope_id], new.embedding_model)
-        memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new)
+        memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new=new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
         parents = self.prepared.statement.parents
@@ -184,16 +188,26 @@ class Writer:
         """Evidence and mentions: why the memory is there, and what it is about."""
         place, statement = self.place, self.prepared.statement
         evidence.add(
-            self.connection, place.scope_id, memory_id, statement.evidence, turn_scopes=place.turn_scopes
+            self.connection,
+            place.scope_id,
+            memory_id,
+            turn_ids=statement.evidence,
+            turn_scopes=place.turn_scopes,
         )
         mentions = _by_entity_key(statement.mentions, self.candidate.valid_from)
-        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=mentions)
         entities.mention(
-            self.connection, place.tenant_id, place.scope_id, memory_id, sorted(set(ids.values()))
+            self.connection,
+            place.tenant_id,
+            place.scope_id,
+            memory_id=memory_id,
+            entity_ids=sorted(set(ids.values())),
         )
 
     def _link(self, edges: Sequence[links.Edge], *, type: LinkType, most: int | None = None) -> None:
-        links.add(self.connection, self.place.tenant_id, self.place.scope_id, edges, type=type, most=most)
+        links.add(
+            self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, most=most
+        )
 
     def _interval(self) -> Interval:
         return Interval(self.candidate.valid_from, self.candidate.valid_until)

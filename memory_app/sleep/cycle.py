@@ -384,7 +384,9 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
             edges.setdefault(pair, (source, target, min(cosine, 1.0)))
     limit = cycle.runtime.settings.remember.links_each
     new = unlinked(cycle.connection, cycle.scope_id, list(edges.values()), most=limit)
-    links.add(cycle.connection, cycle.tenant_id, cycle.scope_id, new, type=LinkType.SIMILAR_TO, most=limit)
+    links.add(
+        cycle.connection, cycle.tenant_id, cycle.scope_id, edges=new, type=LinkType.SIMILAR_TO, most=limit
+    )
     return len(new)
 
 
@@ -401,7 +403,13 @@ def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPatt
         statement = replace(prepared.statement, parents=parents[:PARENTS_LIMIT])
         pattern = replace(prepared, statement=statement)
         written = remember.write(cycle.connection, cycle.runtime, cycle.place, pattern)
-        entities.mention(cycle.connection, cycle.tenant_id, cycle.scope_id, written.id, [topic.entity_id])
+        entities.mention(
+            cycle.connection,
+            cycle.tenant_id,
+            cycle.scope_id,
+            memory_id=written.id,
+            entity_ids=[topic.entity_id],
+        )
         entries.append(NamedPattern(entity=topic.entity_id, memories=len(parents)))
     return tuple(entries)
 

@@ -144,7 +144,7 @@ def _purge(
     # Which memories rest on the rows must be read before these are deleted with their links.
     dependent = sources.resting(connection, scope_id, purged)
     sources.hand_to_heirs(connection, scope_id, purged)
-    merges.remove(connection, tenant_id, scope_id, purged)
+    merges.remove(connection, tenant_id, scope_id, ids=purged)
     fading.drop_images(connection, scope_id, age=stages["recoverable"])
     unsupported = sources.unsupported(connection, scope_id, dependent)
     erase.retire_unsupported(connection, scope_id, unsupported)

@@ -288,7 +288,7 @@ def _note_entities(
                 mentioned[entity_key(mention.type, mention.label)] = (mention.type, mention.label, turn.at)
             except InvalidInput:
                 continue
-    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, mentioned)
+    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, mentions=mentioned)
 
 
 def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:

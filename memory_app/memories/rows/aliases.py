@@ -71,7 +71,7 @@ _MENTION_AGAIN = text(
 )
 
 
-def move(connection: Connection, scope_id: int, entity_id: int, heir_id: int) -> Moved:
+def move(connection: Connection, scope_id: int, entity_id: int, *, heir_id: int) -> Moved:
     """Give everything that belongs to an entity to its heir, and point to it."""
     ids = {"scope": scope_id, "id": entity_id, "heir": heir_id}
     shared = tuple(connection.execute(_SHARED, ids).scalars())
@@ -85,7 +85,7 @@ def move(connection: Connection, scope_id: int, entity_id: int, heir_id: int) ->
 
 
 def give_back(
-    connection: Connection, tenant_id: int, scope_id: int, entity_id: int, heir_id: int, moved: Moved
+    connection: Connection, tenant_id: int, scope_id: int, *, entity_id: int, heir_id: int, moved: Moved
 ) -> None:
     """The opposite of `move`; memories that are gone meanwhile are left out."""
     connection.execute(_POINT, {"scope": scope_id, "heir": None, "ids": [entity_id]})

@@ -149,27 +149,36 @@ _ALIAS_KEYS = (
 
 
 def upsert(
-    connection: Connection, tenant_id: int, scope_id: int, seen: Mapping[str, tuple[str, str, datetime]]
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    mentions: Mapping[str, tuple[str, str, datetime]],
 ) -> dict[str, int]:
     """Note that entities were mentioned: key → (type, label, when); their ids by key, of the heir for a merged one."""
-    if not seen:
+    if not mentions:
         return {}
     values = {
         "tenant": tenant_id,
         "scope": scope_id,
-        "keys": list(seen),
-        "types": [kind for kind, _, _ in seen.values()],
-        "labels": [label for _, label, _ in seen.values()],
-        "ats": [at for _, _, at in seen.values()],
+        "keys": list(mentions),
+        "types": [kind for kind, _, _ in mentions.values()],
+        "labels": [label for _, label, _ in mentions.values()],
+        "ats": [at for _, _, at in mentions.values()],
     }
     rows = connection.execute(_UPSERT, values).all()
     if any(row.is_alias for row in rows):
-        connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(seen)})
+        connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(mentions)})
     return {row.key: row.id for row in rows}
 
 
 def mention(
-    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, entity_ids: Sequence[int]
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    memory_id: UUID,
+    entity_ids: Sequence[int],
 ) -> None:
     """Connect a memory with the entities it talks about."""
     if entity_ids:

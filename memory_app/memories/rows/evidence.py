@@ -39,8 +39,8 @@ def add(
     connection: Connection,
     scope_id: int,
     memory_id: UUID,
-    turn_ids: Sequence[UUID],
     *,
+    turn_ids: Sequence[UUID],
     turn_scopes: Sequence[int],
 ) -> None:
     """Name the turns that a memory rests on; turns that are gone meanwhile are left out."""

@@ -115,7 +115,7 @@ def similar(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple
     return tuple(connection.execute(_SIMILAR, {"scope": scope_id, "ids": list(ids)}).scalars())
 
 
-def move(connection: Connection, scope_id: int, ids: Sequence[UUID], by: float) -> None:
+def move(connection: Connection, scope_id: int, ids: Sequence[UUID], *, by: float) -> None:
     """Add ``by`` to the scores, which stay within −1…1."""
     if ids:
         connection.execute(_MOVE, {"scope": scope_id, "ids": list(ids), "by": by})

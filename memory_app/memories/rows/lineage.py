@@ -105,7 +105,7 @@ _MERGED_INTO = text(
 
 
 def evidence(
-    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+    connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID, limit: int
 ) -> tuple[Turn, ...]:
     """The turns a memory rests on, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "memory": memory_id, "limit": limit}
@@ -113,21 +113,21 @@ def evidence(
 
 
 def parents(
-    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+    connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID, limit: int
 ) -> tuple[Parent, ...]:
     """The rows a memory was made of or took the place of, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
     return tuple(Parent(memory_of(row), row.how) for row in connection.execute(_PARENTS, values))
 
 
-def runs(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> tuple[RunRow, ...]:
+def runs(connection: Connection, tenant_id: int, scope_id: int, *, ids: Sequence[UUID]) -> tuple[RunRow, ...]:
     """The jobs that wrote these memories, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "ids": list(ids)}
     return tuple(RunRow(*row) for row in connection.execute(_RUNS, values))
 
 
 def chain(
-    connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID, *, limit: int
+    connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID, limit: int
 ) -> tuple[Memory, ...]:
     """Every row that led to the memory or followed it, by successors: the first to be retired first, the last one
     standing at the end."""
@@ -135,7 +135,9 @@ def chain(
     return tuple(memory_of(row) for row in connection.execute(_CHAIN, values))
 
 
-def with_merged(connection: Connection, tenant_id: int, scope_id: int, memory_id: UUID) -> tuple[UUID, ...]:
+def with_merged(
+    connection: Connection, tenant_id: int, scope_id: int, *, memory_id: UUID
+) -> tuple[UUID, ...]:
     """The memory and every row that was merged into it, however many steps back."""
     values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id}
     return tuple(connection.execute(_MERGED_INTO, values).scalars())

@@ -75,8 +75,8 @@ def add(
     connection: Connection,
     tenant_id: int,
     scope_id: int,
-    edges: Iterable[Edge],
     *,
+    edges: Iterable[Edge],
     type: LinkType,
     most: int | None = None,
 ) -> None:

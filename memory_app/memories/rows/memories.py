@@ -186,14 +186,14 @@ _CLOSE = (
 )
 
 
-def insert(connection: Connection, tenant_id: int, scope_id: int, new: NewMemory) -> UUID:
+def insert(connection: Connection, tenant_id: int, scope_id: int, *, new: NewMemory) -> UUID:
     """One row; its id. The partial unique indexes refuse a second current row of the same statement."""
-    (id,) = insert_all(connection, tenant_id, scope_id, [new])
+    (id,) = insert_all(connection, tenant_id, scope_id, new=[new])
     return id
 
 
 def insert_all(
-    connection: Connection, tenant_id: int, scope_id: int, new: Sequence[NewMemory]
+    connection: Connection, tenant_id: int, scope_id: int, *, new: Sequence[NewMemory]
 ) -> tuple[UUID, ...]:
     """As many rows in one statement; their ids, in the same order."""
     rows = json.dumps([values_of(memory) for memory in new], default=str)
@@ -242,13 +242,13 @@ def reinforce(
     connection.execute(_REINFORCE, values)
 
 
-def cut(connection: Connection, scope_id: int, memory_id: UUID, at: datetime) -> None:
+def cut(connection: Connection, scope_id: int, memory_id: UUID, *, at: datetime) -> None:
     """End a row at ``at`` because something else holds from there; it stays as history."""
     connection.execute(_CUT, {"scope": scope_id, "id": memory_id, "at": at})
 
 
 def resume(
-    connection: Connection, scope_id: int, memory_id: UUID, start: datetime, until: datetime | None
+    connection: Connection, scope_id: int, memory_id: UUID, *, start: datetime, until: datetime | None
 ) -> UUID:
     """A copy of a row that holds in another interval, with the same evidence and entities; its id."""
     values = {"scope": scope_id, "id": memory_id, "valid_from": start, "valid_until": until}
@@ -361,7 +361,7 @@ def note_recalls(connection: Connection, counts: Mapping[UUID, int]) -> int:
     return connection.execute(_RECALLED, values).rowcount
 
 
-def invalidate(connection: Connection, scope_id: int, memory_id: UUID, until: datetime) -> datetime | None:
+def invalidate(connection: Connection, scope_id: int, memory_id: UUID, *, until: datetime) -> datetime | None:
     """Close the interval and keep the row as history; None when it was retired already."""
     values = {"scope": scope_id, "memory": memory_id, "until": until}
     return connection.execute(_CLOSE, values).scalar_one_or_none()

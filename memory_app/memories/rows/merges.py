@@ -105,14 +105,14 @@ def restore(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:
     connection.execute(_BESIDE, values)
 
 
-def remove(connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID]) -> int:
+def remove(connection: Connection, tenant_id: int, scope_id: int, *, ids: Sequence[UUID]) -> int:
     """Delete rows for good, with their share in the document frequencies; how many there were."""
-    count_terms(connection, tenant_id, scope_id, ids, sign=-1)
+    count_terms(connection, tenant_id, scope_id, ids=ids, sign=-1)
     return connection.execute(_REMOVE, {"scope": scope_id, "ids": list(ids)}).rowcount
 
 
 def count_terms(
-    connection: Connection, tenant_id: int, scope_id: int, ids: Sequence[UUID], *, sign: int = 1
+    connection: Connection, tenant_id: int, scope_id: int, *, ids: Sequence[UUID], sign: int = 1
 ) -> None:
     """Count rows in the document frequencies of their scope, or take them out with ``sign`` −1."""
     present = keyword_terms(connection, scope_id, ids)

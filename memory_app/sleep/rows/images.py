@@ -130,7 +130,7 @@ def restore(
     """
     values = {"scope": scope_id, "run": run_id}
     # Merged rows go first: their parts could not be current beside one that has the same text.
-    merges.remove(connection, tenant_id, scope_id, list(inserted))
+    merges.remove(connection, tenant_id, scope_id, ids=list(inserted))
     connection.execute(_RESTORE_MEMORIES, values)
     for deletion, insertion in _EDGE_STATEMENTS:
         connection.execute(deletion, values)

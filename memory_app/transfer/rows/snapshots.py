@@ -229,7 +229,7 @@ def _count(
     connection: Connection, tenant_id: int, scope_id: int, lists: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """What searching needs besides the rows: document frequencies, and which models their vectors come from."""
-    merges.count_terms(connection, tenant_id, scope_id, [UUID(node["id"]) for node in lists["nodes"]])
+    merges.count_terms(connection, tenant_id, scope_id, ids=[UUID(node["id"]) for node in lists["nodes"]])
     of_turns = connection.execute(_TURN_TERMS, {"scope": scope_id}).scalars()
     term_store.add(connection, tenant_id, [(scope_id, set(present)) for present in of_turns])
     models = {

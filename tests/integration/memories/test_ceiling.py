@@ -90,7 +90,7 @@ def fill(runtime: Runtime, tenant: int, count: int) -> None:
         scope_models.add(connection, [scope_id], runtime.embedder.model)
         for item in prepared:
             row = unjudged_row(item, model=runtime.embedder.model, now=datetime.now(UTC))
-            memories.insert(connection, tenant, scope_id, row)
+            memories.insert(connection, tenant, scope_id, new=row)
         term_store.add(connection, tenant, [(scope_id, item.keywords) for item in prepared])
 
 
@@ -208,7 +208,7 @@ def test_links_of_every_type_give_way_but_for_where_a_memory_comes_from(
     with transaction(runtime.engine, tenant) as connection:
         scope_id = names.ensure_scope(connection, tenant, SCOPE).id
         for kind in ("causes", "derived_from", "similar_to"):
-            links.add(connection, tenant, scope_id, [(first, second, 0.9)], type=kind)
+            links.add(connection, tenant, scope_id, edges=[(first, second, 0.9)], type=kind)
     set_policy(owner, tenant, max_links=0)
 
     run = decay.ask(runtime, tenant, SCOPE)

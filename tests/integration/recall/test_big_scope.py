@@ -55,7 +55,7 @@ def store(runtime: Runtime, tenant: int, scope: Scope, said: list[str], *, tags:
         scope_models.add(connection, [scope_id], runtime.embedder.model)
         for item in prepared:
             row = unjudged_row(item, model=runtime.embedder.model, now=datetime.now(UTC))
-            memories.insert(connection, tenant, scope_id, row)
+            memories.insert(connection, tenant, scope_id, new=row)
         term_store.add(connection, tenant, [(scope_id, item.keywords) for item in prepared])
     return scope_id
 

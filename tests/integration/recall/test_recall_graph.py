@@ -34,7 +34,7 @@ def join(runtime: Runtime, tenant: int, owner: Engine, source: UUID, target: UUI
     with owner.connect() as connection:
         scope_id = connection.execute(text("SELECT scope_id FROM memories LIMIT 1")).scalar_one()
     with transaction(runtime.engine, tenant) as connection:
-        links.add(connection, tenant, scope_id, [(source, target, weight)], type="similar_to")
+        links.add(connection, tenant, scope_id, edges=[(source, target, weight)], type="similar_to")
 
 
 def asked(runtime: Runtime, tenant: int, words: str, **fields: Any) -> tuple[Hit, ...]:
