@@ -41,6 +41,7 @@ class Counting:
 
     def write(self, redis: Redis) -> None:
         """Without Redis the counts stay for the next time."""
+        # Noted before the attempt: while Redis is away there is one attempt a second, not one for each message.
         self.written_at = time.monotonic()
         log.warning("messages_dropped", **{fault.value: count for fault, count in self.waiting.items()})
         name = _name(self.prefix)
@@ -48,6 +49,7 @@ class Counting:
             pipeline = redis.pipeline()
             for fault, count in self.waiting.items():
                 pipeline.hincrby(name, fault.value, count)
+            # Begins anew with each write, so that the counts go a day after the last drop.
             pipeline.expire(name, LIFE_SECONDS)
             pipeline.execute()
         except (RedisError, OSError) as error:
@@ -88,11 +90,14 @@ class Drops:
             pipeline = self.redis.pipeline()
             pipeline.hgetall(name)
             pipeline.ttl(name)
-            fields, left = pipeline.execute()
+            fields, remaining_seconds = pipeline.execute()
         except (RedisError, OSError) as error:
             raise CountsUnavailable(f"Redis did not answer ({type(error).__name__})") from error
         counts = {_text(fault): int(count) for fault, count in fields.items()}
-        return Dropped(counts, LIFE_SECONDS - left if counts else None)
+        if not counts:
+            return Dropped(counts)
+        # Each write sets the whole life, so what is used up of it is the time since the last drop.
+        return Dropped(counts, seconds_ago=LIFE_SECONDS - remaining_seconds)
 
     def close(self) -> None:
         self.redis.close()

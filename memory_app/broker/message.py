@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import UnionType
 from typing import Any
 
 from kombu.utils.json import loads
@@ -22,8 +23,6 @@ MESSAGE_LIMIT_BYTES = 8_000_000
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What decoding can end in: JSON that is none or too deep, and values of a type that kombu's decoder knows."""
-
-COMMAND_FIELDS = frozenset({"method", "arguments", "destination", "pattern", "matcher", "reply_to", "ticket"})
 
 _ID = re.compile(r"[A-Za-z0-9_.:@-]{1,100}")
 
@@ -62,7 +61,73 @@ def report_fault(value: bytes) -> DropReason | None:
     return _fault(value, _report_fault)
 
 
+# --- checks of single fields --------------------------------------------------------------------------------
+
+Check = Callable[[object], bool]
+"""Whether the value of a field may stand there. An absent field is None to it."""
+
+Checks = Mapping[str, Check]
+
+
+def _is_a(kind: type | UnionType) -> Check:
+    return lambda value: isinstance(value, kind)
+
+
+def _is_among(*values: object) -> Check:
+    # A tuple, not a set: what a stranger puts there may be a list or an object, which no set can look up.
+    return lambda value: value in values
+
+
+def _is_object_of(checks: Checks) -> Check:
+    return lambda value: isinstance(value, dict) and _passes(value, checks)
+
+
+def _passes(fields: Mapping[str, Any], checks: Checks) -> bool:
+    return all(check(fields.get(name)) for name, check in checks.items())
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def _is_id_or_absent(value: object) -> bool:
+    return value is None or _is_id(value)
+
+
+def _is_time_or_absent(value: object) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, str):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+# --- the envelope -------------------------------------------------------------------------------------------
+
+_DELIVERY: Checks = {"exchange": _is_a(str), "routing_key": _is_a(str)}
+
+_PROPERTIES: Checks = {
+    "delivery_info": _is_object_of(_DELIVERY),
+    # Kombu makes a field of a hash in Redis of it.
+    "delivery_tag": _is_id,
+    "body_encoding": _is_among("base64", None),
+}
+
+_ENVELOPE: Checks = {
+    "properties": _is_object_of(_PROPERTIES),
+    "headers": _is_a(dict | None),
+    "content-encoding": _is_among("utf-8", "us-ascii", "binary", None),
+}
+
+_is_envelope = _is_object_of(_ENVELOPE)
+
+
 def _fault(value: bytes, body_fault: Callable[[Mapping[str, Any]], DropReason | None]) -> DropReason | None:
+    # The size first: decoding a message takes several times its size in memory.
     if len(value) > MESSAGE_LIMIT_BYTES:
         return DropReason.TOO_LARGE
     try:
@@ -71,101 +136,15 @@ def _fault(value: bytes, body_fault: Callable[[Mapping[str, Any]], DropReason | 
         return DropReason.NOT_JSON
     if not _is_envelope(message):
         return DropReason.MALFORMED
-    if message.get("content-type") != "application/json" or (message.get("headers") or {}).get("compression"):
+    # A compressed body could unpack to any size.
+    is_plain_json = message.get("content-type") == "application/json"
+    if not is_plain_json or _headers(message).get("compression"):
         return DropReason.CONTENT_TYPE
     return body_fault(message)
 
 
-def _is_envelope(message: object) -> bool:
-    if not isinstance(message, dict):
-        return False
-    properties = message.get("properties")
-    if not isinstance(properties, dict) or not isinstance(message.get("headers"), dict | None):
-        return False
-    delivery = properties.get("delivery_info")
-    return (
-        isinstance(delivery, dict)
-        and isinstance(delivery.get("exchange"), str)
-        and isinstance(delivery.get("routing_key"), str)
-        and _is_id(properties.get("delivery_tag"))
-        and properties.get("body_encoding") in ("base64", None)
-        and message.get("content-encoding") in ("utf-8", "us-ascii", "binary", None)
-    )
-
-
-def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReason | None:
-    headers = message.get("headers") or {}
-    if not isinstance(headers.get("task"), str) or not _is_id(headers.get("id")):
-        return DropReason.MALFORMED
-    if headers["task"] not in names:
-        return DropReason.UNKNOWN_TASK
-    if not _has_usual_headers(headers):
-        return DropReason.UNSUPPORTED
-    try:
-        args, kwargs, embed = _body(message)
-    except UNREADABLE:
-        return DropReason.BODY
-    if not isinstance(args, list) or not isinstance(kwargs, dict) or not isinstance(embed, dict | None):
-        return DropReason.BODY
-    return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
-
-
-USUAL_LIMITS = (None, [None, None], [90, 60], [660, 600])
-"""Hard and soft, in seconds: Beat sends those of our tasks along. Others are a stranger's."""
-
-
-def _has_usual_headers(headers: Mapping[str, Any]) -> bool:
-    """Nothing that changes how a task runs, and nothing in the fields that logs and Flower show."""
-    return (
-        headers.get("eta") is None
-        and headers.get("shadow") is None
-        and headers.get("timelimit") in USUAL_LIMITS
-        and isinstance(headers.get("retries", 0), int)
-        and all(
-            headers.get(name) is None or _is_id(headers[name]) for name in ("root_id", "parent_id", "group")
-        )
-        and _is_time(headers.get("expires"))
-    )
-
-
-def _command_fault(message: Mapping[str, Any]) -> DropReason | None:
-    clock = (message.get("headers") or {}).get("clock")
-    if not isinstance(clock, int | None):
-        return DropReason.MALFORMED
-    try:
-        body = _body(message)
-    except UNREADABLE:
-        return DropReason.BODY
-    return None if _is_command(body) else DropReason.BODY
-
-
-def _is_command(body: object) -> bool:
-    if not isinstance(body, dict) or body.keys() - COMMAND_FIELDS:
-        return False
-    reply_to = body.get("reply_to")
-    return (
-        isinstance(body.get("method"), str)
-        and isinstance(body.get("arguments"), dict | None)
-        and isinstance(body.get("destination"), list | None)
-        and isinstance(body.get("pattern"), str | None)
-        and body.get("matcher") in (None, "glob", "pcre")
-        and (reply_to is None or _is_return_address(reply_to))
-    )
-
-
-def _is_return_address(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), str) for name in ("exchange", "routing_key")
-    )
-
-
-def _report_fault(message: Mapping[str, Any]) -> DropReason | None:
-    try:
-        body = _body(message)
-    except UNREADABLE:
-        return DropReason.BODY
-    parts = body if isinstance(body, list) else [body]
-    return None if all(isinstance(part, dict) for part in parts) else DropReason.BODY
+def _headers(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    return message.get("headers") or {}
 
 
 def _body(message: Mapping[str, Any]) -> Any:
@@ -179,14 +158,85 @@ def _body(message: Mapping[str, Any]) -> Any:
     return loads(body)  # type: ignore[no-untyped-call]
 
 
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
+# --- tasks --------------------------------------------------------------------------------------------------
+
+USUAL_LIMITS = (None, [None, None], [90, 60], [660, 600])
+"""Hard and soft, in seconds: Beat sends those of our tasks along. Others are a stranger's."""
+
+_TASK_NAME: Checks = {"task": _is_a(str), "id": _is_id}
+
+# Nothing that changes how a task runs, and nothing in the fields that logs and Flower show.
+_USUAL_HEADERS: Checks = {
+    "eta": _is_among(None),
+    "shadow": _is_among(None),
+    "timelimit": _is_among(*USUAL_LIMITS),
+    "root_id": _is_id_or_absent,
+    "parent_id": _is_id_or_absent,
+    "group": _is_id_or_absent,
+    "expires": _is_time_or_absent,
+}
 
 
-def _is_time(value: object) -> bool:
-    if value is None:
-        return True
+def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReason | None:
+    headers = _headers(message)
+    if not _passes(headers, _TASK_NAME):
+        return DropReason.MALFORMED
+    if headers["task"] not in names:
+        return DropReason.UNKNOWN_TASK
+    # Celery compares the number of retries with a limit, which null does not stand; absent it counts as 0.
+    if not _passes(headers, _USUAL_HEADERS) or not isinstance(headers.get("retries", 0), int):
+        return DropReason.UNSUPPORTED
     try:
-        return isinstance(value, str) and datetime.fromisoformat(value) is not None
-    except ValueError:
-        return False
+        args, kwargs, embed = _body(message)
+    except UNREADABLE:
+        return DropReason.BODY
+    parts = ((args, list), (kwargs, dict), (embed, dict | None))
+    if not all(isinstance(part, kind) for part, kind in parts):
+        return DropReason.BODY
+    # What the third part embeds are callbacks, chords and chains: tasks that the sender would start through us.
+    return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
+
+
+# --- commands and reports -----------------------------------------------------------------------------------
+
+_RETURN_ADDRESS: Checks = {"exchange": _is_a(str), "routing_key": _is_a(str)}
+
+
+def _is_return_address_or_absent(value: object) -> bool:
+    return value is None or _is_object_of(_RETURN_ADDRESS)(value)
+
+
+_COMMAND: Checks = {
+    "method": _is_a(str),
+    "arguments": _is_a(dict | None),
+    "destination": _is_a(list | None),
+    "pattern": _is_a(str | None),
+    "matcher": _is_among(None, "glob", "pcre"),
+    "reply_to": _is_return_address_or_absent,
+    "ticket": _is_a(object),
+}
+
+
+def _command_fault(message: Mapping[str, Any]) -> DropReason | None:
+    # Kombu advances its own clock to this one and adds 1, which anything but a number breaks.
+    if not isinstance(_headers(message).get("clock"), int | None):
+        return DropReason.MALFORMED
+    try:
+        body = _body(message)
+    except UNREADABLE:
+        return DropReason.BODY
+    return None if _is_command(body) else DropReason.BODY
+
+
+def _is_command(body: object) -> bool:
+    # Kombu hands all fields on as keyword arguments, and no sender of ours has others than these.
+    return isinstance(body, dict) and body.keys() <= _COMMAND.keys() and _passes(body, _COMMAND)
+
+
+def _report_fault(message: Mapping[str, Any]) -> DropReason | None:
+    try:
+        body = _body(message)
+    except UNREADABLE:
+        return DropReason.BODY
+    parts = body if isinstance(body, list) else [body]
+    return None if all(isinstance(part, dict) for part in parts) else DropReason.BODY

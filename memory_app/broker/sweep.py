@@ -23,16 +23,17 @@ BYTES = 1_000_000
 """Most messages looked at in one go, and their size together: none is read into memory because it is next."""
 
 # The next messages of a queue, first to be taken first. KEYS[1] the queue; ARGV most messages, most bytes.
+# A script instead of LRANGE, which would hand over 500 messages of any size.
 NEXT = """
-local taken, bytes = {}, 0
+local values, bytes = {}, 0
 for place = 1, tonumber(ARGV[1]) do
   local value = redis.call('LINDEX', KEYS[1], -place)
   if not value then break end
   bytes = bytes + #value
   if bytes > tonumber(ARGV[2]) then break end
-  taken[place] = value
+  values[place] = value
 end
-return taken
+return values
 """
 
 
@@ -41,11 +42,15 @@ def sweep(redis: Redis, queue: str, fault_of: Callable[[bytes], DropReason | Non
     removed: Counter[DropReason] = Counter()
     try:
         values = Counter(redis.register_script(NEXT)([queue], [MESSAGES, BYTES]))
-        faults = {value: fault for value in values if (fault := fault_of(value)) is not None}
+        faults = {value: fault_of(value) for value in values}
+        garbage = {value: fault for value, fault in faults.items() if fault is not None}
+        # Without a transaction: each LREM stands for itself, and others may take from the queue in between.
         pipeline = redis.pipeline(transaction=False)
-        for value in faults:
+        for value in garbage:
+            # Negative: from the end that is taken from. Only as many as were looked at.
             pipeline.lrem(queue, -values[value], value)
-        for fault, count in zip(faults.values(), pipeline.execute(), strict=True):
+        # What Redis removed is counted, not what was looked at: another worker may have swept the same.
+        for fault, count in zip(garbage.values(), pipeline.execute(), strict=True):
             removed[fault] += count
     except (RedisError, OSError) as error:
         log.warning("queue_not_swept", error=type(error).__name__)

@@ -32,8 +32,9 @@ log = structlog.get_logger(__name__)
 
 def name(address: Address) -> str:
     """The transport for an address, as Celery's settings name it."""
-    kind = SentinelTransport if address.primary else Transport if address.tls is None else TlsTransport
-    return _full_name(kind)
+    if address.primary:
+        return _full_name(SentinelTransport)
+    return _full_name(Transport if address.tls is None else TlsTransport)
 
 
 def options(address: Address) -> dict[str, Any]:
@@ -41,11 +42,13 @@ def options(address: Address) -> dict[str, Any]:
     if address.primary is None:
         return {"address": address}
     tls = {} if address.tls is None else {"ssl": True, **address.tls.options()}
+    # Short, since the sentinels are asked one after another and the first of them may be the one that is gone.
+    sentinel_options = {"socket_timeout": 3, "socket_connect_timeout": 3, **tls}
     return {
         "address": address,
         "master_name": address.primary,
         "sentinels": address.hosts,
-        "sentinel_kwargs": {"socket_timeout": 3, "socket_connect_timeout": 3, **tls},
+        "sentinel_kwargs": sentinel_options,
     }
 
 
@@ -62,6 +65,7 @@ class QoS(kombu_redis.QoS):
     """
 
     def restore_visible(self, *arguments: Any, **options: Any) -> None:
+        # A channel that reads answers has queues of its own, none of them one of tasks.
         if not set(self.channel.active_queues).isdisjoint(self.channel.task_queues):
             super().restore_visible(*arguments, **options)  # type: ignore[no-untyped-call]
 
@@ -70,6 +74,7 @@ class QoS(kombu_redis.QoS):
         try:
             super().restore_by_tag(tag, client=client, leftmost=leftmost)  # type: ignore[no-untyped-call]
         except UNREADABLE:
+            # Left there, it would come up whenever kombu looks for old messages, and end the worker each time.
             self._remove_from_indices(tag).execute()  # type: ignore[no-untyped-call]
             self.channel.drop(DropReason.NOT_JSON)
 
@@ -87,15 +92,20 @@ class Client(kombu_redis.PrefixedStrictRedis):
         reply = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
         if command_name != "BRPOP":
             return reply
+        # The reply is the queue and the message, or nothing when the time is over.
         if reply and not self._admits(_text(reply[0]), reply[1]):
             reply = None
         if not reply:
+            # A queue that runs dry is the moment to write counts that were not due with the last message.
             self._on_idle()
         return reply
 
     def pubsub(self, **options: Any) -> PubSub:
         return PubSub(
-            self.connection_pool, global_keyprefix=self.global_keyprefix, admits=self._admits, **options
+            self.connection_pool,
+            global_keyprefix=self.global_keyprefix,
+            admits=self._admits,
+            **options,
         )
 
 
@@ -108,9 +118,11 @@ class PubSub(kombu_redis.PrefixedRedisPubSub):
 
     def parse_response(self, *arguments: Any, **options: Any) -> Any:
         reply = super().parse_response(*arguments, **options)  # type: ignore[no-untyped-call]
-        if reply and _text(reply[0]) == "pmessage" and not self._admits(_text(reply[2]), reply[3]):
-            return None
-        return reply
+        if not reply or _text(reply[0]) != "pmessage":
+            return reply
+        # A message that came by a pattern: its kind, the pattern, the channel and the message.
+        _, _, channel, value = reply
+        return reply if self._admits(_text(channel), value) else None
 
 
 class Channel(kombu_redis.Channel):
@@ -143,6 +155,7 @@ class Channel(kombu_redis.Channel):
 
         Redis refuses every command on such a key, so that nothing would be taken from any queue again.
         """
+        # A client of its own: kombu's would put the prefix before a key that has it already.
         plain = Redis(connection_pool=self.pool)
         queues = [
             self._q_for_pri(queue, step)  # type: ignore[no-untyped-call]
@@ -159,28 +172,30 @@ class Channel(kombu_redis.Channel):
     def get_table(self, exchange: str) -> list[tuple[str, ...]]:
         """Bindings are read from Redis too: what is none is passed over."""
         rows: list[tuple[str, ...]] = super().get_table(exchange)  # type: ignore[no-untyped-call]
+        # Routing key, pattern and queue; kombu unpacks each row into these three.
         return [row for row in rows if len(row) == 3]
 
     def close(self) -> None:
-        if self._counting is not None and self._counting.waiting and not self.closed:
-            self._counting.write(Redis(connection_pool=self.pool))
+        counting = self._counting
+        # Kombu closes a channel more than once, and the pool is gone after the first time.
+        if counting is not None and counting.waiting and not self.closed:
+            counting.write(Redis(connection_pool=self.pool))
         super().close()  # type: ignore[no-untyped-call]
 
     def _get_client(self) -> Callable[..., Client]:
+        # Called for what it checks (the version of the library); the class that it returns is kombu's own.
         super()._get_client()  # type: ignore[no-untyped-call]
         return functools.partial(
-            Client, global_keyprefix=self.global_keyprefix, admits=self._admits, on_idle=self._write_counts
+            Client,
+            global_keyprefix=self.global_keyprefix,
+            admits=self._admits,
+            on_idle=self._write_counts,
         )
 
     def _admits(self, source: str, value: bytes) -> bool:
         """``source`` is a queue with its priority, or a channel of events or control."""
         queue = source.split(self.sep)[0]
-        if queue in self.task_queues:
-            fault = self._task_fault(value)
-        elif queue.startswith("/") and queue.endswith(".celery.pidbox"):
-            fault = message.command_fault(value)
-        else:
-            fault = message.report_fault(value)
+        fault = self._fault_from(queue, value)
         if fault is None:
             return True
         self.drop(fault)
@@ -190,6 +205,14 @@ class Channel(kombu_redis.Channel):
             plain = Redis(connection_pool=self.pool)
             self._count(sweep(plain, self.global_keyprefix + source, self._task_fault))
         return False
+
+    def _fault_from(self, queue: str, value: bytes) -> DropReason | None:
+        if queue in self.task_queues:
+            return self._task_fault(value)
+        # Kombu's channels of remote control: "/<database>.celery.pidbox".
+        if queue.startswith("/") and queue.endswith(".celery.pidbox"):
+            return message.command_fault(value)
+        return message.report_fault(value)
 
     def _task_fault(self, value: bytes) -> DropReason | None:
         return message.task_fault(value, self.task_names)
@@ -227,6 +250,7 @@ class SentinelChannel(Channel, kombu_redis.SentinelChannel):
 
     def _sentinel_managed_pool(self, asynchronous: bool = False) -> ConnectionPool:
         params: dict[str, Any] = self._connparams(asynchronous)  # type: ignore[no-untyped-call]
+        # The sentinels say where the primary is.
         del params["host"], params["port"]
         manager = Sentinel(self.sentinels, sentinel_kwargs=self.sentinel_kwargs, **params)  # type: ignore[no-untyped-call]
         # Kept where kombu looks for what to close.
