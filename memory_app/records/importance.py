@@ -26,12 +26,18 @@ def stored_importance(value: float | None, default: int) -> tuple[int, str | Non
     if math.isnan(value):
         return default, f"importance is not a number, stored as {default}"
     stored = _on_scale(value)
-    return stored, None if stored == value else f"importance {value:g} stored as {stored}"
+    if stored == value:
+        return stored, None
+    return stored, f"importance {value:g} stored as {stored}"
 
 
 def _on_scale(value: float) -> int:
-    if not 0 <= value <= HIGHEST:
-        return LOWEST if value < LOWEST else HIGHEST
+    # Compared before rounding, which infinity does not stand.
+    if value < 0:
+        return LOWEST
+    if value > HIGHEST:
+        return HIGHEST
+    # Not `round`, which takes halves to the even number: 4.5 would become 4, and 5.5 become 6.
     rounded = math.floor(value + 0.5)
     return _COARSE.get(rounded, rounded)
 
@@ -40,7 +46,10 @@ def clamped(
     value: float, *, low: float = 0.0, high: float = 1.0, name: str = "value"
 ) -> tuple[float, str | None]:
     """``value`` inside ``low`` to ``high``, and a note when it was moved. What is no number becomes ``low``."""
+    # Asked first, since every comparison with it is false: `min` and `max` would let it through.
     if math.isnan(value):
         return low, f"{name} is not a number, stored as {low:g}"
     stored = min(max(float(value), low), high)
-    return stored, None if stored == value else f"{name} {value:g} stored as {stored:g}"
+    if stored == value:
+        return stored, None
+    return stored, f"{name} {value:g} stored as {stored:g}"

@@ -5,6 +5,7 @@ Code that makes memories names the kind it makes. Code that reads them asks the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -51,8 +52,8 @@ class Kind:
     """How to speak with somebody is a command by nature, and nothing suspicious."""
 
 
-def _days(n: int) -> timedelta:
-    return timedelta(days=n)
+def _days(number: int) -> timedelta:
+    return timedelta(days=number)
 
 
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
@@ -98,7 +99,7 @@ def kind_of(name: str, *, field: str = "kind") -> Kind:
 
 def kinds_of_section(*sections: Section) -> tuple[str, ...]:
     """Names of the kinds that stand in any of ``sections``, in table order."""
-    return tuple(k.name for k in KINDS.values() if k.section in sections)
+    return _names_of(lambda kind: kind.section in sections)
 
 
 def subtypes() -> tuple[str, ...]:
@@ -108,17 +109,21 @@ def subtypes() -> tuple[str, ...]:
 
 def recalled_kinds() -> tuple[str, ...]:
     """Names of the kinds that are recalled where a query names none."""
-    return tuple(k.name for k in KINDS.values() if k.section is not None)
+    return _names_of(lambda kind: kind.section is not None)
 
 
 def material_kinds() -> tuple[str, ...]:
     """Names of the kinds that deep synthesis reads."""
-    return tuple(k.name for k in KINDS.values() if k.is_material)
+    return _names_of(lambda kind: kind.is_material)
 
 
 def question_kinds() -> tuple[str, ...]:
     """Names of the kinds that say what somebody asked."""
-    return tuple(k.name for k in KINDS.values() if k.is_question)
+    return _names_of(lambda kind: kind.is_question)
+
+
+def _names_of(belongs: Callable[[Kind], bool]) -> tuple[str, ...]:
+    return tuple(kind.name for kind in filter(belongs, KINDS.values()))
 
 
 def half_life_of(name: str, *, of_queries: timedelta) -> timedelta | None:

@@ -44,9 +44,11 @@ def quoted(text: str) -> str:
     Line breaks become `LINE_BREAK`; control, direction and other invisible characters are removed; angle
     brackets, headings in square brackets, code fences and a role at the start of a line become entities.
     """
+    # First the entities that stand in the text already, or those put in below would be escaped as well.
     escaped = _OWN_ENTITY.sub("&amp;", _visible(text)).translate(_ANGLE)
     escaped = _BRACKETED.sub(_escape_heading, escaped)
     escaped = _FENCE.sub(_escape_fence, escaped)
+    # Roles are looked for at the start of each line, so the lines are joined last.
     return _ROLE.sub(r"\1&#58;", escaped).replace("\n", LINE_BREAK)
 
 
@@ -60,9 +62,13 @@ def shortened(text: str, limit: int) -> str:
     """``text`` in at most ``limit`` characters, cut at a space where one is near; not yet quoted."""
     if len(text) <= limit:
         return text
+    # One less, for the ellipsis.
     head = text[: max(limit - 1, 0)]
+    # Only in the last quarter: a long word, or a script without spaces, is cut rather than left out.
     space = head.rfind(" ", len(head) * 3 // 4)
-    return (head[:space] if space > 0 else head).rstrip() + ELLIPSIS
+    if space > 0:
+        head = head[:space]
+    return head.rstrip() + ELLIPSIS
 
 
 def _visible(text: str) -> str:
@@ -70,19 +76,33 @@ def _visible(text: str) -> str:
 
     Joiners stay where scripts and emoji need them and go between plain letters, where they only hide a word.
     """
-    seen = INVISIBLE.sub("", text.translate(_BREAKS))
-    spaced = _BLANK_LINES.sub("\n", _SPACE.sub(" ", seen)).strip()
+    # Every kind of line break becomes one, since the patterns below know only that one.
+    visible = INVISIBLE.sub("", text.translate(_BREAKS))
+    spaced = _BLANK_LINES.sub("\n", _SPACE.sub(" ", visible)).strip()
     return _HIDDEN_JOINER.sub("", spaced)
 
 
 def _escape_heading(bracketed: re.Match[str]) -> str:
-    letters = "".join(c for c in unicodedata.normalize("NFKC", bracketed[1]) if c.isalpha())
-    shouted = len(letters) >= 3 and letters.isupper()
-    if not shouted and not any(heading in letters.upper() for heading in _HEADINGS):
-        return bracketed[0]
-    return f"&#91;{bracketed[1]}&#93;"
+    # Letters only and of full width made plain, so that "[C O R E]" is taken for the heading it looks like.
+    plain = unicodedata.normalize("NFKC", bracketed[1])
+    letters = "".join(filter(str.isalpha, plain))
+    if _is_shouted(letters) or _holds_heading(letters.upper()):
+        return f"&#91;{bracketed[1]}&#93;"
+    return bracketed[0]
+
+
+def _is_shouted(letters: str) -> bool:
+    # From three: "[OK]" and "[A]" are ordinary text.
+    return len(letters) >= 3 and letters.isupper()
+
+
+def _holds_heading(letters: str) -> bool:
+    return any(heading in letters for heading in _HEADINGS)
 
 
 def _escape_fence(run: re.Match[str]) -> str:
-    code = f"&#{ord(run[0][0])};"
-    return "".join(code if place % 3 == 0 else mark for place, mark in enumerate(run[0]))
+    fence = run[0]
+    code = f"&#{ord(fence[0])};"
+    # Every third is enough: what opens a block of code is three marks in a row.
+    pieces = [fence[start : start + 3] for start in range(0, len(fence), 3)]
+    return "".join(code + piece[1:] for piece in pieces)

@@ -37,13 +37,19 @@ def _plain(value: object) -> object:
         return dict(value)
     if is_dataclass(value):
         return _keys(value)
+    # Better no report than a text in one: reports outlive the erasure of what was said.
     raise TypeError(f"a report holds ids and figures, not {type(value).__name__}")
 
 
 def _keys(record: Any) -> dict[str, Any]:
-    values = {each.name: getattr(record, each.name) for each in fields(record)}
-    optional = {each.name for each in fields(record) if each.metadata.get("left_out_when_empty")}
-    return {name: value for name, value in values.items() if value or name not in optional}
+    # Not `asdict`, which would keep the fields that are left out when empty.
+    values: dict[str, Any] = {}
+    for column in fields(record):
+        value = getattr(record, column.name)
+        is_optional = column.metadata.get("left_out_when_empty")
+        if value or not is_optional:
+            values[column.name] = value
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

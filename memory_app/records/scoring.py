@@ -137,12 +137,17 @@ PRESETS: Mapping[str, Weights] = {
 
 def contributions(signals: Signals, weights: Weights) -> dict[str, float]:
     """What each signal adds to `relevance`, by name; those that add nothing are left out."""
-    products = {name: signals.get(name, 0.0) * weights[name] for name in SIGNAL_NAMES}
-    return {name: product for name, product in products.items() if product}
+    shares: dict[str, float] = {}
+    for name in SIGNAL_NAMES:
+        share = signals.get(name, 0.0) * weights[name]
+        if share:
+            shares[name] = share
+    return shares
 
 
 def relevance(signals: Signals, weights: Weights) -> float:
     """The weighted sum of the signals. Raises `KeyError` for a signal that is not in the table."""
+    # Not `sum`, whose rounding depends on the order, so that equal rows could get different scores.
     return math.fsum(value * weights[name] for name, value in signals.items())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, get_type_hints
@@ -29,40 +29,26 @@ _PARTS = tuple(
 )
 """Short texts of a caller: all but the subtype, which has a rule of its own, and what the product sets itself."""
 
+_RELATIONAL_LISTS = ("communication_style", "shared_references", "user_values", "user_struggles")
+
 
 def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]:
     """The statement as it can be stored, and notes on everything that was changed.
 
     Raises `InvalidInput` or `TooLarge` naming the field.
     """
-    kind = kind_of(statement.kind)
-    if statement.subtype is not None and statement.subtype not in kind.subtypes:
-        known = ", ".join(kind.subtypes) or "none"
-        raise InvalidInput(f"subtype: {kind.name} has these subtypes: {known}", field="subtype")
-    said, changed = clean_given(statement.text, field="text")
-    said = said.strip()
-    if not said:
-        raise InvalidInput("text: nothing is left after cleaning; say what to remember", field="text")
-    if len(said) > TEXT_LIMIT:
-        raise TooLarge(f"text: {len(said)} characters; at most {TEXT_LIMIT}", field="text")
-    notes = ["text: characters that cannot be stored were removed"] if changed else []
-    confidence, note = clamped(statement.confidence, name="confidence")
-    notes += [note] if note else []
-    emotional_state, more = _checked_emotion(statement.emotional_state)
-    notes += more
-    relational_context, more = _checked_relational(statement.relational_context)
-    notes += more
+    notes: list[str] = []
+    _check_subtype(statement)
+    text = _checked_text(statement.text, notes)
+    confidence = _within_range(statement.confidence, name="confidence", notes=notes)
+    emotional_state = _checked_emotion(statement.emotional_state, notes)
+    relational_context = _checked_relational(statement.relational_context, notes)
     _check_interval(statement.valid_from, statement.valid_until)
     parts: dict[str, Any] = {name: _part(getattr(statement, name), name) for name in _PARTS}
-    relation, subject = parts["relation"], parts["subject"]
-    if (relation is None) != (subject is None) or (parts["object"] is not None and relation is None):
-        missing = "relation" if relation is None else "subject"
-        raise InvalidInput(
-            f"{missing}: subject and relation go together, and an object needs both", field=missing
-        )
+    _check_triple(parts)
     checked = replace(
         statement,
-        text=said,
+        text=text,
         confidence=confidence,
         emotional_state=emotional_state,
         relational_context=relational_context,
@@ -72,15 +58,56 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     return checked, tuple(notes)
 
 
+def _check_subtype(statement: Statement) -> None:
+    kind = kind_of(statement.kind)
+    if statement.subtype is not None and statement.subtype not in kind.subtypes:
+        names = ", ".join(kind.subtypes) or "none"
+        raise InvalidInput(f"subtype: {kind.name} has these subtypes: {names}", field="subtype")
+
+
+def _checked_text(given: str, notes: list[str]) -> str:
+    text, is_changed = clean_given(given, field="text")
+    text = text.strip()
+    if not text:
+        raise InvalidInput("text: nothing is left after cleaning; say what to remember", field="text")
+    if len(text) > TEXT_LIMIT:
+        raise TooLarge(f"text: {len(text)} characters; at most {TEXT_LIMIT}", field="text")
+    # Blanks at the ends are no loss, so only characters that were taken out are worth a note.
+    if is_changed:
+        notes.append("text: characters that cannot be stored were removed")
+    return text
+
+
+def _within_range(value: float, *, name: str, notes: list[str]) -> float:
+    """``value`` brought into 0 to 1, with a note where it was not."""
+    stored, note = clamped(value, name=name)
+    if note:
+        notes.append(note)
+    return stored
+
+
+def _check_triple(parts: Mapping[str, str | None]) -> None:
+    subject, relation = parts["subject"], parts["relation"]
+    is_whole = (relation is None) == (subject is None)
+    has_object_alone = parts["object"] is not None and relation is None
+    if is_whole and not has_object_alone:
+        return
+    missing = "relation" if relation is None else "subject"
+    raise InvalidInput(
+        f"{missing}: subject and relation go together, and an object needs both", field=missing
+    )
+
+
 def _part(value: str | None, field: str) -> str | None:
     if value is None:
         return None
-    said = clean_given(value, field=field)[0].strip()
-    if not said:
+    text = clean_given(value, field=field)[0].strip()
+    # Not taken for absent: whoever sends the field means to say something with it.
+    if not text:
         raise InvalidInput(f"{field}: empty; leave it out or name it", field=field)
-    if len(said) > PART_LIMIT:
+    if len(text) > PART_LIMIT:
         raise TooLarge(f"{field}: at most {PART_LIMIT} characters", field=field)
-    return said
+    return text
 
 
 def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
@@ -88,46 +115,51 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
         raise TooLarge(f"tags: at most {TAGS_LIMIT}", field="tags")
     cleaned = [clean_given(tag, field="tags")[0].strip() for tag in tags]
     for tag in cleaned:
-        if not tag or len(tag) > TAG_LIMIT:
+        if not 1 <= len(tag) <= TAG_LIMIT:
             raise InvalidInput(f"tags: each has 1 to {TAG_LIMIT} characters", field="tags")
+    # A dict keeps the order in which the caller gave them, which a set does not.
     return tuple(dict.fromkeys(cleaned))
 
 
 def _check_interval(start: datetime | None, until: datetime | None) -> None:
     for field, at in (("valid_from", start), ("valid_until", until)):
+        # Without a zone PostgreSQL would read it in the zone of the session.
         if at is not None and at.utcoffset() is None:
             raise InvalidInput(
                 f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field
             )
-    if start is not None and until is not None and until <= start:
+    if start is None or until is None:
+        return
+    # The end is exclusive: an interval of no length would never hold.
+    if until <= start:
         raise InvalidInput("valid_until: must be later than valid_from", field="valid_until")
 
 
-def _checked_emotion(state: EmotionalState | None) -> tuple[EmotionalState | None, list[str]]:
+def _checked_emotion(state: EmotionalState | None, notes: list[str]) -> EmotionalState | None:
     if state is None:
-        return None, []
+        return None
     if state.valence not in VALENCES:
         raise InvalidInput(
             f"emotional_state.valence: one of {', '.join(VALENCES)}", field="emotional_state.valence"
         )
-    intensity, note = clamped(state.intensity, name="emotional_state.intensity")
-    impact = _part(state.user_impact, "emotional_state.user_impact")
-    return EmotionalState(state.valence, intensity, impact), [note] if note else []
+    return EmotionalState(
+        valence=state.valence,
+        intensity=_within_range(state.intensity, name="emotional_state.intensity", notes=notes),
+        user_impact=_part(state.user_impact, "emotional_state.user_impact"),
+    )
 
 
-def _checked_relational(context: RelationalContext | None) -> tuple[RelationalContext | None, list[str]]:
+def _checked_relational(context: RelationalContext | None, notes: list[str]) -> RelationalContext | None:
     if context is None:
-        return None, []
-    notes = []
+        return None
     bond = context.bond_strength
     if bond is not None:
-        bond, note = clamped(bond, name="relational_context.bond_strength")
-        notes = [note] if note else []
-    lists = ("communication_style", "shared_references", "user_values", "user_struggles")
-    cleaned = {
-        name: tuple(
-            _part(item, f"relational_context.{name}") or "" for item in getattr(context, name)[:TAGS_LIMIT]
-        )
-        for name in lists
+        bond = _within_range(bond, name="relational_context.bond_strength", notes=notes)
+    lists = {
+        name: _items(getattr(context, name), field=f"relational_context.{name}") for name in _RELATIONAL_LISTS
     }
-    return RelationalContext(bond_strength=bond, **cleaned), notes
+    return RelationalContext(bond_strength=bond, **lists)
+
+
+def _items(values: Sequence[str], *, field: str) -> tuple[str, ...]:
+    return tuple(_part(value, field) or "" for value in values[:TAGS_LIMIT])
