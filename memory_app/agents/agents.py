@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,34 +54,52 @@ def agent(runtime: Runtime, tenant_id: int, scope: Scope) -> Agent:
 
 def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: AgentChange) -> Agent:
     """Set parts of an agent, which is made when it is new. Raises `InvalidInput` naming the part that is wrong."""
-    checked: dict[str, Any] = {}
-    if "persona" in change.named:
-        checked["persona"] = None if change.persona is None else parse_persona(change.persona).as_dict()
-    if "policy" in change.named:
-        checked["policy"] = {} if change.policy is None else parse_policy(change.policy).as_dict()
-    if "default_memories" in change.named:
-        given = change.default_memories or ()
-        checked["default_memories"] = [checked_default(item, place) for place, item in enumerate(given)]
+    # All parts are checked before a connection is taken: nothing is stored of a change that is wrong in one.
+    parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
     with transaction(runtime.engine, tenant_id) as connection:
-        return _agent(agents.change(connection, tenant_id, scope.agent, parts=checked))
+        return _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+
+
+def _checked_persona(change: AgentChange) -> dict[str, Any] | None:
+    # None stays None, so that an agent follows the default persona when that changes.
+    return None if change.persona is None else parse_persona(change.persona).as_dict()
+
+
+def _checked_policy(change: AgentChange) -> dict[str, Any]:
+    return {} if change.policy is None else parse_policy(change.policy).as_dict()
+
+
+def _checked_defaults(change: AgentChange) -> list[dict[str, Any]]:
+    defaults = change.default_memories or ()
+    return [checked_default(memory, place) for place, memory in enumerate(defaults)]
+
+
+_CHECKS: Mapping[str, Callable[[AgentChange], Any]] = {
+    "persona": _checked_persona,
+    "policy": _checked_policy,
+    "default_memories": _checked_defaults,
+}
+"""Part of an agent to what is stored of it."""
 
 
 def checked_default(given: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """A default memory as it is kept: cleaned, its importance as given, for the write path to judge."""
+    """A default memory as it is stored: cleaned, its importance as given, for the write path to judge."""
     path = f"default_memories[{place}]"
+    tags = tuple(given.get("tags", ()))
     try:
-        said, _ = checked_statement(Statement(**{**given, "tags": tuple(given.get("tags", ()))}))
+        statement, _ = checked_statement(Statement(**{**given, "tags": tags}))
     except InvalidInput as error:
+        # Of the same class, which decides the status of the answer: too large is not the same as wrong.
         raise type(error)(f"{path}.{error.message}", field=f"{path}.{error.field}") from error
-    kept = {name: getattr(said, name) for name in DEFAULT_MEMORY_FIELDS}
-    return {**kept, "tags": list(said.tags)}
+    values = {name: getattr(statement, name) for name in DEFAULT_MEMORY_FIELDS}
+    return {**values, "tags": list(statement.tags)}
 
 
 def _agent(row: AgentRow) -> Agent:
-    persona = load_template(DEFAULT_TEMPLATE).persona if row.persona is None else parse_persona(row.persona)
+    default = load_template(DEFAULT_TEMPLATE).persona
     return Agent(
         name=row.name,
-        persona=persona,
+        persona=default if row.persona is None else parse_persona(row.persona),
         policy=parse_policy(row.policy),
         default_memories=row.default_memories,
         created_at=row.created_at,

@@ -94,12 +94,16 @@ def load_template(name: str) -> LoadedPersona:
 
     Reads a file of the package, and nothing else: ``name`` is looked up, not made into a path.
     """
-    known = name if name in TEMPLATES else DEFAULT_TEMPLATE
-    text = (resources.files("memory_app.agents") / "personas" / f"{known}.json").read_bytes()
-    note = (
-        None if known == name else f"no persona {name[:NAME_LIMIT]!r} is shipped, taking {DEFAULT_TEMPLATE}"
-    )
-    return LoadedPersona(parse_persona_json(text), note)
+    if name in TEMPLATES:
+        return LoadedPersona(_read_template(name))
+    # Any length may have been given, and the note goes into a log.
+    note = f"no persona {name[:NAME_LIMIT]!r} is shipped, taking {DEFAULT_TEMPLATE}"
+    return LoadedPersona(_read_template(DEFAULT_TEMPLATE), note)
+
+
+def _read_template(name: str) -> Persona:
+    text = (resources.files("memory_app.agents") / "personas" / f"{name}.json").read_bytes()
+    return parse_persona_json(text)
 
 
 # --- rendering ----------------------------------------------------------------------------------------------
@@ -107,26 +111,32 @@ def load_template(name: str) -> LoadedPersona:
 
 def render_persona(persona: Persona) -> str:
     """A few lines for the expression section, one idea each; not yet quoted."""
-    described = f": {_one_line(persona.description)}" if persona.description.strip() else ""
-    lines = [f"Persona {_one_line(persona.name)}{described}"]
     tone = f"; tone: {', '.join(persona.tone)}" if persona.tone else ""
-    lines.append(f"Style: {persona.style}{tone}.")
-    lines += [_trait_line(trait) for trait in persona.traits]
-    lines.append(_preferences_line(persona.preferences))
-    return "\n".join(lines)
+    return "\n".join(
+        (
+            f"Persona {_one_line(persona.name)}{_after_colon(persona.description)}",
+            f"Style: {persona.style}{tone}.",
+            *map(_trait_line, persona.traits),
+            _preferences_line(persona.preferences),
+        )
+    )
 
 
 def _trait_line(trait: Trait) -> str:
-    described = f": {_one_line(trait.description)}" if trait.description.strip() else ""
-    return f"Trait {trait.name}, {trait.intensity:g} of {INTENSITY_LIMIT}{described}"
+    description = _after_colon(trait.description)
+    return f"Trait {trait.name}, {trait.intensity:g} of {INTENSITY_LIMIT}{description}"
+
+
+def _after_colon(description: str) -> str:
+    text = _one_line(description)
+    return f": {text}" if text else ""
 
 
 def _preferences_line(preferences: Preferences) -> str:
-    return (
-        f"Answers: {preferences.length}, {preferences.structure}, "
-        f"{'with' if preferences.examples else 'without'} examples, "
-        f"{'code in blocks' if preferences.code_blocks else 'no code blocks'}."
-    )
+    # Both ways are said: a model gives examples and code blocks where nothing is said about them.
+    examples = "with" if preferences.examples else "without"
+    code = "code in blocks" if preferences.code_blocks else "no code blocks"
+    return f"Answers: {preferences.length}, {preferences.structure}, {examples} examples, {code}."
 
 
 def _one_line(text: str) -> str:
@@ -139,26 +149,28 @@ def _one_line(text: str) -> str:
 def parse_persona_json(text: str | bytes) -> Persona:
     """`parse_persona` of JSON text; no JSON is an error of field ``persona`` with line and column."""
     try:
-        given = json.loads(text)
+        persona = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidInput(f"persona: not JSON, {error.msg} at {place}", field="persona") from error
+    # The parser calls itself for each bracket, so that a file of brackets ends in a recursion error.
     except (UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput("persona: not JSON in UTF-8, or nested too deeply", field="persona") from error
-    return parse_persona(given)
+    return parse_persona(persona)
 
 
 def parse_persona(given: Mapping[str, object]) -> Persona:
-    """The persona ``given`` describes; ``name`` is needed, the rest has defaults.
+    """The persona ``given`` describes; ``name`` is required, the rest has defaults.
 
     ``template`` names one that is shipped: its fields stand in for those that are absent. Raises `InvalidInput` whose
     field is the path of what is wrong, such as ``persona.traits[1].intensity``.
     """
     fields = dict(_object(given, "persona", known=(*_PERSONA, "template")))
     if "template" in fields:
+        # Before the check for a name: the template has one.
         fields = {**_template_fields(fields.pop("template")), **fields}
     if "name" not in fields:
-        raise InvalidInput("persona.name: a name is needed", field="persona.name")
+        raise InvalidInput("persona.name: a name is required", field="persona.name")
     return Persona(**_parsed(fields, "persona", _PERSONA))  # type: ignore[arg-type]
 
 
@@ -174,14 +186,17 @@ _Parser = Callable[[object, str], object]
 
 
 def _parsed(fields: Mapping[str, object], path: str, parsers: Mapping[str, _Parser]) -> dict[str, object]:
-    return {
-        _ATTRIBUTES.get(name, name): parsers[name](value, f"{path}.{name}") for name, value in fields.items()
-    }
+    parsed = {}
+    for name, value in fields.items():
+        attribute = _ATTRIBUTES.get(name, name)
+        parsed[attribute] = parsers[name](value, f"{path}.{name}")
+    return parsed
 
 
 def _object(value: object, path: str, *, known: tuple[str, ...]) -> Mapping[str, object]:
+    # Unknown fields are refused, so that a misspelt one is never taken for the default.
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{path}: a JSON object is needed", field=path)
+        raise InvalidInput(f"{path}: a JSON object is required", field=path)
     for name in value:
         if name not in known:
             inner = f"{path}.{name}"
@@ -223,13 +238,15 @@ def _switch(value: object, path: str) -> bool:
 
 
 def _intensity(value: object, path: str) -> float:
+    # To Python `True` is the number 1.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INTENSITY_LIMIT:
         raise InvalidInput(f"{path}: a number from 0 to {INTENSITY_LIMIT}", field=path)
     return value
 
 
 def _tone(value: object, path: str) -> tuple[str, ...]:
-    return tuple(_one_of(TONES)(tone, inner) for tone, inner in _items(value, path, limit=len(TONES)))
+    parse = _one_of(TONES)
+    return tuple(parse(tone, inner) for tone, inner in _items(value, path, limit=len(TONES)))
 
 
 def _traits(value: object, path: str) -> tuple[Trait, ...]:
@@ -247,7 +264,7 @@ def _items(value: object, path: str, *, limit: int) -> list[tuple[object, str]]:
 def _trait(value: object, path: str) -> Trait:
     fields = _object(value, path, known=tuple(_TRAIT))
     if "name" not in fields:
-        raise InvalidInput(f"{path}.name: a name is needed", field=f"{path}.name")
+        raise InvalidInput(f"{path}.name: a name is required", field=f"{path}.name")
     return Trait(**_parsed(fields, path, _TRAIT))  # type: ignore[arg-type]
 
 

@@ -28,6 +28,7 @@ def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
     """
     defaults = body.default_memories
     change = AgentChange(
+        # Absent and null are different: null puts a part back to its default.
         named=frozenset(body.model_fields_set),
         persona=body.persona,
         policy=body.policy,

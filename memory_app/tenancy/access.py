@@ -44,6 +44,7 @@ def anonymous_caller(settings: Settings, tenant: str) -> Caller:
     """Who asks without a key: all rights on ``tenant``, which is made when it is new."""
     with owner_connection(settings) as connection:
         return Caller(
+            # Keys are numbered from 1.
             key_id=0,
             tenant_id=keys.ensure_tenant(connection, tenant),
             tenant=tenant,
@@ -60,6 +61,7 @@ def has_live_key(runtime: Runtime) -> bool:
 @contextmanager
 def owner_connection(settings: Settings) -> Iterator[Connection]:
     """A transaction as the database's owner, who alone makes tenants and keys. Raises as `owner_url`."""
+    # An engine for this once: the owner may do everything, so no pool keeps a connection of theirs open.
     engine = db.connect_owner(owner_url(settings))
     try:
         with transaction(engine, None) as connection:

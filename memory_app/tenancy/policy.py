@@ -74,7 +74,7 @@ def parse_policy(given: Mapping[str, object]) -> Policy:
     Raises `InvalidInput` whose field is ``policy.<name>`` for an unknown name or a value that does not fit.
     """
     if not isinstance(given, Mapping):
-        raise InvalidInput("policy: a JSON object is needed", field="policy")
+        raise InvalidInput("policy: a JSON object is required", field="policy")
     parsed: dict[str, object] = {}
     for name, value in given.items():
         path = f"policy.{name}"
@@ -86,9 +86,9 @@ def parse_policy(given: Mapping[str, object]) -> Policy:
 
 
 def _extraction(value: object, path: str) -> ExtractionMode:
-    if not isinstance(value, str) or value not in set(ExtractionMode):
-        raise InvalidInput(f"{path}: one of {', '.join(ExtractionMode)}", field=path)
-    return ExtractionMode(value)
+    if isinstance(value, str) and value in set(ExtractionMode):
+        return ExtractionMode(value)
+    raise InvalidInput(f"{path}: one of {', '.join(ExtractionMode)}", field=path)
 
 
 def _switch(value: object, path: str) -> bool:
@@ -98,7 +98,10 @@ def _switch(value: object, path: str) -> bool:
 
 
 def _preset(value: object, path: str) -> str | None:
-    if value is None or (isinstance(value, str) and value in PRESETS):
+    if value is None:
+        return None
+    # The type first: a list or an object cannot be looked up.
+    if isinstance(value, str) and value in PRESETS:
         return value
     raise InvalidInput(f"{path}: unknown preset; one of {', '.join(PRESETS)}", field=path)
 
@@ -111,7 +114,8 @@ def _weights(value: object, path: str) -> Mapping[str, float]:
         inner = f"{path}.{name}"
         if name not in SIGNAL_NAMES:
             raise InvalidInput(f"{inner}: unknown signal; one of {', '.join(SIGNAL_NAMES)}", field=inner)
-        number = _number(weight, inner, least=-WEIGHT_LIMIT, most=WEIGHT_LIMIT)
+        number = _number(weight, inner, low=-WEIGHT_LIMIT, high=WEIGHT_LIMIT)
+        # Null: the preset's own weight.
         if number is not None:
             weights[str(name)] = number
     return MappingProxyType(weights)
@@ -121,34 +125,43 @@ def _relations(value: object, path: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or len(value) > RELATIONS_LIMIT:
         raise InvalidInput(f"{path}: a list of at most {RELATIONS_LIMIT} names", field=path)
     for place, name in enumerate(value):
-        if not isinstance(name, str) or len(name) > RELATION_LIMIT or not _RELATION.fullmatch(name):
+        if not _is_relation(name):
             inner = f"{path}[{place}]"
             raise InvalidInput(f"{inner}: a relation is a snake case name such as lives_in", field=inner)
     return tuple(dict.fromkeys(value))
 
 
-def _whole(*, least: int) -> Callable[[object, str], int | None]:
+def _is_relation(name: object) -> bool:
+    if not isinstance(name, str) or len(name) > RELATION_LIMIT:
+        return False
+    return _RELATION.fullmatch(name) is not None
+
+
+def _whole(*, low: int) -> Callable[[object, str], int | None]:
     def parse(value: object, path: str) -> int | None:
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-            raise InvalidInput(f"{path}: a whole number, {least} or more, or null", field=path)
+        # To Python `True` is the number 1. The upper limit is that of an `integer` of PostgreSQL.
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**31:
+            raise InvalidInput(f"{path}: a whole number, {low} or more, or null", field=path)
         return value
 
     return parse
 
 
 def _seconds(value: object, path: str) -> float | None:
-    return _number(value, path, least=0, most=10 * 365 * 86_400)
+    # Ten years: enough for every wait, and far from what a date cannot hold.
+    return _number(value, path, low=0, high=10 * 365 * 86_400)
 
 
-def _number(value: object, path: str, *, least: float, most: float) -> float | None:
+def _number(value: object, path: str, *, low: float, high: float) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(f"{path}: a number or null", field=path)
-    if not least <= value <= most:
-        raise InvalidInput(f"{path}: between {least:g} and {most:g}", field=path)
+    # Written so that NaN, to which every comparison is false, is refused as well.
+    if not low <= value <= high:
+        raise InvalidInput(f"{path}: between {low:g} and {high:g}", field=path)
     return float(value)
 
 
@@ -163,9 +176,9 @@ _PARSERS: dict[str, Callable[[object, str], object]] = {
     "preset": _preset,
     "weights": _weights,
     "single_valued_relations": _relations,
-    "after_turns": _whole(least=1),
+    "after_turns": _whole(low=1),
     "idle_seconds": _seconds,
     "max_age_seconds": _seconds,
-    "max_memories": _whole(least=1),
-    "max_links": _whole(least=0),
+    "max_memories": _whole(low=1),
+    "max_links": _whole(low=0),
 }

@@ -47,7 +47,7 @@ def change(
 ) -> AgentRow:
     """Set the given parts (``persona``, ``policy``, ``default_memories``) of an agent, made when it is new."""
     connection.execute(_ENSURE, {"tenant_id": tenant_id, "name": name})
-    # An UPDATE that sets nothing is no SQL.
+    # An UPDATE that sets nothing is no valid SQL.
     statement = _CHANGE if parts else _READ
     return _agent(connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one())
 

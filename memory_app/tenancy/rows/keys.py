@@ -50,6 +50,7 @@ _NOTE_USE = text("SELECT note_key_use(:key)")
 _ENSURE_TENANT = insert(tenants).on_conflict_do_nothing().inline()
 _TENANT = text("SELECT tenant_named(:name)")
 _CREATE = insert(api_keys).returning(api_keys.c.id)
+# With its type, which PostgreSQL cannot tell from "$1 IS NULL".
 _TENANT_OF_LIST = bindparam("tenant", type_=Text)
 _LIST = (
     select(*columns_of(api_keys, KeyRow), tenants.c.name.label("tenant"))
@@ -60,6 +61,7 @@ _LIST = (
 _REVOKE = (
     update(api_keys)
     .where(api_keys.c.id == bindparam("key"))
+    # A second call leaves the time of the first.
     .values(revoked_at=func.coalesce(api_keys.c.revoked_at, func.now()))
     .returning(api_keys.c.id)
 )
@@ -72,12 +74,16 @@ def new_key() -> str:
 
 
 def is_well_formed(key: str) -> bool:
+    # From the right: the random part is base64 for URLs, which may contain "_" itself.
     body, _, checksum = key.removeprefix(PREFIX).rpartition("_")
-    return key.startswith(PREFIX) and bool(body) and secrets.compare_digest(checksum, _checksum(body))
+    if not key.startswith(PREFIX) or not body:
+        return False
+    return secrets.compare_digest(checksum, _checksum(body))
 
 
 def digest(key: str) -> bytes:
-    """SHA-256 of the key; a slow hash adds nothing at 256 bits of entropy."""
+    """SHA-256 of the key."""
+    # A slow hash would protect short passwords. It adds nothing at 256 random bits, and every request pays for it.
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -129,6 +135,7 @@ def create(
     key = new_key()
     values = {
         "tenant_id": ensure_tenant(connection, tenant),
+        # Enough for its holder to recognise it in a list, too little to guess the rest.
         "prefix": key[: len(PREFIX) + 6],
         "digest": digest(key),
         "rights": list(rights),

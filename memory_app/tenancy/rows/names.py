@@ -91,6 +91,7 @@ _ENSURE_SCOPE = text(
 _LOCK = (
     select(scopes.c.id)
     .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.id == bindparam("scope"))
+    # NO KEY UPDATE: rows that refer to the scope can still be inserted by others meanwhile.
     .with_for_update(key_share=True)
 )
 _PERSONA = select(agents.c.persona).where(
@@ -109,11 +110,12 @@ _SET_TIME_ZONE = update(users).where(
 
 def find_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow | None:
     """The scope of an agent and a user (or of the agent alone), or None when nothing was ever stored for it."""
+    names = {"tenant": tenant_id, "agent": scope.agent}
+    # Two statements: one for both would need IS NOT DISTINCT FROM, which no index serves.
     if scope.user is None:
-        found = connection.execute(_FIND_OF_AGENT, {"tenant": tenant_id, "agent": scope.agent})
+        row = connection.execute(_FIND_OF_AGENT, names).one_or_none()
     else:
-        found = connection.execute(_FIND, {"tenant": tenant_id, "agent": scope.agent, "user": scope.user})
-    row = found.one_or_none()
+        row = connection.execute(_FIND, {**names, "user": scope.user}).one_or_none()
     return None if row is None else _scope_row(row)
 
 
@@ -136,9 +138,10 @@ def need_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow
 
 def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow:
     """The scope, made when it is new."""
-    found = find_scope(connection, tenant_id, scope)
-    if found is not None:
-        return found
+    row = find_scope(connection, tenant_id, scope)
+    if row is not None:
+        return row
+    # Each row in its own statement, and each may be there already: somebody else may be making the same scope.
     connection.execute(_ENSURE_AGENT, {"tenant_id": tenant_id, "name": scope.agent})
     if scope.user is not None:
         connection.execute(_ENSURE_USER, {"tenant_id": tenant_id, "name": scope.user})

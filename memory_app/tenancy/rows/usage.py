@@ -34,6 +34,7 @@ class UsageDay:
     cost_usd: Decimal
 
 
+# Of the database's clock and in UTC: the clocks and zones of several workers would split a day differently.
 _TODAY = literal_column("(now() AT TIME ZONE 'UTC')::date", usage.c.day.type)
 
 _INSERT = insert(usage).values(day=_TODAY, calls=1)
@@ -66,7 +67,7 @@ def add(
 
 def today(connection: Connection, tenant_id: int) -> Spent:
     row = connection.execute(_SPENT_TODAY, {"tenant": tenant_id}).one()
-    return Spent(int(row.tokens), Decimal(row.cost), row.now)
+    return Spent(tokens=int(row.tokens), cost_usd=Decimal(row.cost), now=row.now)
 
 
 def by_day(connection: Connection, tenant_id: int, *, days: int) -> tuple[UsageDay, ...]:
