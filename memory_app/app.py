@@ -192,7 +192,7 @@ class MemoryApp:
 
     def sleep(self, scope: Scope, **options: Any) -> Run:
         """Ask for a sleep cycle; options as in `SleepOptions`. Follow it with `run`."""
-        return sleep_service.ask(self.runtime, self.tenant_id, scope, given=options)
+        return sleep_service.ask(self.runtime, self.tenant_id, scope, options=options)
 
     def end_session(
         self, scope: Scope, *, promote: bool = True, checkpoint: bool = True, carry: bool = True

@@ -333,7 +333,7 @@ def _sleep(ground: Ground, size: int) -> Iterator[Figure]:
     scope_id = ground.scope_id(SCOPE)
     _store(memory, scope_id, list(_repeats(size)))
     ground.crowd.settle()
-    run = cycle.ask(runtime, memory.tenant_id, SCOPE, {"force": True})
+    run = cycle.ask(runtime, memory.tenant_id, SCOPE, options={"force": True})
     figure = ground.cost("sleep", size, "memories", lambda: jobs.perform(runtime, run.id, JOBS))
     with transaction(runtime.engine, memory.tenant_id) as connection:
         done = runs.read(connection, run.id)

@@ -134,7 +134,10 @@ def _follow(
 def _progress(tickets: Sequence[str], latest: Mapping[str, Mapping[str, Any]]) -> Progress:
     reached = [STAGES.index(latest[ticket]["stage"]) for ticket in tickets]
     return Progress(
-        len(tickets), len(reached), sum(stage >= 1 for stage in reached), sum(stage >= 2 for stage in reached)
+        turns=len(tickets),
+        accepted=len(reached),
+        indexed=sum(stage >= 1 for stage in reached),
+        extracted=sum(stage >= 2 for stage in reached),
     )
 
 
@@ -147,13 +150,13 @@ def _memories(api: Api, arrived: Mapping[str, Mapping[str, Any]]) -> tuple[Remem
 
 def _remembered(why: Mapping[str, Any]) -> Remembered:
     memory = why["memory"]
-    until = memory["valid_until"]
+    kind, subtype, until = memory["kind"], memory["subtype"], memory["valid_until"]
+    # The subtype of a plain fact is "fact": said once is enough.
+    kind_shown = kind if subtype in (None, kind) else f"{kind}, {subtype}"
     return Remembered(
-        memory["kind"]
-        if memory["subtype"] in (None, memory["kind"])
-        else f"{memory['kind']}, {memory['subtype']}",
-        memory["text"],
-        datetime.fromisoformat(memory["valid_from"]),
-        None if until is None else datetime.fromisoformat(until),
-        len(why["evidence"]),
+        kind=kind_shown,
+        text=memory["text"],
+        valid_from=datetime.fromisoformat(memory["valid_from"]),
+        valid_until=None if until is None else datetime.fromisoformat(until),
+        evidence=len(why["evidence"]),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -40,9 +40,9 @@ def show(data: Path | None, *, say: Say, pause: Pause) -> None:
         with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             play_story(api, say=say)
             for kind in KINDS:
-                _run(folder, "list", *WHOSE, "--kind", kind, "--history")
-            _run(folder, "why", _trust(api))
-            _run(folder, "usage")
+                _run(folder, ["list", *WHOSE, "--kind", kind, "--history"])
+            _run(folder, ["why", _trust(api)])
+            _run(folder, ["usage"])
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def _trust(api: Api) -> str:
     return str(found[0]["id"]) if found else ""
 
 
-def _run(folder: Path, *command: str) -> None:
+def _run(folder: Path, command: Sequence[str]) -> None:
     """Show a command as it is typed, and what it says; ``--data`` is left out of what is shown."""
     out.print(f"\n$ memory {shlex.join(command)}", markup=False, highlight=False)
     typer.main.get_command(commands.app)([*command, "--data", str(folder)], standalone_mode=False)

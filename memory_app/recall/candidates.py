@@ -192,7 +192,7 @@ def _of_memory(
         valid_until=memory.valid_until,
     )
     via = tuple({"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along)
-    return Candidate(hit, signals, memory.vector, via)
+    return Candidate(hit, signals, vector=memory.vector, via=via)
 
 
 def _expanded(

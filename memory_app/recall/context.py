@@ -105,7 +105,7 @@ class _Read:
     topic: _Topic | ScopedQuery | None = None
 
 
-def context(runtime: Runtime, tenant_id: int, scope: Scope, request: ContextRequest) -> ContextWindow:
+def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextRequest) -> ContextWindow:
     """The window for the next reply. A scope of which nothing is known yet gives the persona and the empty rest.
 
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
@@ -198,7 +198,7 @@ def _with_search(
     query = replace(request.query, limit=request.query.limit + spare)
     session = request.session if row.user_id is not None else None
     scoped = prepare_query(
-        connection, runtime, row, query, vectors=request.vectors, session=session, spare=spare
+        connection, runtime, row, query=query, vectors=request.vectors, session=session, spare=spare
     )
     if scoped.missing_models:
         return replace(read, topic=scoped)

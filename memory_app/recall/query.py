@@ -140,8 +140,8 @@ def prepare_query(
     connection: Connection,
     runtime: Runtime,
     row: ScopeRow,
-    query: RecallQuery,
     *,
+    query: RecallQuery,
     vectors: QueryVectors,
     session: str | None = None,
     spare: int = 0,
@@ -176,7 +176,7 @@ def prepare_query(
         row=row,
         policy=policy,
         facts=facts,
-        weights=_weights(runtime, policy, query, speakers),
+        weights=_weights(runtime, policy, query=query, speakers=speakers),
         repeat_cosine=runtime.embedder.thresholds.same,
         tiers=tiers,
         current_session=session,
@@ -199,7 +199,7 @@ def weights_of(preset: str, policy: Policy) -> Weights:
     return {**PRESETS[preset], **policy.weights}
 
 
-def _weights(runtime: Runtime, policy: Policy, query: RecallQuery, speakers: Sequence[str]) -> Weights:
+def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: Sequence[str]) -> Weights:
     text = query.text or ""
     weights = dict(weights_of(query.preset or policy.preset or runtime.settings.recall.preset, policy))
     wants = expected_traits(text)

@@ -37,7 +37,7 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
     if not explain:
         ordered = ordered[: considered or CONSIDERED_PER_HIT * (scoped.query.limit + 1)]
     entries = [
-        Ranked(place, _repeat_key(candidate.hit), candidate.hit.text, candidate.vector)
+        Ranked(place, _repeat_key(candidate.hit), text=candidate.hit.text, vector=candidate.vector)
         for place, candidate in enumerate(ordered)
     ]
     repeats = near_duplicates(entries, same=scoped.repeat_cosine)

@@ -25,7 +25,7 @@ REPEATS_LIMIT = 1_000
 """Rows of each tier looked through where so many repeat each other that too few were left."""
 
 
-def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -> Recalled:
+def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery) -> Recalled:
     """The best rows of the scope for the query; an agent's own memories count as part of each user's scope.
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session. Embeds the query; writes
@@ -35,7 +35,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery) -
     vectors = embed_query(runtime, query.text)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        scoped = prepare_query(connection, runtime, row, query, vectors=vectors, session=scope.session)
+        scoped = prepare_query(connection, runtime, row, query=query, vectors=vectors, session=scope.session)
         # A model must not be called while a transaction is open: what misses a vector is searched afterwards.
         recalled = None if scoped.missing_models else search(connection, runtime, scoped)
     if recalled is None:

@@ -109,7 +109,7 @@ class _Run:
         self.tell(left=left)
         if self.runtime.owner is not None and self._is_indexed(stale):
             # The indexes for the new vectors come first, so that a moved row is found by the next question.
-            index_scope(self.runtime, self.runtime.owner, stale.tenant_id, stale.scope_id)
+            index_scope(self.runtime, self.runtime.owner, tenant_id=stale.tenant_id, scope_id=stale.scope_id)
         for table in reembedding.TABLES:
             self._move_table(stale, table)
         if not self.is_over():
@@ -131,7 +131,7 @@ class _Run:
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
                 scope_models.add(connection, [stale.scope_id], self.runtime.embedder.model)
                 moved = reembedding.write(
-                    connection, stale, table, vectors, model=self.runtime.embedder.model
+                    connection, stale, table, vectors=vectors, model=self.runtime.embedder.model
                 )
             after = rows[-1].id
             refused = len(rows) - len(vectors)

@@ -34,7 +34,7 @@ def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswe
     A part that is slow or away is left out and named in `degraded`; the chat goes on.
     """
     request = ContextRequest(**body.model_dump(exclude={"format"}))
-    window = context(call.runtime, call.tenant_id, scope, request)
+    window = context(call.runtime, call.tenant_id, scope, request=request)
     answer = ContextAnswer.model_validate(as_json(window))
     if body.format != "messages":
         return answer
@@ -45,7 +45,7 @@ def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswe
 @router.post(IN_SCOPE + "/recall", responses=errors(400, 404, 413))
 def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
     """What is remembered that answers a query, best first. Reading writes nothing."""
-    recalled = recall(call.runtime, call.tenant_id, scope, recall_query(body))
+    recalled = recall(call.runtime, call.tenant_id, scope, query=recall_query(body))
     return RecallAnswer(
         memories=[HitAnswer.model_validate(hit) for hit in recalled.memories],
         degraded=list(recalled.degraded),

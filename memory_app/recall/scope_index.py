@@ -61,7 +61,7 @@ def index_big_scopes(runtime: Runtime) -> int:
     done = 0
     for scope in found:
         if scope.scope_id in indexed or len(indexed) < most:
-            index_scope(runtime, runtime.owner, scope.tenant_id, scope.scope_id)
+            index_scope(runtime, runtime.owner, tenant_id=scope.tenant_id, scope_id=scope.scope_id)
             indexed.add(scope.scope_id)
             done += 1
     if done < len(found):
@@ -100,7 +100,7 @@ def agreements(connection: Connection, *, most_scopes: int = 3) -> tuple[Agreeme
     return tuple(one for one in found if one is not None)
 
 
-def index_scope(runtime: Runtime, owner: Engine, tenant_id: int, scope_id: int) -> None:
+def index_scope(runtime: Runtime, owner: Engine, *, tenant_id: int, scope_id: int) -> None:
     """Build the scope's indexes for the current model, beside those of models that rows still wait to leave."""
     names = scope_index.build(
         owner,

@@ -89,12 +89,12 @@ def _make_plan(
     kinds = MERGING_KINDS if kind is None else MERGING_KINDS & {kind}
     rules = MergeRules(kinds, contained_only=False, summarise=False, parts_limit=MERGE_LIMIT)
     options = replace(OPTIONS, dry_run=dry_run)
-    return make_plan(runtime, tenant_id, row, options, steps=CONSOLIDATION_STEPS, rules=rules)
+    return make_plan(runtime, tenant_id, row=row, options=options, steps=CONSOLIDATION_STEPS, rules=rules)
 
 
 def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePlan:
     """The plan with the model's sentences, where they were never stored: two rows must not say the same."""
-    wordings = wording.word(runtime, tenant_id, plan.row.id, plan.clusters)
+    wordings = wording.word(runtime, tenant_id, plan.row.id, clusters=plan.clusters)
     keys = {anchor: canonical_key(worded.text) for anchor, worded in wordings.items()}
     with transaction(runtime.engine, tenant_id) as connection:
         stored = sleeping.stored_keys(connection, plan.row.id, list(keys.values()))

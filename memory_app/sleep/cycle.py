@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -103,13 +102,15 @@ class _Cycle:
         )
 
 
-def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | None = None) -> Run:
-    """Enqueue a cycle over the scope; ``given`` are options of `SleepOptions` by name.
+def ask(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, options: Mapping[str, object] | None = None
+) -> Run:
+    """Enqueue a cycle over the scope; ``options`` are those of `SleepOptions` by name.
 
     Raises `InvalidInput` naming the option, `NotFound` for an unknown scope, `Conflict` while a cycle of the scope is
     under way.
     """
-    options = checked_options(given or {}, defaults(runtime, manual=True))
+    checked = checked_options(options or {}, defaults(runtime, manual=True))
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         # Two calls at once must not both see that no cycle is open.
@@ -117,7 +118,7 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope, given: dict[str, Any] | 
         open_run = sleeping.open_run(connection, tenant_id, row.id, name=RunName.SLEEP)
         if open_run is not None:
             raise Conflict(f"a cycle of this agent and user is under way: run {open_run}", field="user")
-        run = runs.enqueue(connection, tenant_id, RunName.SLEEP, scope_id=row.id, options=asdict(options))
+        run = runs.enqueue(connection, tenant_id, RunName.SLEEP, scope_id=row.id, options=asdict(checked))
     runtime.hint(queue.SLEEP, run_id=str(run.id))
     return run
 
@@ -157,7 +158,7 @@ def sleep(
         with transaction(runtime.engine, claimed.tenant_id) as connection:
             jobs.complete(connection, claimed, report)
         return
-    plan = revise(make_plan(runtime, claimed.tenant_id, row, options, steps=SCOPE_STEPS))
+    plan = revise(make_plan(runtime, claimed.tenant_id, row=row, options=options, steps=SCOPE_STEPS))
     failpoint.reach("sleep.after_plan")
     report = carry_out(runtime, claimed, plan, note=jobs.complete)
     if report.applied and not options.dry_run:
@@ -233,7 +234,7 @@ def _apply(cycle: _Cycle) -> CycleReport:
     # A memory that was merged above rises with the row that holds it now, in another cycle.
     current = sleeping.current_ids(connection, cycle.scope_id)
     promotable = [item for item in plan.promotable if item.row.memory.id in current]
-    promotion.promote(connection, cycle.runtime, cycle.place, promotable)
+    promotion.promote(connection, cycle.runtime, cycle.place, promotable=promotable)
     promoted = tuple(item.row.memory.id for item in promotable)
     evicted = _evict(cycle)
     floor = cycle.runtime.settings.sleep.recall_floor
@@ -402,7 +403,7 @@ def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPatt
             continue
         statement = replace(prepared.statement, parents=parents[:PARENTS_LIMIT])
         pattern = replace(prepared, statement=statement)
-        written = remember.write(cycle.connection, cycle.runtime, cycle.place, pattern)
+        written = remember.write(cycle.connection, cycle.runtime, cycle.place, prepared=pattern)
         entities.mention(
             cycle.connection,
             cycle.tenant_id,

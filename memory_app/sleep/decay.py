@@ -60,15 +60,15 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise NotFound("the person was erased while this ran")
-        report = _decay(connection, runtime, claimed.tenant_id, claimed.scope_id, turns_lapsed=lapsed)
-        _plan_next(connection, runtime, claimed, report)
+        report = _decay(connection, runtime, claimed=claimed, turns_lapsed=lapsed)
+        _plan_next(connection, runtime, claimed=claimed, report=report)
         jobs.complete(connection, claimed, report)
     if report.retired:
         drop_context(runtime, claimed.scope_id)
     log.info("scope_decayed", scope=claimed.scope_id, purged=report.purged, current=report.current)
 
 
-def _plan_next(connection: Connection, runtime: Runtime, claimed: RunClaim, report: DecayReport) -> None:
+def _plan_next(connection: Connection, runtime: Runtime, *, claimed: RunClaim, report: DecayReport) -> None:
     """Have the next run at the next time of the report: memories fade though nothing happens in the scope."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
     times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at)
@@ -76,7 +76,7 @@ def _plan_next(connection: Connection, runtime: Runtime, claimed: RunClaim, repo
     if ahead:
         # Not before the usual interval: many memories that fade within minutes are one run's work.
         due_at = max(min(ahead), soonest)
-        schedules.plan(connection, claimed.tenant_id, claimed.scope_id, RunName.DECAY, due_at)
+        schedules.plan(connection, claimed.tenant_id, claimed.scope_id, job=RunName.DECAY, at=due_at)
 
 
 def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
@@ -101,9 +101,8 @@ def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> date
     return oldest + timedelta(days=runtime.settings.index.daily_log_days)
 
 
-def _decay(
-    connection: Connection, runtime: Runtime, tenant_id: int, scope_id: int, *, turns_lapsed: int
-) -> DecayReport:
+def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns_lapsed: int) -> DecayReport:
+    tenant_id, scope_id = claimed.tenant_id, claimed.scope_id
     ceiling = ceiling_of_scope(connection, runtime, scope_id)
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
     hub_ids = hubs_among(runtime, strengths, ceiling)

@@ -120,9 +120,9 @@ class _Search:
 def make_plan(
     runtime: Runtime,
     tenant_id: int,
+    *,
     row: ScopeRow,
     options: SleepOptions,
-    *,
     steps: frozenset[Step],
     rules: MergeRules | None = None,
     session_id: int | None = None,

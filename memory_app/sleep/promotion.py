@@ -41,8 +41,8 @@ def promote(
     connection: Connection,
     runtime: Runtime,
     place: Place,
-    promotable: Sequence[Promotable],
     *,
+    promotable: Sequence[Promotable],
     carry: bool = True,
 ) -> tuple[UUID, ...]:
     """Write each into the scope and retire the session's row in its favour; ids of the rows in the scope.
@@ -52,7 +52,7 @@ def promote(
     ids = []
     for item in promotable:
         origin = item.row.memory.id
-        remembered = remember.write(connection, runtime, place, item.prepared)
+        remembered = remember.write(connection, runtime, place, prepared=item.prepared)
         evidence.inherit(connection, place.scope_id, {remembered.id: [origin]})
         if carry:
             sleeping.add_counts(connection, place.scope_id, remembered.id, source=origin)

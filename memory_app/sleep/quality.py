@@ -71,7 +71,7 @@ def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: S
     """What each probe returns now, in this transaction."""
     hits: dict[int, tuple[UUID, ...]] = {}
     for place, probe in enumerate(probes):
-        scoped = prepare_query(connection, runtime, row, probe.query, vectors=probe.vectors)
+        scoped = prepare_query(connection, runtime, row, query=probe.query, vectors=probe.vectors)
         recalled = recall.search(connection, runtime, scoped)
         hits[place] = tuple(hit.id for hit in recalled.memories if isinstance(hit.id, UUID))
     return hits

@@ -48,7 +48,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
         obstacles.append(f"{id} was derived from {source} since")
     if obstacles:
         raise Conflict(f"run {run.id} cannot be undone: {listed(obstacles)}", field="id")
-    images.restore(connection, tenant_id, run.scope_id, run.id, inserted=inserted)
+    images.restore(connection, tenant_id, run.scope_id, run_id=run.id, inserted=inserted)
 
 
 def _obstacle(row: RowImage) -> str | None:

@@ -57,7 +57,7 @@ def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody = DEFAULTS) -> Ru
 
     A cycle after which the scope's own questions would find less is not applied. 409 while one is under way.
     """
-    run = cycle.ask(call.runtime, call.tenant_id, scope, body.model_dump(exclude_none=True))
+    run = cycle.ask(call.runtime, call.tenant_id, scope, options=body.model_dump(exclude_none=True))
     return RunStateAnswer.model_validate(run)
 
 

@@ -58,11 +58,12 @@ async def read_run(
     """A run and its report."""
     run = await wait_for(
         call,
-        partial(jobs.read, call.runtime, call.tenant_id, id),
+        partial(jobs.read, call.runtime, call.tenant_id, run_id=id),
         is_over=lambda run: run.state not in OPEN,
         seconds=wait_seconds,
     )
-    return RunStateAnswer.model_validate(await call.work(with_texts, call.runtime, call.tenant_id, run))
+    read_texts = partial(with_texts, call.runtime, call.tenant_id, run=run)
+    return RunStateAnswer.model_validate(await call.work(read_texts))
 
 
 @router.post("/v1/runs/{id}/undo", responses=errors(404, 409))

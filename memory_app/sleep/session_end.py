@@ -142,7 +142,7 @@ def end_in(
             period=period_of(session),
         )
     # The finder must not ask again for the synthesis of a session that is silent from now on.
-    sessions.note_asked(connection, scope_id, session.id, session.next_seq - 1)
+    sessions.note_asked(connection, scope_id, session.id, to_seq=session.next_seq - 1)
     return runs.enqueue(
         connection,
         tenant_id,
@@ -309,7 +309,9 @@ def _settle(
     # What was merged or retired since it was made ready is not current any more.
     current = set(sleeping.session_memories(connection, scope_id, session_id=session_id))
     promotable = [item for item in promotable if item.row.memory.id in current]
-    written = promotion.promote(connection, ending.runtime, place, promotable, carry=ending.options.carry)
+    written = promotion.promote(
+        connection, ending.runtime, place, promotable=promotable, carry=ending.options.carry
+    )
     rest = sleeping.session_memories(connection, scope_id, session_id=session_id)
     dropped = memories.retire(connection, scope_id, rest, reason=Retirement.EVICTED)
     evicted = _keep_ceiling(connection, ending, written)

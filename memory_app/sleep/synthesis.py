@@ -99,7 +99,7 @@ def enqueue_idle(runtime: Runtime) -> int:
                 session_id=session.session_id,
                 period=f"{session.session_id}:{session.last_seq}",
             )
-            sessions.note_asked(connection, session.scope_id, session.session_id, session.last_seq)
+            sessions.note_asked(connection, session.scope_id, session.session_id, to_seq=session.last_seq)
         # After the commit: a worker must find the run.
         runtime.hint(queue.SYNTHESIZE_SESSION, run_id=str(run.id))
     return len(idle)
@@ -143,9 +143,9 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
         current = memories.current_ids(connection, row.id, [memory.id for memory in recent])
         place = _place(claimed)
         replaced = sum(
-            _replace(connection, runtime, place, item) for item in _resting_on(consolidated, current)
+            _replace(connection, runtime, place, item=item) for item in _resting_on(consolidated, current)
         )
-        stored = remember.write_all(connection, runtime, place, _resting_on(patterns, current))
+        stored = remember.write_all(connection, runtime, place, prepared=_resting_on(patterns, current))
         _write_links(connection, runtime, claimed, deep_links=synthesis.links, current=current)
         # The links may be of memories older than this transaction, which the bound does not count.
         _keep_ceiling(
@@ -194,9 +194,10 @@ def _apply_session(
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         _lock(connection, claimed)
         place = _place(claimed)
-        written = remember.write_all(connection, runtime, place, statements)
+        written = remember.write_all(connection, runtime, place, prepared=statements)
         replaced = sum(
-            _replace(connection, runtime, place, item, until=item.statement.valid_from) for item in changed
+            _replace(connection, runtime, place, item=item, until=item.statement.valid_from)
+            for item in changed
         )
         summary_ids = [
             _replace_summary(connection, runtime, place, item=item, session_id=claimed.session_id)
@@ -212,7 +213,7 @@ def _apply_session(
             memories=tuple(result.id for result in written),
             made=synthesis.provenance.as_dict(),
         )
-        sessions.note_synthesis(connection, place.scope_id, claimed.session_id, last_seq)
+        sessions.note_synthesis(connection, place.scope_id, claimed.session_id, to_seq=last_seq)
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)
 
@@ -221,8 +222,8 @@ def _replace(
     connection: Connection,
     runtime: Runtime,
     place: remember.Place,
-    item: remember.Prepared,
     *,
+    item: remember.Prepared,
     until: datetime | None = None,
 ) -> int:
     """Store a statement and retire its parents as superseded by it; 1 if there were any.
@@ -230,7 +231,7 @@ def _replace(
     ``until`` is when the parents stopped being true, if they did.
     """
     # Without deduplication: it would merge the statement with the very parents that it replaces.
-    remembered = remember.write(connection, runtime, place, item, deduplicate=False)
+    remembered = remember.write(connection, runtime, place, prepared=item, deduplicate=False)
     parents = [parent for parent in item.statement.parents if parent != remembered.id]
     retired = memories.retire(
         connection,
@@ -253,7 +254,7 @@ def _replace_summary(
 ) -> UUID:
     """Store the session's rolling summary and retire the one before; the id of the new one."""
     previous = sessions.summary_memory(connection, place.scope_id, session_id)
-    remembered = remember.write(connection, runtime, place, item, deduplicate=False)
+    remembered = remember.write(connection, runtime, place, prepared=item, deduplicate=False)
     # The same words give the same row, which must not be superseded by itself.
     if previous is not None and previous != remembered.id:
         memories.retire(

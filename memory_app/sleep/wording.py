@@ -43,7 +43,7 @@ class Wording:
 
 
 def word(
-    runtime: Runtime, tenant_id: int, scope_id: int, clusters: Sequence[ClusterPlan]
+    runtime: Runtime, tenant_id: int, scope_id: int, *, clusters: Sequence[ClusterPlan]
 ) -> Mapping[UUID, Wording]:
     """Texts by anchor, for the clusters that need one and are merged in one operation. Calls the agent's model.
 
@@ -59,7 +59,7 @@ def word(
             break
         # One request for each cluster: an answer is checked against the texts of that cluster alone.
         sources = [member.memory.text for member in cluster.members]
-        text = _sentence(runtime, tenant_id, scope_id, sources)
+        text = _sentence(runtime, tenant_id, scope_id, texts=sources)
         if text is not None:
             texts[cluster.anchor] = text
     if not texts:
@@ -85,7 +85,7 @@ def _has_model(runtime: Runtime, tenant_id: int, scope_id: int) -> bool:
     return row is not None and parse_policy(row.policy).extraction is ExtractionMode.LLM
 
 
-def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, texts: Sequence[str]) -> str | None:
+def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, *, texts: Sequence[str]) -> str | None:
     """The model's sentence, or None where it fails the check."""
     try:
         text = merge_texts(model_calls.small(runtime, tenant_id), texts).text

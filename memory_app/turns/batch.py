@@ -104,13 +104,23 @@ def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> ru
     """The run on these turns. A kept answer for several that was applied twice in vain is given up: one of them may
     kill its worker, and only alone can it be told from its neighbours."""
     run = runs.begin_extract(
-        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=high
+        connection,
+        claimed.tenant_id,
+        claimed.scope_id,
+        session_id=claimed.session_id,
+        from_seq=low,
+        to_seq=high,
     )
     if claimed.starts <= 2 or run.to_seq in (None, low):
         return run
     runs.fail(connection, run.id, TAKEN_APART)
     return runs.begin_extract(
-        connection, claimed.tenant_id, claimed.scope_id, claimed.session_id, from_seq=low, to_seq=low
+        connection,
+        claimed.tenant_id,
+        claimed.scope_id,
+        session_id=claimed.session_id,
+        from_seq=low,
+        to_seq=low,
     )
 
 

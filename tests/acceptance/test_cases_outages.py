@@ -173,7 +173,7 @@ def test_every_turn_survives_an_outage_and_is_done_afterwards(
     assert {stage.ticket(id).stage for id in turns} <= {Stage.ACCEPTED, Stage.INDEXED}
     if mode is not None:
         stage.stub.follow(ANSWER, *([] if path == "/embeddings" else [Rule(mode, path=path)]))
-    found = recall(stage.runtime, stage.tenant, scope, RecallQuery("What is the dog called?"))
+    found = recall(stage.runtime, stage.tenant, scope, query=RecallQuery("What is the dog called?"))
     assert any(hit.text.startswith(SAID) for hit in found.memories)
     # and when it is back, all of them are done
     stage.stub.start()

@@ -49,7 +49,7 @@ def remembering(stage: ProviderStage, mode: str) -> tuple[Scope, str]:
     scope = stage.agent(mode)
     for kind, said in REMEMBERED.items():
         remember(stage.runtime, stage.tenant, scope, Statement(kind, said))
-    window = context(stage.runtime, stage.tenant, scope, ContextRequest(QUESTION)).text
+    window = context(stage.runtime, stage.tenant, scope, request=ContextRequest(QUESTION)).text
     assert [said for said in REMEMBERED.values() if said not in window] == []
     return scope, window
 

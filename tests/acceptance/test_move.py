@@ -123,8 +123,8 @@ def answers(settings: Settings) -> list[Any]:
         with create_engine(owner_of(settings), poolclass=NullPool).connect() as connection:
             tenant = keys.find_tenant(connection, "acme")
         assert tenant is not None
-        hits = [recall(runtime, tenant, BOB, RecallQuery(question)).memories for question in QUESTIONS]
-        window = context(runtime, tenant, BOB, ContextRequest("Where does Bob live?", session="chat"))
+        hits = [recall(runtime, tenant, BOB, query=RecallQuery(question)).memories for question in QUESTIONS]
+        window = context(runtime, tenant, BOB, request=ContextRequest("Where does Bob live?", session="chat"))
         return [[(hit.id, hit.text, f"{hit.score:.4f}") for hit in each] for each in hits] + [window.ids]
 
 
@@ -200,7 +200,7 @@ def test_a_data_folder_is_moved_by_one_command(folder: Path, target: Target) -> 
         assert tenant is not None
         record(runtime, tenant, Scope("zoe", "kim", "chat"), [NewTurn(Role.USER, "I play chess.")])
         finder.drain(runtime)
-        assert recall(runtime, tenant, Scope("zoe", "kim"), RecallQuery("chess")).memories
+        assert recall(runtime, tenant, Scope("zoe", "kim"), query=RecallQuery("chess")).memories
 
     again = run_move(folder, environment)
     assert (again.returncode, again.stderr.strip().count("memory: ")) == (1, 1)

@@ -165,7 +165,7 @@ _DROP = text(
 
 
 def begin_extract(
-    connection: Connection, tenant_id: int, scope_id: int, session_id: int, *, from_seq: int, to_seq: int
+    connection: Connection, tenant_id: int, scope_id: int, *, session_id: int, from_seq: int, to_seq: int
 ) -> Run:
     """The open run on this place of the session: a new one, or that of a worker which died, with its answer."""
     values = {
@@ -240,7 +240,9 @@ def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: boo
     if row is None:
         return None
     if row.scope_id is None:
-        return RunLease(run_id, row.tenant_id, row.name, row.fence, row.starts)
+        return RunLease(
+            run_id=run_id, tenant_id=row.tenant_id, name=row.name, fence=row.fence, starts=row.starts
+        )
     return RunClaim(run_id=run_id, **row._mapping)
 
 

@@ -106,7 +106,7 @@ def wake(
 def due(connection: Connection, *, most: int, at: datetime | None = None) -> tuple[DueJob, ...]:
     """What is due over all tenants, fair across them."""
     rows = connection.execute(_DUE, {"at": at, "most": most})
-    return tuple(DueJob(row.tenant_id, row.scope_id, row.job, row.due_at) for row in rows)
+    return tuple(DueJob(**row._mapping) for row in rows)
 
 
 def take(connection: Connection, job: DueJob, *, missed: int) -> bool:
@@ -121,6 +121,6 @@ def has_news(connection: Connection, scope_id: int, job: str) -> bool:
     return bool(connection.execute(_HAS_NEWS, values).scalar_one())
 
 
-def plan(connection: Connection, tenant_id: int, scope_id: int, job: str, at: datetime) -> None:
+def plan(connection: Connection, tenant_id: int, scope_id: int, *, job: str, at: datetime) -> None:
     """Let the job be due at ``at`` if nothing makes it due before."""
     connection.execute(_PLAN, {"tenant_id": tenant_id, "scope_id": scope_id, "job": job, "due_at": at})

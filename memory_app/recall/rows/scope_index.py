@@ -172,7 +172,9 @@ def agreement(
         table=table, scope=int(scope_id), model=_literal(model).replace(":", "\\:"), size=int(dimensions)
     )
     row = connection.execute(text(statement), values).one()
-    return Agreement(scope_id, table, model, int(row.probes), float(row.share))
+    return Agreement(
+        scope_id=scope_id, table=table, model=model, probes=int(row.probes), share=float(row.share)
+    )
 
 
 def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:

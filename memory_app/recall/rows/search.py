@@ -139,13 +139,17 @@ class MemoryHit:
 
 def turn_hits(connection: Connection, probe: Probe) -> tuple[TurnHit, ...]:
     """The ``probe.limit`` turns that the weights like best, with their signals, best first."""
-    rows = _rows(connection, probe, search_sql.turns, _TURN_FILTER_NAMES, tuple(Trait))
+    rows = _rows(
+        connection, probe, statement=search_sql.turns, filters=_TURN_FILTER_NAMES, traits=tuple(Trait)
+    )
     return tuple(_turn_hit(row) for row in rows)
 
 
 def memory_hits(connection: Connection, probe: Probe) -> tuple[MemoryHit, ...]:
     """The ``probe.limit`` memories that the weights like best, pinned ones first, with their signals."""
-    rows = _rows(connection, probe, search_sql.memories, _MEMORY_FILTER_NAMES, ON_DEMAND)
+    rows = _rows(
+        connection, probe, statement=search_sql.memories, filters=_MEMORY_FILTER_NAMES, traits=ON_DEMAND
+    )
     return tuple(_memory_hit(row) for row in rows)
 
 
@@ -167,6 +171,7 @@ _MEMORY_FILTER_NAMES = ("subtypes", "tags", "min_importance", "session", "as_of"
 def _rows(
     connection: Connection,
     probe: Probe,
+    *,
     statement: Callable[[Shape], TextClause],
     filters: Sequence[str],
     traits: Sequence[Trait],
@@ -232,7 +237,7 @@ def _plain(value: object) -> object:
 def _turn_hit(row: Row[Any]) -> TurnHit:
     id, scope_id, session, seq, role, speaker, words, at, traits, *signals = tuple(row)
     turn = Turn(id=id, session=session, seq=seq, role=Role(role), speaker=speaker, text=words, at=at)
-    return TurnHit(turn, scope_id, Raw(*map(float, signals)), traits)
+    return TurnHit(turn, scope_id, raw=Raw(*map(float, signals)), traits=traits)
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:

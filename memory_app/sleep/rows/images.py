@@ -122,7 +122,7 @@ def rows_of_run(connection: Connection, scope_id: int, run_id: UUID) -> tuple[Ro
 
 
 def restore(
-    connection: Connection, tenant_id: int, scope_id: int, run_id: UUID, *, inserted: Sequence[UUID]
+    connection: Connection, tenant_id: int, scope_id: int, *, run_id: UUID, inserted: Sequence[UUID]
 ) -> None:
     """Restore every row as before the run; ``inserted`` are the memories that it stored.
 

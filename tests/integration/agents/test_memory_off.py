@@ -27,12 +27,12 @@ def test_memory_off_stops_recording_and_recall_and_loses_nothing(runtime: Runtim
 
     with pytest.raises(Conflict, match="memory is off"):
         record(runtime, tenant, CHAT, [SAID])
-    assert recall(runtime, tenant, CHAT, RecallQuery("dog Bruno")).memories == ()
-    window = context(runtime, tenant, CHAT, ContextRequest("dog", session="chat"))
+    assert recall(runtime, tenant, CHAT, query=RecallQuery("dog Bruno")).memories == ()
+    window = context(runtime, tenant, CHAT, request=ContextRequest("dog", session="chat"))
     assert "Bruno" not in window.text
     assert "Ada is kind" not in window.text
 
     change_agent(
         runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"memory": True})
     )
-    assert "Bruno" in recall(runtime, tenant, CHAT, RecallQuery("dog Bruno")).memories[0].text
+    assert "Bruno" in recall(runtime, tenant, CHAT, query=RecallQuery("dog Bruno")).memories[0].text

@@ -306,7 +306,7 @@ def test_no_more_scopes_get_search_indexes_than_may_have_some(
     assert scope_index.index_big_scopes(narrow) == 1
     assert scope_index.index_big_scopes(narrow) == 0
     assert indexed(owner) == [biggest]
-    assert recall(narrow, tenant, BOB, RecallQuery("case archive")).memories, "the other one is scanned"
+    assert recall(narrow, tenant, BOB, query=RecallQuery("case archive")).memories, "the other one is scanned"
 
     found = {check.name: check for check in diagnose(narrow.settings)}["big scopes"]
     assert (found.state, found.found) == ("warn", "1 of at most 1 have search indexes")
@@ -421,7 +421,7 @@ def test_a_cycle_over_more_clusters_sends_hardly_more_statements(
                 f"Indeed crate {n * 3} stands in cellar {n}.",
             ):
                 remember(runtime, tenant, scope, Statement("fact", said), deduplicate=False)
-        run = cycle.ask(runtime, tenant, scope, {"force": True, "min_strength": 1, "similarity": 0.6})
+        run = cycle.ask(runtime, tenant, scope, options={"force": True, "min_strength": 1, "similarity": 0.6})
         with meter.measured() as spent:
             report = perform(runtime, tenant, run.id)
         sent[user] = spent.statements
@@ -538,8 +538,8 @@ def test_a_search_does_not_come_by_turns_that_lapsed(
     scope = Scope(AGENT, "crowd 1")
     assert perform(runtime, tenant, decay.ask(runtime, tenant, scope).id)["turns_lapsed"] == 1_200
     crowd.settle()
-    recall(runtime, tenant, scope, RecallQuery("Which dog?"))
-    spent = cost(meter, lambda: recall(runtime, tenant, scope, RecallQuery("Which dog did I walk?")))
+    recall(runtime, tenant, scope, query=RecallQuery("Which dog?"))
+    spent = cost(meter, lambda: recall(runtime, tenant, scope, query=RecallQuery("Which dog did I walk?")))
     assert spent.rows <= FEW
 
 

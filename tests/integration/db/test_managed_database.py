@@ -111,14 +111,14 @@ def use(settings: Settings) -> None:
         with transaction(runtime.engine, tenant) as connection:
             scope_ids = connection.execute(text("SELECT DISTINCT scope_id FROM turns")).scalars().all()
         for scope_id in scope_ids:
-            scope_index.index_scope(runtime, runtime.owner, tenant, scope_id)
+            scope_index.index_scope(runtime, runtime.owner, tenant_id=tenant, scope_id=scope_id)
         assert texts(runtime, tenant) == by_scan
     finally:
         runtime.close()
 
 
 def texts(runtime: Runtime, tenant: int) -> list[str]:
-    hits = recall(runtime, tenant, CHAT, RecallQuery("Where does Mira live?")).memories
+    hits = recall(runtime, tenant, CHAT, query=RecallQuery("Where does Mira live?")).memories
     return [hit.text for hit in hits]
 
 

@@ -160,7 +160,7 @@ def test_a_forgotten_turn_is_gone_also_after_the_next_consolidation(
             text("UPDATE entities SET summary = 'Works at Zanzicorp' WHERE key LIKE 'person:%'")
         )
     assert {"turns", "memories", "entities", "sessions"} <= set(where(owner, "zanzicorp"))
-    context(runtime, tenant, SCOPE, ContextRequest("Where does she work?", session="chat"))
+    context(runtime, tenant, SCOPE, request=ContextRequest("Where does she work?", session="chat"))
 
     receipt = forget_turn(runtime, tenant, gone)
 
@@ -168,9 +168,11 @@ def test_a_forgotten_turn_is_gone_also_after_the_next_consolidation(
     for _ in range(2):
         assert (where(owner, "zanzicorp"), where(owner, "quenella")) == ([], [])
         assert not in_redis(runtime, "Zanzicorp")
-        answered = recall(runtime, tenant, SCOPE, RecallQuery("Where does she work? Zanzicorp, Quenella"))
+        answered = recall(
+            runtime, tenant, SCOPE, query=RecallQuery("Where does she work? Zanzicorp, Quenella")
+        )
         assert not any("zanzi" in hit.text.lower() or "quen" in hit.text.lower() for hit in answered.memories)
-        window = context(runtime, tenant, SCOPE, ContextRequest("Zanzicorp?", session="chat"))
+        window = context(runtime, tenant, SCOPE, request=ContextRequest("Zanzicorp?", session="chat"))
         assert "Quenella" not in window.text
         asked = consolidate.ask(runtime, tenant, SCOPE)
         jobs.perform(runtime, asked.id, JOBS)
@@ -370,12 +372,12 @@ def test_erasing_one_user_leaves_every_row_of_another_unchanged(
         tell(runtime, tenant_id, "A statement.", scope=Scope("ada", user))
     before, found = (
         rows_of_user(owner, "eve"),
-        recall(runtime, tenant, Scope("ada", "eve"), RecallQuery("tea")),
+        recall(runtime, tenant, Scope("ada", "eve"), query=RecallQuery("tea")),
     )
     forget_user(runtime, tenant, "mira")
     forget_user(runtime, tenant, "zoe")
     assert rows_of_user(owner, "eve") == before
-    again = recall(runtime, tenant, Scope("ada", "eve"), RecallQuery("tea"))
+    again = recall(runtime, tenant, Scope("ada", "eve"), query=RecallQuery("tea"))
     assert [hit.id for hit in again.memories] == [hit.id for hit in found.memories]
     assert rows_of_user(owner, "zoe")["turns"], "another tenant's person of that name is somebody else"
 

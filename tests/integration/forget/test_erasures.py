@@ -235,7 +235,7 @@ def test_a_restored_backup_does_not_bring_the_erased_back(
 
 
 def hits(runtime: Runtime, tenant: int, user: str, query: str) -> Any:
-    return recall(runtime, tenant, Scope("ada", user), RecallQuery(query)).memories[:1]
+    return recall(runtime, tenant, Scope("ada", user), query=RecallQuery(query)).memories[:1]
 
 
 def test_a_backup_restored_into_an_empty_cluster_is_put_right_as_well(
@@ -294,7 +294,9 @@ def test_what_came_with_new_consent_stays(
     assert [tables_with(copy.owner, word) for word in ("quokka", "zeppelin", "porto")] == [[]] * 3
     assert "memories" in tables_with(copy.owner, "short answers")
     assert "turns" in tables_with(copy.owner, "kyoto")
-    window = context(copy.runtime, tenant, Scope("ada", "mira"), ContextRequest("Where does Mira live?"))
+    window = context(
+        copy.runtime, tenant, Scope("ada", "mira"), request=ContextRequest("Where does Mira live?")
+    )
     assert "I live in Bergen these days." in window.text
     assert_terms_equal_a_recount(copy.owner)
 

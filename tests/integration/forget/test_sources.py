@@ -88,7 +88,7 @@ def decayed(runtime: Runtime, tenant: int) -> dict[str, Any]:
 
 
 def slept(runtime: Runtime, tenant: int) -> Run:
-    return performed(runtime, tenant, cycle.ask(runtime, tenant, SCOPE, {"force": True}))
+    return performed(runtime, tenant, cycle.ask(runtime, tenant, SCOPE, options={"force": True}))
 
 
 def united(runtime: Runtime, tenant: int, part: UUID) -> UUID:

@@ -133,7 +133,7 @@ def test_what_was_recalled_into_a_prompt_is_not_taken_for_something_new(
     say(runtime, tenant, NewTurn(Role.USER, "I live in Lisbon these days."))
     statements = "SELECT text, repeat_count FROM memories WHERE kind <> 'query' ORDER BY id"
     before = rows(owner, statements)
-    window = context(runtime, tenant, SCOPE, ContextRequest("Where do I live?"))
+    window = context(runtime, tenant, SCOPE, request=ContextRequest("Where do I live?"))
     assert "Lisbon" in window.text
     say(
         runtime,

@@ -37,12 +37,12 @@ def test_a_kind_added_by_one_line_is_remembered_recalled_and_shown(
     remembered = remember(runtime, tenant, BOB, Statement(pledge.name, PLEDGE))
 
     for query in (RecallQuery(QUESTION), RecallQuery(QUESTION, kinds=(pledge.name,))):
-        assert [hit.id for hit in recall(runtime, tenant, BOB, query).memories] == [remembered.id]
+        assert [hit.id for hit in recall(runtime, tenant, BOB, query=query).memories] == [remembered.id]
     listed = list_memories(runtime, tenant, BOB, MemoryFilter(kind=pledge.name))
     assert [memory.importance for memory in listed] == [pledge.importance]
 
     asked = None if pledge.section is not Section.MEMORIES else QUESTION
-    window = context(runtime, tenant, BOB, ContextRequest(query=asked))
+    window = context(runtime, tenant, BOB, request=ContextRequest(query=asked))
     lines = {section.name: "\n".join(section.lines) for section in window.sections}
     assert pledge.section is not None
     assert PLEDGE in lines[pledge.section.value]
@@ -58,8 +58,8 @@ def test_a_new_kind_shows_though_a_window_of_the_old_version_is_cached(
     remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
     with monkeypatch.context() as before:
         before.delitem(KINDS, "pledge")
-        assert PLEDGE not in context(runtime, tenant, BOB, ContextRequest()).text
-    assert PLEDGE in context(runtime, tenant, BOB, ContextRequest()).text
+        assert PLEDGE not in context(runtime, tenant, BOB, request=ContextRequest()).text
+    assert PLEDGE in context(runtime, tenant, BOB, request=ContextRequest()).text
 
 
 def test_kinds_of_the_section_expression_stand_in_the_order_of_the_table(
@@ -73,7 +73,7 @@ def test_kinds_of_the_section_expression_stand_in_the_order_of_the_table(
     remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
     remember(runtime, tenant, BOB, Statement("value", "Bob finds rest important."))
     remember(runtime, tenant, BOB, Statement("expression", "Bob wants short answers."))
-    shown = context(runtime, tenant, BOB, ContextRequest()).text
+    shown = context(runtime, tenant, BOB, request=ContextRequest()).text
     lines = [
         "- Bob wants short answers.",
         "- Value being explored: Bob finds rest important.",

@@ -61,7 +61,7 @@ def store(runtime: Runtime, tenant: int, scope: Scope, said: list[str], *, tags:
 
 
 def asked(runtime: Runtime, tenant: int, words: str | None, **fields: object) -> tuple[Hit, ...]:
-    return recall(runtime, tenant, BOB, RecallQuery(words, **fields)).memories  # type: ignore[arg-type]
+    return recall(runtime, tenant, BOB, query=RecallQuery(words, **fields)).memories  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -116,7 +116,9 @@ def test_a_pinned_memory_is_a_candidate_in_a_big_scope_too(big: Runtime, tenant:
             )
         ).scalar_one()
     found = asked(big, tenant, "wholly unrelated", explain=True, tiers=(Tier.FACTS,))
-    explained = recall(big, tenant, BOB, RecallQuery("wholly unrelated", explain=True, tiers=(Tier.FACTS,)))
+    explained = recall(
+        big, tenant, BOB, query=RecallQuery("wholly unrelated", explain=True, tiers=(Tier.FACTS,))
+    )
     assert pinned in {hit.id for hit in (*found, *explained.cut)}
 
 

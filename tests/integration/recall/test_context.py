@@ -40,7 +40,7 @@ def know(runtime: Runtime, tenant: int, kind: str, words: str, *, scope: Scope =
 
 
 def window(runtime: Runtime, tenant: int, query: str | None = None, **fields: Any) -> ContextWindow:
-    return context(runtime, tenant, BOB, ContextRequest(query=query, **fields))
+    return context(runtime, tenant, BOB, request=ContextRequest(query=query, **fields))
 
 
 def names(found: ContextWindow) -> list[str]:
@@ -264,7 +264,7 @@ def test_with_the_embedder_away_the_window_says_what_is_missing(full: Runtime, t
 def test_what_cannot_be_asked_for_names_its_field(full: Runtime, tenant: int) -> None:
     for field, value in (("budget_tokens", 0), ("budget_tokens", 200_001), ("turns", -1), ("turns", 201)):
         with pytest.raises(InvalidInput) as refused:
-            context(full, tenant, BOB, replace(ContextRequest(), **{field: value}))  # type: ignore[arg-type]
+            context(full, tenant, BOB, request=replace(ContextRequest(), **{field: value}))  # type: ignore[arg-type]
         assert refused.value.field == field
     with pytest.raises(InvalidInput) as refused:
         window(full, tenant, "bees", preset="best")

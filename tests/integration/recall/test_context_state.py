@@ -34,7 +34,7 @@ def say(runtime: Runtime, tenant: int, words: str, *, session: str = "s1", **fie
 
 
 def window(runtime: Runtime, tenant: int, query: str | None = None, **fields: Any) -> ContextWindow:
-    return context(runtime, tenant, BOB, ContextRequest(query=query, **fields))
+    return context(runtime, tenant, BOB, request=ContextRequest(query=query, **fields))
 
 
 def lines(found: ContextWindow, section: str) -> str:

@@ -43,7 +43,7 @@ def know(runtime: Runtime, tenant: int, words: str, *, scope: Scope = BOB, **fie
 def asked(
     runtime: Runtime, tenant: int, words: str | None, *, scope: Scope = BOB, **fields: Any
 ) -> tuple[Hit, ...]:
-    return recall(runtime, tenant, scope, RecallQuery(words, **fields)).memories
+    return recall(runtime, tenant, scope, query=RecallQuery(words, **fields)).memories
 
 
 def texts(hits: Sequence[Hit]) -> list[str]:
@@ -119,7 +119,7 @@ def test_each_preset_scores_by_its_own_weights(runtime: Runtime, tenant: int) ->
     know(runtime, tenant, "Bob plays the saxophone.")
     for preset, weights in PRESETS.items():
         recalled = recall(
-            runtime, tenant, BOB, RecallQuery("Who plays the saxophone?", preset=preset, explain=True)
+            runtime, tenant, BOB, query=RecallQuery("Who plays the saxophone?", preset=preset, explain=True)
         )
         for hit in (*recalled.memories, *recalled.cut):
             assert hit.explain is not None
@@ -172,7 +172,7 @@ def test_paraphrases_are_shown_once_but_not_texts_that_differ_in_a_number(
         remember(runtime, tenant, BOB, Statement("fact", said), deduplicate=False).id
         for said in (HIVES, HIVES.replace("behind his", "behind the"), HIVES.replace("three", "thirteen"))
     )
-    recalled = recall(runtime, tenant, BOB, RecallQuery("bees in Kyoto", explain=True))
+    recalled = recall(runtime, tenant, BOB, query=RecallQuery("bees in Kyoto", explain=True))
     shown = {hit.id for hit in recalled.memories}
     assert more in shown and len(shown & {first, again}) == 1
     (repeat,) = recalled.cut
@@ -193,7 +193,9 @@ def test_explain_gives_every_signal_of_every_candidate_and_why_it_was_cut(
     for words in ("Bob rides a horse.", "Bob rides a horse!", "Bob owns a horse."):
         know(runtime, tenant, words, kind="fact" if words.endswith(".") else "artifact")
     know(runtime, tenant, "Zzz.", kind="artifact")
-    recalled = recall(runtime, tenant, BOB, RecallQuery("horse", limit=2, preset="keyword", explain=True))
+    recalled = recall(
+        runtime, tenant, BOB, query=RecallQuery("horse", limit=2, preset="keyword", explain=True)
+    )
     assert len(recalled.memories) == 2
     for hit in (*recalled.memories, *recalled.cut):
         assert hit.explain is not None
@@ -206,7 +208,7 @@ def test_explain_gives_every_signal_of_every_candidate_and_why_it_was_cut(
 
 def test_without_explain_nothing_is_explained(runtime: Runtime, tenant: int) -> None:
     know(runtime, tenant, "Bob rides a horse.")
-    recalled = recall(runtime, tenant, BOB, RecallQuery("horse"))
+    recalled = recall(runtime, tenant, BOB, query=RecallQuery("horse"))
     assert (recalled.cut, recalled.memories[0].explain, recalled.degraded) == ((), None, ())
 
 
@@ -252,7 +254,7 @@ def test_a_filter_that_is_unknown_or_empty_is_an_error_that_names_it(runtime: Ru
     ]
     for field, given in wrong:
         with pytest.raises(InvalidInput) as refused:
-            recall(runtime, tenant, BOB, RecallQuery(**{"text": "horse"} | given))
+            recall(runtime, tenant, BOB, query=RecallQuery(**{"text": "horse"} | given))
         assert refused.value.field == field
     with pytest.raises(NotFound, match="session"):
         asked(runtime, tenant, "horse", session="nowhere")
@@ -317,10 +319,10 @@ def test_every_read_path_stays_inside_the_scope(runtime: Runtime, tenant: int, o
     for preset in PRESETS:
         assert secret not in texts(asked(runtime, tenant, "Zanzibar horse", preset=preset, limit=100))
     assert asked(runtime, tenant, None, tiers=(Tier.FACTS, Tier.ENTITIES)) == ()
-    window = context(runtime, tenant, BOB, ContextRequest(query="Zanzibar horse", session="s1"))
+    window = context(runtime, tenant, BOB, request=ContextRequest(query="Zanzibar horse", session="s1"))
     assert "Zanzibar" not in window.text
     for tenant_id, scope in others:
-        assert "Zanzibar" in context(runtime, tenant_id, scope, ContextRequest(query="Zanzibar")).text
+        assert "Zanzibar" in context(runtime, tenant_id, scope, request=ContextRequest(query="Zanzibar")).text
 
 
 def test_an_agents_memories_are_seen_by_its_users_and_by_no_other_agent(
@@ -381,7 +383,7 @@ def test_without_the_embedder_keywords_find_and_the_answer_says_so(runtime: Runt
         replace(runtime, embedder=failing(ProviderUnavailable("nobody answers"))),
         tenant,
         BOB,
-        RecallQuery("horse"),
+        query=RecallQuery("horse"),
     )
     assert set(texts(recalled.memories)) == {"The horse is in the stable.", "Bob rides a horse."}
     assert recalled.degraded == ("similarity",)
@@ -409,7 +411,7 @@ def test_reading_never_writes(runtime: Runtime, tenant: int, database: Servers) 
     reader = create_engine(database.app_url, connect_args={"options": "-c default_transaction_read_only=on"})
     reading = replace(runtime, engine=reader)
     assert len(asked(reading, tenant, "horse")) == 2
-    assert "horse" in context(reading, tenant, BOB, ContextRequest(query="horse", session="s1")).text
+    assert "horse" in context(reading, tenant, BOB, request=ContextRequest(query="horse", session="s1")).text
     reader.dispose()
 
 

@@ -38,7 +38,7 @@ def join(runtime: Runtime, tenant: int, owner: Engine, source: UUID, target: UUI
 
 
 def asked(runtime: Runtime, tenant: int, words: str, **fields: Any) -> tuple[Hit, ...]:
-    return recall(runtime, tenant, BOB, RecallQuery(words, **fields)).memories
+    return recall(runtime, tenant, BOB, query=RecallQuery(words, **fields)).memories
 
 
 def counts(owner: Engine) -> dict[UUID, int]:
@@ -190,7 +190,7 @@ def test_what_was_shown_is_counted_by_the_task_and_not_by_the_question(
     horse, van = know(runtime, tenant, "Bob rides a horse."), know(runtime, tenant, "Eve drives a van.")
     for _ in range(3):
         assert [hit.id for hit in asked(runtime, tenant, "horse", limit=1)] == [horse]
-    context(runtime, tenant, BOB, ContextRequest(query="van"))
+    context(runtime, tenant, BOB, request=ContextRequest(query="van"))
     assert counts(owner) == {}
     assert note_recalls(runtime) == 2
     counted = counts(owner)

@@ -63,7 +63,7 @@ def horses(runtime: Runtime, tenant: int) -> Runtime:
 
 
 def asked(runtime: Runtime, tenant: int, words: str | None = "horse", **fields: Any) -> Recalled:
-    return recall(runtime, tenant, BOB, RecallQuery(words, **fields))
+    return recall(runtime, tenant, BOB, query=RecallQuery(words, **fields))
 
 
 # --- queries --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_any_words_give_an_answer(horses: Runtime, tenant: int, words: str) -> N
     found = asked(horses, tenant, words)
     assert found.degraded == ()
     assert len(found.memories) <= 3
-    assert context(horses, tenant, BOB, ContextRequest(query=words, session="s1")).tokens > 0
+    assert context(horses, tenant, BOB, request=ContextRequest(query=words, session="s1")).tokens > 0
 
 
 @pytest.mark.parametrize("words", ["", "  \n", "\x00\x00"])
@@ -183,7 +183,7 @@ def test_an_embedding_that_cannot_be_used_is_named_and_words_go_on(
     found = asked(broken, tenant)
     assert found.degraded == ("similarity",)
     assert "horse" in found.memories[0].text
-    window = context(broken, tenant, BOB, ContextRequest(query="horse"))
+    window = context(broken, tenant, BOB, request=ContextRequest(query="horse"))
     assert "similarity" in window.degraded and "horse" in window.text
 
 
@@ -192,7 +192,7 @@ def test_an_embedding_that_cannot_be_used_is_named_and_words_go_on(
 
 def test_a_budget_too_small_for_the_core_says_what_was_dropped(runtime: Runtime, tenant: int) -> None:
     remember(runtime, tenant, BOB, Statement("core", "Never give medical advice, whatever is asked of you."))
-    window = context(runtime, tenant, BOB, ContextRequest(budget_tokens=5))
+    window = context(runtime, tenant, BOB, request=ContextRequest(budget_tokens=5))
     assert window.text == ""
     assert ("core", 1, "budget") in {(note.section, note.rows, note.reason) for note in window.dropped}
 

@@ -63,7 +63,7 @@ def registered(owner: Engine) -> list[str]:
 
 
 def asked(runtime: Runtime, tenant: int, words: str, **fields: object) -> Recalled:
-    return recall(runtime, tenant, BOB, RecallQuery(words, **fields))  # type: ignore[arg-type]
+    return recall(runtime, tenant, BOB, query=RecallQuery(words, **fields))  # type: ignore[arg-type]
 
 
 def test_rows_of_the_former_model_are_found_by_its_own_vectors(runtime: Runtime, tenant: int) -> None:

@@ -108,7 +108,7 @@ def test_the_purge_is_known_beforehand(runtime: Runtime, tenant: int, owner: Eng
 def test_a_recall_keeps_a_memory_from_fading(runtime: Runtime, tenant: int, owner: Engine) -> None:
     meant = keep(runtime, tenant, "Bob likes tea.")
     pass_time(owner, 800)
-    recall(runtime, tenant, SCOPE, RecallQuery("What does Bob like?"))
+    recall(runtime, tenant, SCOPE, query=RecallQuery("What does Bob like?"))
     counts.note_recalls(runtime)
     assert decayed(runtime, tenant)["expired"] == []
     assert reasons(owner) == {meant: None}
@@ -119,14 +119,16 @@ def test_what_expired_is_brought_back(runtime: Runtime, tenant: int, owner: Engi
     meant = keep(runtime, tenant, "Bob likes tea.")
     pass_time(owner, 800)
     decayed(runtime, tenant)
-    assert recall(runtime, tenant, SCOPE, RecallQuery("Bob tea")).memories == ()
+    assert recall(runtime, tenant, SCOPE, query=RecallQuery("Bob tea")).memories == ()
 
     if how == "pin":
         lookup.pin(runtime, tenant, meant, pinned=True)
     else:
         fate.revive(runtime, tenant, meant)
 
-    assert [hit.id for hit in recall(runtime, tenant, SCOPE, RecallQuery("Bob tea")).memories] == [meant]
+    assert [hit.id for hit in recall(runtime, tenant, SCOPE, query=RecallQuery("Bob tea")).memories] == [
+        meant
+    ]
     assert decayed(runtime, tenant)["expired"] == []
 
 
@@ -164,9 +166,9 @@ def test_turns_leave_the_search_after_their_days_and_keep_their_text(
     record(runtime, tenant, chat, [NewTurn(Role.USER, "The heron stood in the shallow water all morning.")])
     finder.drain(runtime)
     question = RecallQuery("Where did the heron stand?")
-    assert recall(runtime, tenant, SCOPE, question).memories
+    assert recall(runtime, tenant, SCOPE, query=question).memories
     pass_time(owner, 31)
-    assert recall(runtime, tenant, SCOPE, question).memories == ()
+    assert recall(runtime, tenant, SCOPE, query=question).memories == ()
     assert [row.text for row in rows(owner, "SELECT text FROM turns")] == [
         "The heron stood in the shallow water all morning."
     ]

@@ -75,7 +75,7 @@ def current(owner: Engine) -> list[str]:
 
 
 def slept(runtime: Runtime, tenant: int, **options: Any) -> runs.Run:
-    run = sleep.ask(runtime, tenant, SCOPE, options)
+    run = sleep.ask(runtime, tenant, SCOPE, options=options)
     jobs.perform(runtime, run.id, JOBS)
     done = jobs.read(runtime, tenant, run.id)
     assert done.state == "done", done.reason
@@ -533,7 +533,7 @@ def test_an_option_that_makes_no_sense_is_named(
 ) -> None:
     keep(runtime, tenant, SAILING[0])
     with pytest.raises(InvalidInput) as refused:
-        sleep.ask(runtime, tenant, SCOPE, options)
+        sleep.ask(runtime, tenant, SCOPE, options=options)
     assert refused.value.field == field
     assert field in refused.value.message
 
@@ -651,5 +651,5 @@ def test_recall_finds_what_was_merged(runtime: Runtime, tenant: int) -> None:
     for words in (*SAILING, *NEAR_MISSES):
         keep(runtime, tenant, words)
     slept(runtime, tenant)
-    best = recall(runtime, tenant, SCOPE, RecallQuery("With whom does Bob go sailing?")).memories[0]
+    best = recall(runtime, tenant, SCOPE, query=RecallQuery("With whom does Bob go sailing?")).memories[0]
     assert best.text in SAILING

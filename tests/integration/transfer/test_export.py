@@ -84,7 +84,7 @@ def lived(runtime: Runtime, tenant: int, owner: Engine) -> None:
 
 
 def answers(runtime: Runtime, tenant: int, scope: Scope = BOB) -> list[list[tuple[Any, str]]]:
-    found = [recall(runtime, tenant, scope, RecallQuery(question)) for question in QUESTIONS]
+    found = [recall(runtime, tenant, scope, query=RecallQuery(question)) for question in QUESTIONS]
     return [[(hit.id, f"{hit.score:.5f}") for hit in each.memories] for each in found]
 
 
@@ -263,7 +263,7 @@ def ids(rows: list[Json]) -> list[tuple[Any, ...]]:
 def test_an_import_may_give_another_name(runtime: Runtime, tenant: int, other_tenant: int) -> None:
     import_lines(runtime, other_tenant, lines_of(runtime, tenant, user="bob"), user="robert")
     finder.drain(runtime)
-    found = recall(runtime, other_tenant, Scope("zoe", "robert"), RecallQuery("What is Bob's work?"))
+    found = recall(runtime, other_tenant, Scope("zoe", "robert"), query=RecallQuery("What is Bob's work?"))
     assert any("florist" in hit.text for hit in found.memories)
 
 

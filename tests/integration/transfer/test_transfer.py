@@ -114,8 +114,8 @@ def test_import_into_an_empty_system_keeps_ids_counts_links_and_results(
     assert stats(runtime, other_tenant, SCOPE) == stats(runtime, tenant, SCOPE)
     for question in QUESTIONS:
         asked = RecallQuery(question)
-        assert ids_of(recall(runtime, other_tenant, SCOPE, asked)) == ids_of(
-            recall(runtime, tenant, SCOPE, asked)
+        assert ids_of(recall(runtime, other_tenant, SCOPE, query=asked)) == ids_of(
+            recall(runtime, tenant, SCOPE, query=asked)
         )
 
 
@@ -282,7 +282,7 @@ def test_a_missing_or_wrong_field_is_named_or_the_scope_stays_readable(
             continue
         assert not said.endswith("dropped"), said
         transfer.export(runtime, other_tenant, SCOPE)
-        recall(runtime, other_tenant, SCOPE, RecallQuery(QUESTIONS[0]))
+        recall(runtime, other_tenant, SCOPE, query=RecallQuery(QUESTIONS[0]))
         record(runtime, other_tenant, CHAT, [NewTurn(Role.USER, "I am back again, hello there.")])
         with owner.begin() as connection:
             for table in ("scopes", "agents", "users"):
