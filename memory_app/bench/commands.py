@@ -1,4 +1,4 @@
-"""``bench retrieval``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
+"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_app.bench import beam, cases, locomo, stage
+from memory_app.bench import beam, cases, locomo, longmemeval, stage
+from memory_app.bench import context as context_bench
 from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
@@ -37,6 +38,7 @@ class Format(StrEnum):
 
     LOCOMO = "locomo"
     BEAM = "beam"
+    LONGMEMEVAL = "longmemeval"
 
 
 class Extraction(StrEnum):
@@ -46,15 +48,22 @@ class Extraction(StrEnum):
     LLM = "llm"
 
 
-LOADERS = {Format.LOCOMO: locomo.load, Format.BEAM: beam.load}
+LOADERS = {Format.LOCOMO: locomo.load, Format.BEAM: beam.load, Format.LONGMEMEVAL: longmemeval.load}
+
+Labelled = Annotated[
+    Path, typer.Argument(help="Labelled conversations: a file (locomo, longmemeval) or a folder (beam).")
+]
+LabelledFormat = Annotated[Format, typer.Option(help="How they are written down.")]
+Places = Annotated[str | None, typer.Option(help="Only these, by place from 0: 0,1")]
+EmbedderName = Annotated[str | None, typer.Option(help="wordllama or hash; else as the settings say.")]
 
 
 @app.command()
 def retrieval(
-    path: Annotated[Path, typer.Argument(help="File (locomo) or folder (beam) of labelled conversations.")],
-    format: Annotated[Format, typer.Option(help="How they are written down.")] = Format.LOCOMO,
-    conversations: Annotated[str | None, typer.Option(help="Only these, by place from 0: 0,1")] = None,
-    embedder: Annotated[str | None, typer.Option(help="wordllama or hash; else as the settings say.")] = None,
+    path: Labelled,
+    format: LabelledFormat = Format.LOCOMO,
+    conversations: Places = None,
+    embedder: EmbedderName = None,
     preset: Annotated[str, typer.Option(help="Scoring preset.")] = "balanced",
     json_file: JsonFile = None,
     data: DataFolder = None,
@@ -63,15 +72,29 @@ def retrieval(
     if preset not in PRESETS:
         raise typer.BadParameter(f"one of {', '.join(PRESETS)}", param_hint="--preset")
     chosen = _chosen(LOADERS[format](path), conversations)
-    # Some labelled conversations hold a whole file in one message.
-    sections: dict[str, dict[str, object]] = {"record": {"text_limit_chars": 1_000_000}}
-    if embedder is not None:
-        sections["embedding"] = {"provider": embedder}
-    with stage.prepared(data, say=say, **sections) as memory:
+    with stage.prepared(data, say=say, **_sections(embedder)) as memory:
         figures = retrieval_bench.measure(memory, chosen, preset=preset, say=say)
     figures = {"format": format.value, "machine": stage.machine(), **figures}
     _write(json_file, figures)
     _show_retrieval(figures)
+
+
+@app.command()
+def context(
+    path: Labelled,
+    format: LabelledFormat = Format.LOCOMO,
+    conversations: Places = None,
+    embedder: EmbedderName = None,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """How often the turns that hold the answer stand in the context window, by its budget."""
+    chosen = _chosen(LOADERS[format](path), conversations)
+    with stage.prepared(data, say=say, **_sections(embedder)) as memory:
+        figures = context_bench.measure(memory, chosen, say=say)
+    figures = {"format": format.value, "machine": stage.machine(), **figures}
+    _write(json_file, figures)
+    _show_context(figures)
 
 
 @app.command()
@@ -177,6 +200,14 @@ def fairness(
     write_table("fairness", ("what", "value"), list(figures["rates"].items()))
 
 
+def _sections(embedder: str | None) -> dict[str, dict[str, object]]:
+    """Settings for labelled conversations, of which some hold a whole file in one message."""
+    sections: dict[str, dict[str, object]] = {"record": {"text_limit_chars": 1_000_000}}
+    if embedder is not None:
+        sections["embedding"] = {"provider": embedder}
+    return sections
+
+
 def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:
     if places is None:
         return found
@@ -198,7 +229,17 @@ def _write(file: Path | None, figures: Mapping[str, Any]) -> None:
 
 
 def _show_retrieval(figures: Mapping[str, Any]) -> None:
-    columns = ("preset", "questions", "recall@5", "recall@10", "recall@20", "nDCG@10", "MRR")
+    columns = (
+        "preset",
+        "questions",
+        "hit@1",
+        "session hit@5",
+        "recall@5",
+        "recall@10",
+        "recall@20",
+        "nDCG@10",
+        "MRR",
+    )
     title = f"{figures['turns']} turns, {figures['embedder']}"
     write_table(
         title, columns, [(name, *report["overall"].values()) for name, report in figures["presets"].items()]
@@ -210,6 +251,18 @@ def _show_retrieval(figures: Mapping[str, Any]) -> None:
         for name, r in report["by_category"].items()
     ]
     write_table(f"{figures['preset']} by category", ("category", *columns[1:]), rows)
+
+
+def _show_context(figures: Mapping[str, Any]) -> None:
+    columns = ("questions", "evidence", "whole", "tokens_mean", "tokens_most")
+    rows = [(of["text"], of["budget"] or "", *(of[name] for name in columns)) for of in figures["texts"]]
+    write_table("evidence that stands in the text", ("text", "budget", *columns), rows)
+    budgets = context_bench.BUDGETS
+    by_category = [
+        (category, *(shares.get(budget) for budget in budgets))
+        for category, shares in figures["by_category"].items()
+    ]
+    write_table("evidence in the window by category", ("category", *map(str, budgets)), by_category)
 
 
 def _show_extraction(figures: Mapping[str, Any], *, with_faults: bool) -> None:

@@ -49,6 +49,11 @@ class Conversation:
     sessions: tuple[Stretch, ...]
     questions: tuple[Question, ...]
 
+    @property
+    def session_of(self) -> dict[str, str]:
+        """The session of each turn, by their ids."""
+        return {turn.id: session.name for session in self.sessions for turn in session.turns}
+
 
 def read_json(path: Path) -> Any:
     """The JSON of a file; `InvalidInput` saying what is wrong with it."""

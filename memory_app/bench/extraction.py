@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memory_app import MemoryApp, NewTurn, Scope
+from memory_app.bench import stage
 from memory_app.bench.cases import CaseChat, CaseFile
 from memory_app.bench.judgement import Kept, Verdict, judge
 from memory_app.bench.stage import Say
-from memory_app.dispatch import finder
 from memory_app.memories import lookup
 from memory_app.memories.lookup import MemoryFilter
 from memory_app.records.records import Memory, Origin
@@ -71,10 +71,7 @@ def _verdicts(memory: MemoryApp, file: CaseFile, *, say: Say) -> list[Verdict]:
     users = [f"{file.language}-{place:03}" for place in range(1, len(file.chats) + 1)]
     places = {user: _record(memory, user, chat) for user, chat in zip(users, file.chats, strict=True)}
     say(f"{file.language}: extracting")
-    while True:
-        due = finder.drain(memory.runtime)
-        if not (due.turns or due.sessions or due.runs):
-            break
+    stage.drain(memory)
     return [
         judge(chat, _kept(memory, user, places[user]), user=user)
         for user, chat in zip(users, file.chats, strict=True)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How good one ranking, or the mean of several, is. ``questions`` says over how many."""
+    """How good one ranking, or the mean of several, is. ``questions`` says over how many.
+
+    ``hit_at_1``: the first is relevant. ``session_hit_at_5``: one of the first five is of a session that holds a
+    relevant one, which is what others publish where only sessions are labelled.
+    """
 
     questions: int
+    hit_at_1: float
+    session_hit_at_5: float
     recall_at_5: float
     recall_at_10: float
     recall_at_20: float
@@ -20,14 +26,23 @@ class Ranking:
     mrr: float
 
 
-def rank_figures(ranked: Sequence[str], relevant: Collection[str]) -> Ranking:
-    """Figures of one question. ``relevant`` must not be empty; an id that is ranked twice counts once."""
+def rank_figures(
+    ranked: Sequence[str], relevant: Collection[str], *, sessions: Mapping[str, str] | None = None
+) -> Ranking:
+    """Figures of one question. ``relevant`` must not be empty; an id that is ranked twice counts once.
+
+    ``sessions`` is the session of each id; an id without one is a session of its own.
+    """
+    session_of = sessions or {}
     ranked = list(dict.fromkeys(ranked))
     hits = [place for place, found in enumerate(ranked, start=1) if found in relevant]
     gain = math.fsum(1 / math.log2(place + 1) for place in hits if place <= 10)
     ideal = math.fsum(1 / math.log2(place + 1) for place in range(1, min(len(relevant), 10) + 1))
+    relevant_sessions = {session_of.get(id, id) for id in relevant}
     return Ranking(
         questions=1,
+        hit_at_1=float(1 in hits),
+        session_hit_at_5=float(any(session_of.get(id, id) in relevant_sessions for id in ranked[:5])),
         recall_at_5=_within(hits, 5) / len(relevant),
         recall_at_10=_within(hits, 10) / len(relevant),
         recall_at_20=_within(hits, 20) / len(relevant),
@@ -40,6 +55,8 @@ def mean_figures(rankings: Sequence[Ranking]) -> Ranking:
     """The mean over questions, each counting the same; zeros when there are none."""
     return Ranking(
         questions=len(rankings),
+        hit_at_1=_mean(r.hit_at_1 for r in rankings),
+        session_hit_at_5=_mean(r.session_hit_at_5 for r in rankings),
         recall_at_5=_mean(r.recall_at_5 for r in rankings),
         recall_at_10=_mean(r.recall_at_10 for r in rankings),
         recall_at_20=_mean(r.recall_at_20 for r in rankings),

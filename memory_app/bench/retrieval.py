@@ -103,7 +103,8 @@ def _ask(
     )
     seconds = time.perf_counter() - began
     ranked = [ids[hit.id] for hit in found.memories if isinstance(hit.id, UUID) and hit.id in ids]
-    return Answered(conversation.name, question, preset, rank_figures(ranked, question.evidence), seconds)
+    ranking = rank_figures(ranked, question.evidence, sessions=conversation.session_of)
+    return Answered(conversation.name, question, preset, ranking, seconds)
 
 
 def _textbook(conversation: Conversation) -> list[Answered]:
@@ -114,7 +115,7 @@ def _textbook(conversation: Conversation) -> list[Answered]:
         began = time.perf_counter()
         found = textbook.best(collection, question.text, limit=RETRIEVED)
         seconds = time.perf_counter() - began
-        ranking = rank_figures(found, question.evidence)
+        ranking = rank_figures(found, question.evidence, sessions=conversation.session_of)
         answered.append(Answered(conversation.name, question, TEXTBOOK, ranking, seconds))
     return answered
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_app import MemoryApp
+from memory_app.dispatch import finder
 from memory_app.local import embedded
 from memory_app.local.servers import embedded_settings
 from memory_app.local.stack.folder import temporary_folder
@@ -30,6 +31,14 @@ def prepared(data: Path | None, *, say: Say, **sections: dict[str, object]) -> I
         ensure_key(settings, folder / "api-key", tenant=TENANT)
         with MemoryApp.connect(settings, tenant=TENANT) as memory:
             yield memory
+
+
+def drain(memory: MemoryApp) -> None:
+    """Index, extract and do what else is due, in this process, until nothing is."""
+    while True:
+        due = finder.drain(memory.runtime)
+        if not (due.turns or due.sessions or due.runs):
+            return
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from memory_app.bench import beam, locomo, textbook
+from memory_app.bench import beam, locomo, longmemeval, textbook
+from memory_app.bench.context import is_shown
 from memory_app.bench.figures import mean_figures, rank_figures, time_figures
 from memory_app.bench.prose import messages, statements
 from memory_app.errors import InvalidInput
@@ -108,6 +109,79 @@ def test_a_folder_without_chats_is_refused(tmp_path: Path) -> None:
         beam.load(tmp_path)
 
 
+def write_longmemeval(folder: Path, *samples: dict[str, Any]) -> Path:
+    sample = {
+        "question_id": "q1",
+        "question_type": "single-session-user",
+        "question": "Which degree do I have?",
+        "answer": "biology",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s1", "s2", "s1"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00", "2023/05/22 (Mon) 11:00"],
+        "haystack_sessions": [
+            [
+                {"role": "user", "content": "I have a degree in biology.", "has_answer": True},
+                {"role": "assistant", "content": "Nice."},
+            ],
+            [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": " "}],
+            [],
+        ],
+        "answer_session_ids": ["s1"],
+    }
+    path = folder / "longmemeval.json"
+    path.write_text(json.dumps([{**sample, **changes} for changes in samples]))
+    return path
+
+
+def test_each_question_of_longmemeval_has_a_history_of_its_own(tmp_path: Path) -> None:
+    unmarked = [[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], [], []]
+    marked, whole, never = longmemeval.load(
+        write_longmemeval(
+            tmp_path,
+            {},
+            {"question_id": "q2", "haystack_sessions": unmarked},
+            {"question_id": "q3_abs"},
+            {"question_id": "q4", "answer_session_ids": []},
+        )
+    )
+
+    first, second = marked.sessions
+    assert [turn.role for turn in first.turns] == [Role.USER, Role.ASSISTANT]
+    assert first.turns[0].at == datetime(2023, 5, 20, 2, 21, tzinfo=UTC)
+    assert [turn.text for turn in second.turns] == ["Hello."]
+    assert marked.questions[0].evidence == {first.turns[0].id}
+    assert whole.questions[0].evidence == {turn.id for turn in whole.sessions[0].turns}
+    assert [c.questions[0].apart for c in (marked, whole, never)] == [False, False, True]
+
+
+@pytest.mark.parametrize("changes", [{"haystack_dates": ["yesterday"] * 3}, {"haystack_sessions": [[]]}])
+def test_what_is_not_longmemeval_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"longmemeval\.json: not LongMemEval"):
+        longmemeval.load(write_longmemeval(tmp_path, changes))
+
+
+LONG_TURN = (
+    "We met at the station. " * 10
+    + "The key is under the blue pot beside the door, as it always was in those years."
+)
+
+
+@pytest.mark.parametrize(
+    ("turn", "line", "shown"),
+    [
+        ("I painted the shed.", "[2023-05-08 13:56] Ines: I painted the shed.", True),
+        ("I painted\nthe  shed", "Ines: I painted the shed.", True),
+        ("I painted the shed.", "[2023-05-08 13:56] Ines: I painted …", False),
+        (LONG_TURN, "- [2023-05-08 13:56] Ines: … " + LONG_TURN[-80:], True),
+        (LONG_TURN, f"Ines: {LONG_TURN[:70]}…", True),
+        (LONG_TURN, f"Ines: {LONG_TURN[:30]}…", False),
+        (LONG_TURN, f"Ines: {LONG_TURN[:70]}", False),
+    ],
+)
+def test_a_turn_is_shown_whole_or_by_a_passage(turn: str, line: str, shown: bool) -> None:
+    assert is_shown(turn, ["[SESSION]", line]) is shown
+
+
 def test_figures_of_a_ranking_with_one_of_two_hits_in_third_place() -> None:
     figures = rank_figures(["a", "b", "x", "c"], {"x", "y"})
 
@@ -122,6 +196,17 @@ def test_a_perfect_ranking_scores_one_and_a_miss_nothing() -> None:
     assert (miss.recall_at_20, miss.ndcg_at_10, miss.mrr) == (0, 0, 0)
     assert mean_figures([perfect, miss]).recall_at_10 == 0.5
     assert mean_figures([]).questions == 0
+
+
+def test_a_turn_of_the_right_session_counts_for_the_session() -> None:
+    sessions = {"a": "monday", "b": "monday", "x": "monday", "c": "sunday"}
+
+    near = rank_figures(["a", "x"], {"x"}, sessions=sessions)
+    assert (near.hit_at_1, near.session_hit_at_5) == (0, 1)
+    far = rank_figures(["c", "c", "c", "x"], {"x"}, sessions={**sessions, "x": "sunday"})
+    assert (far.hit_at_1, far.session_hit_at_5) == (0, 1)
+    assert rank_figures(["c"], {"x"}, sessions=sessions).session_hit_at_5 == 0
+    assert rank_figures(["x", "c"], {"x"}).hit_at_1 == 1
 
 
 def test_recall_counts_only_up_to_its_cut() -> None:
