@@ -68,6 +68,7 @@ def export_scope(
             path.write_text(json.dumps(snapshot, ensure_ascii=False), encoding="utf-8")
             counts = snapshot["counts"]
         else:
+            # Closed at once, also after a failure: the iterator holds a transaction.
             with closing(memory.export_lines(agent=agent, user=user, with_vectors=with_vectors)) as lines:
                 counts = _write_lines(path, lines)
     _tell(counts, f"written to {path}", as_json=as_json)
@@ -93,6 +94,7 @@ def import_scope(
 ) -> None:
     """Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing."""
     with _opened(path) as file, connect(data, tenant) as memory:
+        # By its content, not its name: people rename files.
         is_lines = is_header(file.readline())
         file.seek(0)
         if is_lines:
@@ -124,12 +126,11 @@ def _snapshot(text: str, path: Path) -> Any:
 
 
 def _write_lines(path: Path, lines: Iterator[str]) -> dict[str, int]:
-    """Write the lines beside ``path`` and put them there at the end, so that a part never passes for the whole.
-
-    Counts of rows by type. Nobody but the owner may read the file.
-    """
+    """Write the lines to a file that only its owner may read. Counts of rows by type."""
     counts: Counter[str] = Counter()
-    is_plain = not path.exists() or path.is_file()  # not a pipe or a terminal
+    # Beside the file, which is replaced at the end: a part of an export must not pass for the whole. A pipe or a
+    # terminal cannot be replaced.
+    is_plain = not path.exists() or path.is_file()
     target = path.with_name(f"{path.name}.part") if is_plain else path
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -150,5 +151,5 @@ def _tell(counts: dict[str, int], where: str, *, as_json: bool) -> None:
     if as_json:
         write_json(counts)
     else:
-        told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
-        out.print(f"{told or 'nothing'} {where}", markup=False, highlight=False)
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        out.print(f"{summary or 'nothing'} {where}", markup=False, highlight=False)

@@ -1,14 +1,16 @@
 """Export as JSON Lines: everything that is stored about a person, an agent or a tenant, line by line.
 
-The whole is one state of the database, read in one transaction, and never held: memory does not grow with it.
+All lines show one state of the database, which is read in one transaction, and none is held in memory.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection
@@ -52,24 +54,23 @@ def export_lines(
 ) -> Generator[str, None, None]:
     """Lines of JSON with their ends: a header, the rows, the counts. Names that are absent widen what is exported.
 
-    The first line is there once the names were found; raises `NotFound` before it. Whoever stops reading must close the
-    iterator, which ends the transaction.
+    Raises `NotFound` before the first line. Whoever stops reading must close the iterator, which ends the transaction.
     """
-    for name, field in ((agent, "agent"), (user, "user")):
-        if name is not None:
-            check_name(name, field=field)
+    selection = _Selection(tenant_id, agent=agent, user=user, with_vectors=with_vectors)
     counts: Counter[str] = Counter()
     with (
         steady(runtime.engine, tenant_id) as connection,
-        closing(_rows(connection, tenant_id, extent_of(agent, user), agent, user, with_vectors)) as rows,
+        closing(_rows(connection, selection)) as rows,
     ):
+        # Before the header goes out: once a line was sent, a caller over HTTP can no longer get a 404.
         first = next(rows, None)
-        if first is None and (agent is not None or user is not None):
+        if first is None and selection.extent is not Extent.TENANT:
             raise _not_found(agent, user)
-        yield _header(connection, runtime, tenant_id, agent, user, with_vectors)
-        for type, line in _chained(first, rows):
+        yield _header(connection, runtime, selection)
+        for type, line in chain([] if first is None else [first], rows):
             counts[type] += 1
             yield line
+    # The counts stand at the end, so that a file that was cut has none.
     yield line_of(END, json.dumps({"counts": dict(counts)}))
 
 
@@ -96,70 +97,70 @@ def import_lines(
     return transfer.load_all(runtime, tenant_id, snapshots, time_zones=zones)
 
 
-_Row = tuple[str, str]
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What is exported. Raises `InvalidInput` for a name that is none."""
+
+    tenant_id: int
+    agent: str | None
+    user: str | None
+    with_vectors: bool
+
+    def __post_init__(self) -> None:
+        if self.agent is not None:
+            check_name(self.agent, field="agent")
+        if self.user is not None:
+            check_name(self.user, field="user")
+
+    @property
+    def extent(self) -> Extent:
+        return extent_of(self.agent, self.user)
 
 
-def _rows(
-    connection: Connection,
-    tenant_id: int,
-    extent: Extent,
-    agent: str | None,
-    user: str | None,
-    with_vectors: bool,
-) -> Generator[_Row, None, None]:
-    if extent in (Extent.AGENT, Extent.TENANT):
+def _rows(connection: Connection, selection: _Selection) -> Generator[tuple[str, str], None, None]:
+    """Type and line of each row."""
+    tenant_id, agent, user = selection.tenant_id, selection.agent, selection.user
+    # Persona and policy belong to the agent, not to a person: the export of one person leaves them out.
+    if selection.extent in (Extent.AGENT, Extent.TENANT):
         for row in exports.agents(connection, tenant_id, agent):
             yield "agent", line_of("agent", row)
-    for row in exports.users(connection, tenant_id, agent, user):
+    for row in exports.users(connection, tenant_id, agent=agent, user=user):
         yield "user", line_of("user", row)
-    for scope in exports.scopes(connection, tenant_id, agent, user):
+    for scope in exports.scopes(connection, tenant_id, agent=agent, user=user):
+        # Before the rows of the scope: an import takes them only for a scope that was announced.
         yield "scope", line_of("scope", scope.row, agent=scope.agent, user=scope.user)
-        for type, row in exports.rows(connection, scope.id, with_vectors=with_vectors):
+        for type, row in exports.rows(connection, scope.id, with_vectors=selection.with_vectors):
             yield type, line_of(type, row, agent=scope.agent, user=scope.user)
-    if extent is Extent.TENANT:
+    if selection.extent is Extent.TENANT:
         for row in exports.usage(connection, tenant_id):
             yield "usage", line_of("usage", row)
 
 
-def _chained(first: _Row | None, rest: Iterator[_Row]) -> Iterator[_Row]:
-    if first is not None:
-        yield first
-    yield from rest
-
-
-def _header(
-    connection: Connection,
-    runtime: Runtime,
-    tenant_id: int,
-    agent: str | None,
-    user: str | None,
-    with_vectors: bool,
-) -> str:
+def _header(connection: Connection, runtime: Runtime, selection: _Selection) -> str:
     embedder = runtime.embedder
-    given = {
+    header = {
         "format": FORMAT,
         "version": VERSION,
-        "extent": extent_of(agent, user),
-        "tenant": exports.tenant_name(connection, tenant_id),
-        "agent": agent,
-        "user": user,
+        "extent": selection.extent,
+        "tenant": exports.tenant_name(connection, selection.tenant_id),
+        "agent": selection.agent,
+        "user": selection.user,
         "created_at": clock.now(connection).isoformat(),
-        "with_vectors": with_vectors,
+        "with_vectors": selection.with_vectors,
         "embedder": embedder_meta(embedder.model, embedder.dimensions),
         "normaliser": NORMALISER_VERSION,
     }
-    return line_of(HEADER, json.dumps(given, ensure_ascii=False))
+    return line_of(HEADER, json.dumps(header, ensure_ascii=False))
 
 
 def _not_found(agent: str | None, user: str | None) -> NotFound:
-    named = [f"{what} {name!r}" for what, name in (("agent", agent), ("user", user)) if name is not None]
-    return NotFound(
-        f"nothing is stored for {' and '.join(named)}", field="user" if user is not None else "agent"
-    )
+    names = [f"{field} {name!r}" for field, name in (("agent", agent), ("user", user)) if name is not None]
+    field = "agent" if user is None else "user"
+    return NotFound(f"nothing is stored for {' and '.join(names)}", field=field)
 
 
 def _fill_in(runtime: Runtime, lists: Mapping[str, Sequence[dict[str, Any]]]) -> None:
-    """Make what an export without vectors leaves out. Turns are indexed by the workers as if they were new."""
+    """Compute what an export without vectors leaves out."""
     nodes = lists["nodes"]
     for start in range(0, len(nodes), BATCH):
         batch = nodes[start : start + BATCH]
@@ -167,11 +168,13 @@ def _fill_in(runtime: Runtime, lists: Mapping[str, Sequence[dict[str, Any]]]) ->
         for node, vector in zip(batch, vectors, strict=True):
             weights = keyword_weights(terms(str(node["text"])))
             node |= {
+                # The check of a snapshot takes vectors as PostgreSQL writes them, without spaces.
                 "embedding": vector_text(vector).replace(" ", ""),
                 "embedding_model": runtime.embedder.model,
                 "keywords": sparse_text(weights),
                 "terms": sorted(weights),
             }
+    # Turns may be many more than memories: the workers index them as if they were new, while the import is done.
     for turn in lists["turns"]:
         turn |= dict.fromkeys(("embedding", "embedding_model", "keywords", "terms"))
         if turn.get("failed_at") is None:

@@ -1,6 +1,6 @@
 """The form of an export as JSON Lines: a header, one object for each row, and the counts at the end. Pure.
 
-A line says by its ``type`` what it is, and by its names whose. The counts tell a whole file from one that was cut.
+Each line has a ``type``, and the names of the agent and user that the row belongs to.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ FORMAT = "memory-export"
 VERSION = 1
 
 HEADER, END = "header", "end"
+# A snapshot is one line of any length: it must not be parsed as a whole to see that it is no header.
 HEADER_LIMIT = 10_000
-"""Characters of a header at most; a snapshot is one line of any length."""
+"""Characters of a header at most."""
 
 LIST_OF = {
     "session": "sessions",
@@ -53,7 +54,7 @@ class Extent(StrEnum):
 
 
 def extent_of(agent: str | None, user: str | None) -> Extent:
-    """What the names that are there ask for."""
+    """The extent of an export with these names; None is everybody."""
     if user is not None:
         return Extent.USER if agent is None else Extent.SCOPE
     return Extent.TENANT if agent is None else Extent.AGENT
@@ -62,6 +63,7 @@ def extent_of(agent: str | None, user: str | None) -> Extent:
 def line_of(type: str, row: str, *, agent: str | None = None, user: str | None = None) -> str:
     """A row that is JSON already as a line of an export, with its end."""
     names = {"type": type} | ({} if agent is None else {"agent": agent, "user": user})
+    # The row is joined as text: to read and write its JSON again would cost more than the rest of an export.
     return f"{json.dumps(names, ensure_ascii=False)[:-1]}, {row[1:]}\n"
 
 
@@ -86,10 +88,10 @@ def is_header(line: str) -> bool:
     if len(line) > HEADER_LIMIT:
         return False
     try:
-        given = json.loads(line)
+        header = json.loads(line)
     except ValueError:
         return False
-    return isinstance(given, dict) and given.get("format") == FORMAT
+    return isinstance(header, dict) and header.get("format") == FORMAT
 
 
 def parse_export(lines: Iterable[str]) -> Parsed:
@@ -112,6 +114,7 @@ def parse_export(lines: Iterable[str]) -> Parsed:
         raise InvalidInput("the file is empty; nothing was imported", field="path")
     if end is None:
         raise InvalidInput("the file was cut: its last line, the end, is missing; nothing was imported")
+    # A file from which lines were taken by hand still has its end.
     if end.get("counts") != dict(counts):
         raise InvalidInput("the file lacks lines or has too many: its counts differ; nothing was imported")
     return parsed
@@ -145,9 +148,9 @@ def _object(line: str, number: int) -> Json:
         row = json.loads(line)
     except ValueError as error:
         raise _wrong(number, "is not JSON; the file was perhaps cut") from error
-    if not isinstance(row, dict) or not isinstance(row.get("type"), str):
-        raise _wrong(number, "is no object with a type")
-    return row
+    if isinstance(row, dict) and isinstance(row.get("type"), str):
+        return row
+    raise _wrong(number, "is no object with a type")
 
 
 def _checked_header(row: Mapping[str, Any]) -> Json:
@@ -155,6 +158,7 @@ def _checked_header(row: Mapping[str, Any]) -> Json:
         raise _wrong(1, f"is no header of an export; its format must be {FORMAT!r}")
     if row.get("version") != VERSION:
         raise _wrong(1, f"has version {row.get('version')!r}; this code reads {VERSION}")
+    # One import is one transaction, and holds all its rows: too much for more than one person.
     if row.get("extent") not in (Extent.USER, Extent.SCOPE):
         raise InvalidInput(
             "an export of an agent or a tenant is for reading; import the exports of its users, or move the whole "
@@ -168,11 +172,13 @@ def _checked_header(row: Mapping[str, Any]) -> Json:
 
 
 def _take(parsed: Parsed, row: Json, number: int) -> None:
+    """Put a row where its type belongs, without the fields that a line adds to the row of a snapshot."""
     type = row.pop("type")
     if type == "user":
         parsed.zones[_text(row, "name", number)] = _text(row, "time_zone", number)
         return
     if type not in LIST_OF and type != "scope":
+        # Feedback, runs, checkpoints, and whatever a newer release adds: they are exported to be read.
         parsed.left_out[type] = parsed.left_out.get(type, 0) + 1
         return
     try:
@@ -186,6 +192,7 @@ def _take(parsed: Parsed, row: Json, number: int) -> None:
     if scope not in parsed.lists:
         raise _wrong(number, "is of an agent and user without a line of the type scope before it")
     del row["agent"], row["user"]
+    # The other way round than `rows.exports`, where the type of the line takes the name.
     if type in TYPED_TYPES:
         row["type"] = row.pop(f"{type}_type", None)
     parsed.lists[scope][LIST_OF[type]].append(row)

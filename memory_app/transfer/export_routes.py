@@ -24,11 +24,13 @@ from memory_app.web.strict import StrictRoute
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
 MEDIA_TYPE = "application/x-ndjson"
-CHUNK_CHARS = 64_000
-"""Lines are sent together: one by one, each would cost a change of threads."""
 
+# Lines are sent together: Starlette changes threads for each item of an iterator.
+CHUNK_CHARS = 64_000
+
+# Each holds a database connection for as long as its reader takes.
 MOST_AT_ONCE = 2
-"""Exports of a tenant under way in a process. Each holds a database connection for as long as its reader takes."""
+"""Exports of a tenant under way in a process."""
 
 _exports = InFlight(MOST_AT_ONCE, what="exports of this tenant")
 
@@ -67,10 +69,7 @@ def export_tenant(call: Admin, with_vectors: WithVectors = False) -> StreamingRe
 
 
 class _Sending(StreamingResponse):
-    """Sends chunks, and ends them when the reader hung up.
-
-    Else their transaction would stay open, and their place taken, until Python collects its garbage.
-    """
+    """Sends chunks, and closes their iterator when the reader hung up."""
 
     def __init__(self, first: str, chunks: Generator[str, None, None]) -> None:
         super().__init__(chain([first], chunks), media_type=MEDIA_TYPE)
@@ -80,6 +79,8 @@ class _Sending(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
+            # Else the transaction would stay open, and the place taken, until Python collects its garbage. The task may
+            # be cancelled by now, and without the shield close() would not run.
             with CancelScope(shield=True):
                 await run_in_threadpool(self.chunks.close)
 
@@ -99,12 +100,12 @@ def _chunks(tenant_id: int, lines: Generator[str, None, None]) -> Generator[str,
 
 def joined(pieces: Iterable[str]) -> Iterator[str]:
     """The pieces, several at a time."""
-    held: list[str] = []
+    chunk: list[str] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        chunk.append(piece)
         size += len(piece)
         if size >= CHUNK_CHARS:
-            yield "".join(held)
-            held, size = [], 0
-    yield "".join(held)
+            yield "".join(chunk)
+            chunk, size = [], 0
+    yield "".join(chunk)

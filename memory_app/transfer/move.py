@@ -1,6 +1,6 @@
-"""Move: copy everything from one database into another one that is empty, and compare the two.
+"""Copy everything from one database into another one that is empty, and compare the two.
 
-For the step from the embedded servers to servers of one's own. Redis is not copied: what is hot is rebuilt. The target
+For the step from the embedded servers to servers of one's own. Redis is not copied: hot memory is rebuilt. The target
 gets all of it or nothing; the source is only read.
 """
 
@@ -45,11 +45,13 @@ def move(source: Settings, target: Settings, *, say: Say) -> Moved:
     schema.upgrade(source)
     say("bringing the target to the newest schema")
     revision = schema.upgrade(target)
+    # No time limit: COPY of a large table is one statement.
     engines = [db.connect_owner(owner_url(each), statement_timeout_ms=0) for each in (source, target)]
     try:
         with translated(engines[1]):
             rows = _copy(*engines, say=say)
             say("gathering statistics")
+            # Autovacuum would gather them only later; until then queries are planned as if the tables were empty.
             with engines[1].begin() as connection:
                 copy.analyze(connection)
     finally:
@@ -59,7 +61,7 @@ def move(source: Settings, target: Settings, *, say: Say) -> Moved:
 
 
 def _check_redis(target: Settings) -> None:
-    """A part that cannot reach Redis later would be told so, but the way back is longer then."""
+    # Not used here, but better to fail before the copy than at the first start with the new servers.
     hot = connect_hot(
         target.redis_address,
         prefix=target.redis.prefix,
@@ -79,19 +81,21 @@ def _copy(source: Engine, target: Engine, *, say: Say) -> Mapping[str, int]:
         _claim(reading, writing)
         rows: dict[str, int] = {}
         for table in copy.TABLES:
-            rows[table] = _copy_table(reading, writing, table, say)
+            rows[table] = _copy_table(reading, writing, table, say=say)
         copy.close_target(writing)
     return rows
 
 
 def _claim(reading: Connection, writing: Connection) -> None:
-    """Take both for ourselves, or say who is in the way."""
+    """Lock both databases, and refuse a target that cannot take the rows."""
     encoding = copy.encoding(writing)
+    # Another encoding lacks characters that people have written.
     if encoding != "UTF8":
         raise Misconfigured(
             f"the target database has the encoding {encoding}; make one with ENCODING 'UTF8' and move into that"
         )
     copy.lock_source(reading)
+    # Before the look for rows: row-level security hides them from the owner until then.
     copy.open_target(writing)
     full = copy.full_tables(writing)
     if full:
@@ -101,18 +105,25 @@ def _claim(reading: Connection, writing: Connection) -> None:
         )
 
 
-def _copy_table(reading: Connection, writing: Connection, table: str, say: Say) -> int:
-    names, theirs = copy.columns(reading, table), copy.columns(writing, table)
-    if names != theirs:
-        different = ", ".join(sorted({*names} ^ {*theirs}))
+def _copy_table(reading: Connection, writing: Connection, table: str, *, say: Say) -> int:
+    """Copy one table and compare it; how many rows it has."""
+    columns = copy.columns(reading, table)
+    target_columns = copy.columns(writing, table)
+    if columns != target_columns:
+        different = ", ".join(sorted({*columns} ^ {*target_columns}))
         raise Misconfigured(
             f"table {table} has not the same columns on both sides ({different}); `memory doctor` says which is wrong"
         )
     copy.copy_table(
-        reading, writing, table, names, on_bytes=lambda sent: say(f"{table}: {sent / 1e6:.0f} MB")
+        reading,
+        writing,
+        table=table,
+        columns=columns,
+        on_bytes=lambda sent: say(f"{table}: {sent / 1e6:.0f} MB"),
     )
     copy.copy_counters(reading, writing, table)
-    before, after = copy.fingerprint(reading, table, names), copy.fingerprint(writing, table, names)
+    before = copy.fingerprint(reading, table, columns)
+    after = copy.fingerprint(writing, table, columns)
     if before != after:
         raise Permanent(
             f"table {table} differs after the copy: {before.rows} rows in the source, {after.rows} in the target, "

@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 
 class SnapshotAnswer(Answer):
-    """A scope, row by row. Give it back to an empty one."""
+    """A scope, row by row. An empty scope can be filled from it."""
 
     format: str
     version: int
@@ -52,6 +52,7 @@ class SnapshotBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"format": "memory-snapshot", "version": 1}]})
 
+    # Any: `check_snapshot` names the part that does not fit, and pydantic would go through every row once more.
     format: Any = None
     version: Any = None
     created_at: Any = None
@@ -109,15 +110,16 @@ def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAns
     names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429 or
     503: several large snapshots are under way.
     """
-    return ImportedAnswer.model_validate(snapshots.load(call.runtime, call.tenant_id, scope, dict(body)))
+    imported = snapshots.load(call.runtime, call.tenant_id, scope=scope, document=dict(body))
+    return ImportedAnswer.model_validate(imported)
 
 
 @router.post(IN_SCOPE + "/checkpoints", status_code=201, responses=errors(400, 404))
 def make_checkpoint(call: Writer, scope: OfUser, body: CheckpointBody) -> CheckpointAnswer:
     """Keep the strongest memories, of a session or of all, as a document."""
     of = Scope(scope.agent, scope.user, body.session)
-    made = snapshots.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)
-    return CheckpointAnswer.model_validate(made)
+    checkpoint = snapshots.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)
+    return CheckpointAnswer.model_validate(checkpoint)
 
 
 @router.get(IN_SCOPE + "/checkpoints", responses=errors(404))
@@ -128,21 +130,23 @@ def list_checkpoints(
     cursor: Cursor = None,
 ) -> CheckpointsAnswer:
     """Checkpoints, newest first."""
-    found = snapshots.list_checkpoints(call.runtime, call.tenant_id, scope, limit=limit, before=cursor)
+    page = snapshots.list_checkpoints(call.runtime, call.tenant_id, scope, limit=limit, before=cursor)
     return CheckpointsAnswer(
-        checkpoints=[CheckpointAnswer.model_validate(one) for one in found],
-        cursor=next_cursor([one.id for one in found], limit),
+        checkpoints=[CheckpointAnswer.model_validate(row) for row in page],
+        cursor=next_cursor([row.id for row in page], limit),
     )
 
 
 @router.get(IN_SCOPE + "/checkpoints/{id}", response_model=SnapshotAnswer, responses=errors(404))
 def read_checkpoint(call: Reader, scope: OfUser, id: CheckpointId) -> StreamingResponse:
     """The document of a checkpoint; it can be imported like a snapshot."""
-    return _document(snapshots.read_checkpoint(call.runtime, call.tenant_id, scope, id))
+    document = snapshots.read_checkpoint(call.runtime, call.tenant_id, scope, checkpoint_id=id)
+    return _document(document)
 
 
 def _document(snapshot: Mapping[str, Any]) -> StreamingResponse:
-    """A snapshot as JSON, written piece by piece in threads: as one piece it would hold everybody else up."""
+    """A snapshot as JSON."""
+    # Piece by piece: json.dumps of the whole would hold the GIL, and with it all other calls.
     return StreamingResponse(joined(_pieces(snapshot)), media_type="application/json")
 
 

@@ -25,12 +25,14 @@ from memory_app.records.records import ENTITY_TYPES, VALENCES, Origin, Retiremen
 from memory_app.records.scope import check_name
 from memory_app.turns.intake import METADATA_DEPTH
 
+# A B-tree entry of PostgreSQL takes 2,704 bytes at most, and a longer one fails the whole import.
 KEY_LIMIT = 2_000
-"""Longest text that is looked up by an index, in characters: Postgres takes 2,704 bytes."""
+"""Longest text that is looked up by an index, in characters."""
 
+# Python's years end at 1 and 9999: converting a time to another zone or adding a half-life must not overflow.
 _FIRST_YEAR, _LAST_YEAR = 2, 9_990
-"""Beyond these a time cannot be told in another zone, or when it will fade."""
 
+# PostgreSQL stores no NUL in text, and a lone surrogate cannot be encoded as UTF-8.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
 _NUMBER = r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"
@@ -40,30 +42,31 @@ _SPARSE = re.compile(rf"\{{(\d+:{_NUMBER}(,\d+:{_NUMBER})*)?\}}/{TERM_IDS}")
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """What a field may hold: ``said`` to a person, and the rule. One of a ``later`` release may be missing."""
+    """What a field may hold: words for error messages, and the rule. One of a ``later`` release may be missing."""
 
-    said: str
+    description: str
     fits: Callable[[Any], bool]
     later: bool = False
 
 
 def _or_null(sort: Sort) -> Sort:
-    return Sort(f"{sort.said}, or null", lambda value: value is None or sort.fits(value))
+    return Sort(f"{sort.description}, or null", lambda value: value is None or sort.fits(value))
 
 
-def _list_of(sort: Sort, said: str) -> Sort:
-    return Sort(said, lambda value: isinstance(value, list) and all(sort.fits(one) for one in value))
+def _list_of(sort: Sort, description: str) -> Sort:
+    return Sort(description, lambda value: isinstance(value, list) and all(map(sort.fits, value)))
 
 
-def _object_of(sorts: Mapping[str, Sort], *, needed: Collection[str] = ()) -> Sort:
+def _object_of(sorts: Mapping[str, Sort], *, required: Collection[str] = ()) -> Sort:
     """An object with none but these fields."""
 
     def fits(value: Any) -> bool:
-        return (
-            isinstance(value, dict)
-            and all(name in value for name in needed)
-            and all(name in sorts and sorts[name].fits(inner) for name, inner in value.items())
-        )
+        if not isinstance(value, dict):
+            return False
+        # An unknown name is refused: it would be stored inside the JSON column and never read.
+        if not set(required) <= value.keys() <= sorts.keys():
+            return False
+        return all(sorts[name].fits(inner) for name, inner in value.items())
 
     return Sort(f"an object of {', '.join(sorts)}, each as an export writes it,", fits)
 
@@ -74,15 +77,16 @@ def _one_of(names: Collection[str]) -> Sort:
 
 def _whole(least: int, most: int) -> Sort:
     def fits(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        # `type` and not `isinstance`: to Python, true and false are whole numbers.
+        return type(value) is int and least <= value <= most
 
     return Sort(f"a whole number from {least} to {most}", fits)
 
 
 def _number(least: float, most: float) -> Sort:
     def fits(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and least <= value <= most
+        # The range first: isfinite() overflows on a whole number beyond the largest float.
+        return type(value) in (int, float) and least <= value <= most and math.isfinite(value)
 
     return Sort(f"a number from {least:g} to {most:g}", fits)
 
@@ -93,21 +97,24 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_id(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
     try:
-        return isinstance(value, str) and str(UUID(value)) == value
+        # Only the canonical form: references are compared as text, and UUID() also reads braces and capitals.
+        return str(UUID(value)) == value
     except ValueError:
         return False
 
 
 def _is_instant(value: Any) -> bool:
+    # The pattern first: fromisoformat() also reads dates without a time and times without a zone.
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        return False
     try:
-        return (
-            isinstance(value, str)
-            and _INSTANT.fullmatch(value) is not None
-            and _FIRST_YEAR <= datetime.fromisoformat(value).year <= _LAST_YEAR
-        )
+        year = datetime.fromisoformat(value).year
     except ValueError:
         return False
+    return _FIRST_YEAR <= year <= _LAST_YEAR
 
 
 def _is_name(value: Any) -> bool:
@@ -126,10 +133,11 @@ def _is_plain(value: Any, *, depth: int) -> bool:
         return True
     if isinstance(value, float):
         return math.isfinite(value)
+    # The metadata object itself is depth 0, hence one level more than callers may nest.
     if not isinstance(value, dict | list) or depth >= METADATA_DEPTH + 1:
         return False
     inner = value if isinstance(value, list) else [*value, *value.values()]
-    return all(_is_plain(one, depth=depth + 1) for one in inner)
+    return all(_is_plain(item, depth=depth + 1) for item in inner)
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
@@ -143,7 +151,7 @@ INSTANT = Sort("a time with its zone", _is_instant)
 NAME = Sort("a name", _is_name)
 COUNT = _whole(0, 2**31 - 1)
 _TEXTS = _list_of(TEXT, "a list of texts")
-_SAID = Sort("text that is not empty", lambda value: _is_text(value) and bool(value.strip()))
+_STATEMENT = Sort("text that is not empty", lambda value: _is_text(value) and bool(value.strip()))
 _KEY = Sort(
     f"text of 1 to {KEY_LIMIT} characters", lambda value: _is_text(value) and 1 <= len(value) <= KEY_LIMIT
 )
@@ -153,7 +161,7 @@ _METADATA = Sort(
 )
 _EMOTION = _object_of(
     {"valence": _one_of(VALENCES), "intensity": _number(0, 1), "user_impact": _or_null(TEXT)},
-    needed=("valence",),
+    required=("valence",),
 )
 _BOND = _object_of(
     {
@@ -186,7 +194,7 @@ _FIRST_FIELDS: dict[str, dict[str, Sort]] = {
         "id": ID,
         "kind": _one_of(tuple(KINDS)),
         "subtype": _or_null(TEXT),
-        "text": _SAID,
+        "text": _STATEMENT,
         "canonical_key": _KEY,
         "subject": _or_null(TEXT),
         "relation": _or_null(_KEY),
@@ -334,25 +342,31 @@ LISTS = tuple(FIELDS)
 
 def check_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise `InvalidInput` naming the first row and field of the list that does not fit by itself."""
-    sorts = FIELDS[name]
-    seen: set[tuple[Any, ...]] = set()
+    keys: set[tuple[Any, ...]] = set()
     for place, row in enumerate(rows):
-        for field, sort in sorts.items():
-            if field not in row:
-                if sort.later:
-                    continue
-                raise wrong(f"{name}[{place}].{field}", "is missing")
-            if not sort.fits(row[field]):
-                raise wrong(f"{name}[{place}].{field}", f"{sort.said} is needed")
-        for one, other in TOGETHER.get(name, ()):
-            if (row[one] is None) != (row[other] is None):
-                raise wrong(f"{name}[{place}].{other}", f"is null where {one} is, and nowhere else")
+        path = f"{name}[{place}]"
+        for field, sort in FIELDS[name].items():
+            _check_field(row, field, sort, path=path)
+        # After the fields: a pair is looked up, so both must be there.
+        for first, second in TOGETHER.get(name, ()):
+            if (row[first] is None) != (row[second] is None):
+                raise wrong(f"{path}.{second}", f"is null where {first} is, and nowhere else")
         key = tuple(row[field] for field in UNIQUE[name])
-        if key in seen:
-            raise wrong(f"{name}[{place}].{UNIQUE[name][0]}", "the same row stands there twice")
-        seen.add(key)
+        if key in keys:
+            raise wrong(f"{path}.{UNIQUE[name][0]}", "the same row stands there twice")
+        keys.add(key)
 
 
-def wrong(path: str, what: str) -> InvalidInput:
-    """What is wrong with the part of a snapshot at ``path``."""
-    return InvalidInput(f"{path}: {what}; nothing was imported", field=path)
+def _check_field(row: Mapping[str, Any], field: str, sort: Sort, *, path: str) -> None:
+    if field not in row:
+        # A snapshot of an older release cannot have a column that was added since.
+        if sort.later:
+            return
+        raise wrong(f"{path}.{field}", "is missing")
+    if not sort.fits(row[field]):
+        raise wrong(f"{path}.{field}", f"{sort.description} is required")
+
+
+def wrong(path: str, problem: str) -> InvalidInput:
+    """The error for the part of a snapshot at ``path``."""
+    return InvalidInput(f"{path}: {problem}; nothing was imported", field=path)

@@ -1,6 +1,6 @@
-"""Transfer: a scope as one document, and an empty scope from one. All of it or nothing.
+"""Export a scope as one document, and fill an empty scope from one. All of it or nothing.
 
-Ids, counts, links and results are the same afterwards; what is hot is rebuilt from the rows.
+Ids, counts, links and results are the same afterwards; hot memory is rebuilt from the rows.
 """
 
 from __future__ import annotations
@@ -66,11 +66,7 @@ def snapshot(
     """The scope, or with ``ids`` those memories and what lies between them, as a document."""
     lists = snapshots.export(connection, row.id, ids=ids)
     if ids is not None:
-        lists["nodes"] = [node | {"session": None} for node in lists["nodes"]]
-        known = {node["id"] for node in lists["nodes"]}
-        lists["nodes"] = [
-            node if node["successor"] in known else node | {"successor": None} for node in lists["nodes"]
-        ]
+        _close(lists["nodes"])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -89,14 +85,23 @@ def snapshot(
     }
 
 
-def load(runtime: Runtime, tenant_id: int, scope: Scope, given: Any) -> Imported:
+def _close(nodes: Sequence[dict[str, Any]]) -> None:
+    """Take out what leads outside the document, or its import would be refused: it has no sessions, not all nodes."""
+    ids = {node["id"] for node in nodes}
+    for node in nodes:
+        node["session"] = None
+        if node["successor"] not in ids:
+            node["successor"] = None
+
+
+def load(runtime: Runtime, tenant_id: int, scope: Scope, document: Any) -> Imported:
     """Fill an empty scope from a snapshot.
 
     Default memories of the agent are still stored where the snapshot lacks them. Raises `InvalidInput` naming the part
     that does not fit, `TooLarge` when it holds more than the scope may, `Conflict` when the scope is not empty or an
     id of the snapshot is stored in this tenant already. Then nothing is imported.
     """
-    return load_all(runtime, tenant_id, [(scope, given)])
+    return load_all(runtime, tenant_id, [(scope, document)])
 
 
 def load_all(
@@ -107,61 +112,72 @@ def load_all(
     time_zones: Mapping[str, str] | None = None,
 ) -> Imported:
     """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
-    loads = [(scope, given, _checked(runtime, given)) for scope, given in snapshots_by_scope]
+    # All checks before the transaction: they take seconds for a large snapshot, and scopes are locked in it.
+    loads = [(scope, document, _checked(runtime, document)) for scope, document in snapshots_by_scope]
     scope_ids: list[int] = []
     with transaction(runtime.engine, tenant_id) as connection:
-        for scope, given, lists in loads:
+        for scope, document, lists in loads:
             row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
+            # Every writer of memories takes this lock, so the scope stays empty until it is filled.
             names.lock_scope(connection, tenant_id, row.id)
-            _check_room(connection, runtime, row, lists)
-            snapshots.load(connection, tenant_id, row.id, lists)
+            _check_room(connection, runtime, row=row, lists=lists)
+            snapshots.load(connection, tenant_id, row.id, lists=lists)
+            # The import writes past the counts that the capacity check relies on; the next write counts again.
             fading.forget_bounds(connection, row.id)
-            if given["scope"]["is_seeded"]:
+            if document["scope"]["is_seeded"]:
                 names.mark_seeded(connection, row.id)
             scope_ids.append(row.id)
         for user, zone in (time_zones or {}).items():
             names.set_time_zone(connection, tenant_id, user=user, zone=zone)
         schedule.wake(connection, runtime, scope_ids)
+    # After the commit: a context that is rebuilt before it would be cached without the imported memories.
     for scope_id in scope_ids:
         drop_context(runtime, scope_id)
     runtime.hint(queue.INDEX_TURNS)
     return Imported({name: sum(len(lists[name]) for _, _, lists in loads) for name in LISTS})
 
 
-def _checked(runtime: Runtime, given: Any) -> dict[str, list[Any]]:
-    """The lists of a snapshot in an order in which each row comes after the one that it names."""
+def _checked(runtime: Runtime, document: Any) -> dict[str, list[Any]]:
+    """The lists of a snapshot, the nodes in an order in which each comes after its successor."""
     embedder = runtime.embedder
-    check_snapshot(given, model=embedder.model, dimensions=embedder.dimensions)
-    lists = {name: given[name] for name in LISTS}
+    check_snapshot(document, model=embedder.model, dimensions=embedder.dimensions)
+    lists = {name: document[name] for name in LISTS}
     lists["nodes"] = heads_first(lists["nodes"], "nodes", key="id", head="successor")
+    # Only for its check: entities are stored without their heirs, which are set when all of them are there.
     heads_first(lists["entities"], "entities", key="key", head="merged_into")
     return lists
 
 
 def _check_room(
-    connection: Connection, runtime: Runtime, row: ScopeRow, lists: Mapping[str, Sequence[Mapping[str, Any]]]
+    connection: Connection,
+    runtime: Runtime,
+    *,
+    row: ScopeRow,
+    lists: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> None:
     if not snapshots.is_empty(connection, row.id):
         raise Conflict(
             "the scope is not empty; import into a new user, or forget this one first", field="user"
         )
-    known = snapshots.taken(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
-    if known is not None:
-        raise Conflict(f"{known} is stored in this tenant already; ids cannot stand twice", field="nodes")
+    duplicate = snapshots.stored_id(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
+    if duplicate is not None:
+        raise Conflict(f"{duplicate} is stored in this tenant already; ids cannot stand twice", field="nodes")
     ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
     current = sum(node["retired_at"] is None for node in lists["nodes"])
-    _check_ceiling("nodes", current, "current memories", ceiling.memories, "max_memories")
-    _check_ceiling("links", len(lists["links"]), "links", ceiling.links, "max_links")
+    # Above a ceiling the next maintenance would evict the weakest rows without a word to whoever imported them.
+    if current > ceiling.memories:
+        raise _too_large("nodes", f"{current} current memories", ceiling.memories, setting="max_memories")
+    links = len(lists["links"])
+    if links > ceiling.links:
+        raise _too_large("links", f"{links} links", ceiling.links, setting="max_links")
 
 
-def _check_ceiling(name: str, found: int, what: str, most: int, limit: str) -> None:
-    """Above it the weakest would go soon, and nobody would have been told."""
-    if found > most:
-        raise TooLarge(
-            f"{name}: {found} {what}, and the scope may hold {most}; raise {limit} of the agent's policy or "
-            f"decay.{limit} of the settings first; nothing was imported",
-            field=name,
-        )
+def _too_large(name: str, content: str, limit: int, *, setting: str) -> TooLarge:
+    return TooLarge(
+        f"{name}: {content}, and the scope may hold {limit}; raise {setting} of the agent's policy or "
+        f"decay.{setting} of the settings first; nothing was imported",
+        field=name,
+    )
 
 
 def make_checkpoint(
@@ -173,28 +189,38 @@ def make_checkpoint(
         session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
         if scope.session is not None and session is None:
             raise NotFound(f"session: no session {scope.session!r} here", field="session")
-        session_id = None if session is None else session.id
-        made = checkpoint(
-            connection, runtime, tenant_id, row, session=scope.session, session_id=session_id, most=most
+        checkpoint_id = checkpoint(
+            connection,
+            runtime,
+            tenant_id=tenant_id,
+            row=row,
+            session=scope.session,
+            session_id=None if session is None else session.id,
+            most=most,
         )
-        return next(one for one in checkpoints.listed(connection, row.id, limit=PAGE_LIMIT) if one.id == made)
+        newest = checkpoints.listed(connection, row.id, limit=PAGE_LIMIT)
+        # Not simply the first: a checkpoint that another call made at the same time may stand before it.
+        return next(row for row in newest if row.id == checkpoint_id)
 
 
 def checkpoint(
     connection: Connection,
     runtime: Runtime,
+    *,
     tenant_id: int,
     row: ScopeRow,
-    *,
     session: str | None,
     session_id: int | None,
     most: int | None = None,
 ) -> UUID:
     """As `make_checkpoint`, in the caller's transaction; the checkpoint's id."""
     now = clock.now(connection)
-    own = capacity.strengths(runtime, fading.current(connection, row.id, session_id=session_id), now)
-    best = sorted(own, key=lambda one: (-one.strength, -one.degree, one.id))
-    ids = [one.id for one in best[: most or runtime.settings.ending.checkpoint_most]]
+    current = fading.current(connection, row.id, session_id=session_id)
+    memories = capacity.strengths(runtime, current, now)
+    # Of equally strong memories the better linked one; the id makes the choice the same each time.
+    strongest = sorted(memories, key=lambda memory: (-memory.strength, -memory.degree, memory.id))
+    limit = most or runtime.settings.ending.checkpoint_most
+    ids = [memory.id for memory in strongest[:limit]]
     content = snapshot(connection, runtime, row, session=session, ids=ids)
     return checkpoints.add(connection, tenant_id, row.id, session=session, content=content)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what a scope, or a session of it, held at a moment, as one JSON document."""
+"""Rows of checkpoints: what a scope, or a session of it, held at a moment, as one JSON document."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ _LIST = (
         checkpoints.c.id,
         checkpoints.c.session_name.label("session"),
         checkpoints.c.created_at,
+        # Counted in the database: a document has megabytes, and a list shows up to 500 of them.
         func.jsonb_array_length(checkpoints.c.content["nodes"]).label("nodes"),
         func.jsonb_array_length(checkpoints.c.content["links"]).label("links"),
     )
     .where(checkpoints.c.scope_id == bindparam("scope"), before_if_given(checkpoints.c.id, "before"))
+    # The ids are UUIDs of version 7, whose order is that of their making.
     .order_by(checkpoints.c.id.desc())
     .limit(bindparam("limit"))
 )

@@ -19,12 +19,15 @@ from sqlalchemy.exc import DBAPIError
 from memory_app.db.tables import metadata
 from memory_app.errors import Conflict, StoreUnavailable
 
+# Sorted by foreign keys: a row cannot be stored before the one that it refers to.
 TABLES = tuple(table.name for table in metadata.sorted_tables)
 """Each after those that it refers to."""
 
 SCHEMA = "public"
 PROGRESS_BYTES = 50_000_000
 
+# Fingerprints compare the text of whole rows, and these settings decide how times, numbers and bytes are written. The
+# time-outs of the role are lifted: one table may take longer than any statement of the product.
 _SET_FORMS = text(
     """
     SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, MDY', true),
@@ -51,8 +54,9 @@ _COUNTERS = text(
 _ENCODING = text("SELECT current_setting('server_encoding')")
 
 LOCK_NOT_AVAILABLE = "55P03"
+
+# Long enough for a worker that ends its transaction, short enough to tell a person that something still runs.
 LOCK_TIMEOUT = "10s"
-"""Longest wait for somebody who still works in one of the databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class Fingerprint:
 
 
 def prepare(connection: Connection, *, one_state: bool = False) -> None:
-    """The first thing in the transaction: values have the same text on both sides, and nothing is waited for long."""
+    """Set up the transaction so that values have the same text on both sides and locks are not waited for long."""
+    # The isolation level first: PostgreSQL refuses to change it after any query of the transaction.
     if one_state:
         connection.execute(_ONE_STATE)
     connection.execute(_SET_FORMS, {"lock_timeout": LOCK_TIMEOUT})
@@ -75,27 +80,25 @@ def encoding(connection: Connection) -> str:
 
 
 def lock_source(connection: Connection) -> None:
-    """Nobody changes the tables until the end of the transaction; whoever is about to is waited for a little.
-
-    Raises `Conflict`.
-    """
+    """Keep writers out of all tables until the end of the transaction. Raises `Conflict` when somebody works there."""
+    tables = ", ".join(map(_named, TABLES))
     with _alone("source"):
-        connection.execute(text(f"LOCK TABLE {', '.join(_named(table) for table in TABLES)} IN SHARE MODE"))
+        # SHARE stops writers and lets readers go on.
+        connection.execute(text(f"LOCK TABLE {tables} IN SHARE MODE"))
 
 
 def open_target(connection: Connection) -> None:
-    """Take the tables for ourselves. Their owner sees and writes all rows, and no trigger counts them twice.
-
-    Raises `Conflict`.
-    """
+    """Lock the tables and let their owner see and write all rows. Raises `Conflict` when somebody works there."""
     with _alone("target"):
         for table in TABLES:
             connection.execute(text(f"ALTER TABLE {_named(table)} NO FORCE ROW LEVEL SECURITY"))
+            # The rows that triggers keep are copied, too; with the triggers on, they would be counted twice.
             connection.execute(text(f"ALTER TABLE {_named(table)} DISABLE TRIGGER USER"))
 
 
 def close_target(connection: Connection) -> None:
-    """Put back what `open_target` changed. Search indexes of big scopes are not copied; maintenance builds them."""
+    """Put back what `open_target` changed."""
+    # The partial search indexes of big scopes are no rows: they are not copied, and maintenance builds them again.
     connection.execute(text("UPDATE scope_models SET is_indexed = false WHERE is_indexed"))
     for table in TABLES:
         connection.execute(text(f"ALTER TABLE {_named(table)} ENABLE TRIGGER USER"))
@@ -104,36 +107,50 @@ def close_target(connection: Connection) -> None:
 
 def full_tables(connection: Connection) -> tuple[str, ...]:
     """Tables that hold a row. `open_target` must have run, or the owner may see none."""
-    return tuple(
-        table
-        for table in TABLES
-        if connection.execute(text(f"SELECT EXISTS (SELECT FROM {_named(table)})")).scalar_one()
-    )
+
+    def has_rows(table: str) -> bool:
+        statement = text(f"SELECT EXISTS (SELECT FROM {_named(table)})")
+        return bool(connection.execute(statement).scalar_one())
+
+    return tuple(filter(has_rows, TABLES))
 
 
 def columns(connection: Connection, table: str) -> tuple[str, ...]:
-    """Names of the columns in alphabetical order: an upgraded table has them in another order than a new one."""
+    """Names of the columns in alphabetical order."""
+    # An upgraded table has its columns in another order than one that was just made, so their own order says nothing.
     return tuple(connection.execute(_COLUMNS, {"table": _named(table)}).scalars())
 
 
 def copy_table(
     source: Connection,
     target: Connection,
-    table: str,
-    names: Sequence[str],
     *,
+    table: str,
+    columns: Sequence[str],
     on_bytes: Callable[[int], None],
 ) -> None:
-    """Copy the rows; ``on_bytes`` is told how many bytes went so far, every 50 MB.
+    """Copy the rows; ``on_bytes`` is called with the bytes copied so far, every 50 MB.
 
     Raises `Conflict` when the target refuses a row, `StoreUnavailable` when a server went away.
     """
-    listed = sql.SQL(", ").join(sql.Identifier(name) for name in names)
+    names = sql.SQL(", ").join(sql.Identifier(column) for column in columns)
     place = sql.Identifier(SCHEMA, table)
-    reading = sql.SQL("COPY {} ({}) TO STDOUT").format(place, listed)
-    writing = sql.SQL("COPY {} ({}) FROM STDIN").format(place, listed)
+    reading = sql.SQL("COPY {} ({}) TO STDOUT").format(place, names)
+    writing = sql.SQL("COPY {} ({}) FROM STDIN").format(place, names)
+    copied = reported = 0
     try:
-        _pass_on(_driver(source), _driver(target), reading, writing, on_bytes)
+        with (
+            _driver(source).cursor() as reader,
+            _driver(target).cursor() as writer,
+            reader.copy(reading) as rows,
+            writer.copy(writing) as sink,
+        ):
+            for block in rows:
+                sink.write(block)
+                copied += len(block)
+                if copied - reported >= PROGRESS_BYTES:
+                    reported = copied
+                    on_bytes(copied)
     except (psycopg.IntegrityError, psycopg.DataError) as error:
         # The message of the server quotes the row; the name of the rule does not.
         rule = error.diag.constraint_name or error.sqlstate
@@ -145,41 +162,22 @@ def copy_table(
         ) from error
 
 
-def _pass_on(
-    source: psycopg.Connection[Any],
-    target: psycopg.Connection[Any],
-    reading: sql.Composed,
-    writing: sql.Composed,
-    on_bytes: Callable[[int], None],
-) -> None:
-    done = told = 0
-    with (
-        source.cursor() as reader,
-        target.cursor() as writer,
-        reader.copy(reading) as rows,
-        writer.copy(writing) as sink,
-    ):
-        for block in rows:
-            sink.write(block)
-            done += len(block)
-            if done - told >= PROGRESS_BYTES:
-                told = done
-                on_bytes(done)
-
-
 def copy_counters(source: Connection, target: Connection, table: str) -> None:
     """Let new rows get the numbers that they would have got in the source."""
-    theirs = {row.column: row.sequence for row in target.execute(_COUNTERS, {"table": _named(table)})}
+    target_counters = target.execute(_COUNTERS, {"table": _named(table)})
+    sequences = {row.column: row.sequence for row in target_counters}
     for row in source.execute(_COUNTERS, {"table": _named(table)}):
         last, is_called = source.execute(text(f"SELECT last_value, is_called FROM {row.sequence}")).one()
-        values = {"sequence": theirs[row.column], "last": last, "is_called": is_called}
+        # is_called too: without it a counter that was never used would skip its first number.
+        values = {"sequence": sequences[row.column], "last": last, "is_called": is_called}
         target.execute(text("SELECT setval(CAST(:sequence AS regclass), :last, :is_called)"), values)
 
 
-def fingerprint(connection: Connection, table: str, names: Sequence[str]) -> Fingerprint:
+def fingerprint(connection: Connection, table: str, columns: Sequence[str]) -> Fingerprint:
     """What the table holds, in a form that can be compared with that of another server."""
-    listed = ", ".join(f't."{name}"' for name in names)
-    digest = f"left(encode(sha256(convert_to(ROW({listed})::text, 'UTF8')), 'hex'), 15)"
+    names = ", ".join(f't."{column}"' for column in columns)
+    # 60 bits of each digest, so that their sum stays a number; a sum does not depend on the order of the rows.
+    digest = f"left(encode(sha256(convert_to(ROW({names})::text, 'UTF8')), 'hex'), 15)"
     statement = f"SELECT count(*), coalesce(sum(CAST(('x' || {digest})::bit(60) AS bigint)), 0) FROM {_named(table)} t"
     # Not as text(): the colons of the casts would be taken for parameters.
     rows, checksum = connection.exec_driver_sql(statement).one()

@@ -1,7 +1,7 @@
-"""Everything that is stored about a person, an agent or a tenant, row by row and without holding it.
+"""Read everything that is stored about a person, an agent or a tenant, row by row.
 
-Rows come from the server in batches of one cursor per scope. Numbers of tenants, scopes, sessions and entities stay
-inside; what is derived (vectors, search terms) is left out unless asked for.
+Rows come from the server in batches of one cursor per scope, so memory does not grow with the export. Numbers of
+tenants, scopes, sessions and entities are left out, and so is what is derived (vectors, search terms) unless asked for.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from memory_app.db.tables.tenancy import tenants
 from memory_app.transfer.export_lines import TYPED_TYPES
 from memory_app.transfer.rows.snapshots import LIST_QUERIES
 
+# A turn may have 100,000 characters: this many rows are at most some 10 MB.
 BATCH = 100
-"""Rows fetched at a time. A turn may have 100,000 characters."""
+"""Rows fetched at a time."""
 
 _VECTORS = "- 'embedding' - 'embedding_model' - 'keywords' - 'terms'"
 
@@ -51,21 +52,20 @@ _WITHOUT_VECTORS = f"""c.content || jsonb_build_object('nodes', coalesce((
 
 
 def _of_scope(*, with_vectors: bool) -> str:
-    """One statement for all types: a scope is one cursor, however many tables it lies in."""
-    queries = LISTS | {
-        "checkpoint": _CHECKPOINTS.format(content="c.content" if with_vectors else _WITHOUT_VECTORS)
-    }
-    without = {} if with_vectors else dict.fromkeys(("turn", "memory"), _VECTORS)
-    # `type` says what a line is, so an entity's or a link's own one has a longer name.
-    renamed = {
+    """SQL for all rows of a scope."""
+    content = "c.content" if with_vectors else _WITHOUT_VECTORS
+    queries = LISTS | {"checkpoint": _CHECKPOINTS.format(content=content)}
+    # `type` says what a line is, so an entity's or a link's own type gets a longer name.
+    changes = {
         type: f"- 'type' || jsonb_build_object('{type}_type', q.item -> 'type')" for type in TYPED_TYPES
     }
-    changes = without | renamed
-    arms = [
+    if not with_vectors:
+        changes |= dict.fromkeys(("turn", "memory"), _VECTORS)
+    # One statement for all types: each would cost a cursor of its own, and most scopes are small.
+    return " UNION ALL ".join(
         f"SELECT '{type}' AS type, (q.item {changes.get(type, '')})::text AS row FROM ({query}) AS q(item)"
         for type, query in queries.items()
-    ]
-    return " UNION ALL ".join(arms)
+    )
 
 
 _OF_SCOPE = {choice: text(_of_scope(with_vectors=choice)) for choice in (True, False)}
@@ -104,7 +104,7 @@ _TENANT = select(tenants.c.name).where(tenants.c.id == bindparam("tenant"))
 
 @dataclass(frozen=True, slots=True)
 class ScopeRow:
-    """A scope with its names, and what else is known of it, as JSON."""
+    """A scope with its names, and its other fields as JSON."""
 
     id: int
     agent: str
@@ -122,22 +122,24 @@ def agents(connection: Connection, tenant_id: int, agent: str | None) -> Iterato
         yield row[0]
 
 
-def users(connection: Connection, tenant_id: int, agent: str | None, user: str | None) -> Iterator[str]:
+def users(connection: Connection, tenant_id: int, *, agent: str | None, user: str | None) -> Iterator[str]:
     """Users, or those that an agent knows, as JSON."""
     for row in _streamed(connection, _USERS, tenant=tenant_id, agent=agent, user=user):
         yield row[0]
 
 
 def usage(connection: Connection, tenant_id: int) -> Iterator[str]:
-    """What the tenant's language model was asked and what it cost, by day, as JSON."""
+    """Use and cost of the tenant's language model, by day, as JSON."""
     for row in _streamed(connection, _USAGE, tenant=tenant_id):
         yield row[0]
 
 
-def scopes(connection: Connection, tenant_id: int, agent: str | None, user: str | None) -> Iterator[ScopeRow]:
-    """The scopes of the names that are there."""
+def scopes(
+    connection: Connection, tenant_id: int, *, agent: str | None, user: str | None
+) -> Iterator[ScopeRow]:
+    """The scopes of the names that are not None."""
     for row in _streamed(connection, _SCOPES, tenant=tenant_id, agent=agent, user=user):
-        yield ScopeRow(row.id, row.agent, row.user, row.row)
+        yield ScopeRow(id=row.id, agent=row.agent, user=row.user, row=row.row)
 
 
 def rows(connection: Connection, scope_id: int, *, with_vectors: bool) -> Iterator[tuple[str, str]]:
@@ -148,6 +150,7 @@ def rows(connection: Connection, scope_id: int, *, with_vectors: bool) -> Iterat
 
 def _streamed(connection: Connection, statement: TextClause, **values: object) -> Iterator[Row[Any]]:
     """Rows from a cursor on the server, which is closed when nobody asks for more."""
+    # Without stream_results psycopg fetches the whole result before the first row is seen.
     options = {"stream_results": True, "yield_per": BATCH}
     with connection.execute(statement, values, execution_options=options) as result:
         yield from result

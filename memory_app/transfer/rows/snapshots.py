@@ -1,5 +1,8 @@
-"""A scope as JSON rows, exactly as they are stored, and back. Numbers of sessions and entities stay inside: rows name
-them instead, so that a snapshot fits another system."""
+"""Read a scope as rows of JSON, exactly as they are stored, and store such rows.
+
+Sessions and entities are referred to by name, not by their numbers in this database, so that a snapshot fits another
+system.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from memory_app.transfer.snapshot_rows import FIELDS, INTERNAL
 
 
 def _without_internal(row: str, list_name: str) -> str:
-    """The row as JSON without what stays inside."""
+    """SQL for the row as JSON without its internal columns."""
     internal = ("tenant_id", "scope_id", *INTERNAL.get(list_name, ()))
     return " - ".join([f"to_jsonb({row})", *(f"'{name}'" for name in internal)])
 
@@ -60,32 +63,32 @@ LIST_QUERIES = {
         WHERE e.scope_id = :scope AND e.turn_scope_id = :scope AND CAST(:ids AS uuid[]) IS NULL
         ORDER BY e.memory_id, e.turn_id""",
 }
-
 """One row of JSON for each row of the list; with ``ids`` only those memories and what lies between them."""
 
 _ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS v(given)"
 _WHOSE = "jsonb_build_object('tenant_id', CAST(:tenant AS bigint), 'scope_id', CAST(:scope AS bigint))"
+# A sub-select for each row, not a join: the planner has no statistics about the new rows yet, takes the scope for
+# empty, and would read all sessions for each row.
 _SESSION = "(SELECT s.id FROM sessions s WHERE s.scope_id = :scope AND s.name = v.given ->> 'session')"
-"""What a row names is looked up for each, not joined: to a planner that does not know the new rows yet the scope looks
-empty, and it would go through all of them for each row."""
 
 _NEW_AGAIN = ("pending_since", "failures", "refusals", "failing_since")
 """Fields of a session that are about its next extraction, which begins anew."""
-_OF_SESSION = tuple(c for c in sessions.c if c.name in FIELDS["sessions"] and c.name not in _NEW_AGAIN)
-_OF_SESSION_GIVEN = column_list(
-    _OF_SESSION,
+_SESSION_COLUMNS = tuple(c for c in sessions.c if c.name in FIELDS["sessions"] and c.name not in _NEW_AGAIN)
+_SESSION_VALUES = column_list(
+    _SESSION_COLUMNS,
     "p",
     replay_seqs="coalesce(p.replay_seqs, '{}')",
+    # Due at once: the date of the snapshot says nothing about this system.
     due_at="CASE WHEN p.due_at IS NOT NULL THEN now() END",
 )
-# The heir of an entity is set when all of them are there.
-_OF_ENTITY = tuple(c for c in entities.c if c.name in FIELDS["entities"] and c.name != "merged_into")
+# An entity may be merged into one of a later row, so `merged_into` is set when all of them are there.
+_ENTITY_COLUMNS = tuple(c for c in entities.c if c.name in FIELDS["entities"] and c.name != "merged_into")
 
 # A turn that was being indexed when it was exported has no lease here; with its start counted, nobody would claim it.
 _IMPORTS = {
     "sessions": f"""
-        INSERT INTO sessions (tenant_id, scope_id, {column_list(_OF_SESSION)})
-        SELECT :tenant, :scope, {_OF_SESSION_GIVEN}
+        INSERT INTO sessions (tenant_id, scope_id, {column_list(_SESSION_COLUMNS)})
+        SELECT :tenant, :scope, {_SESSION_VALUES}
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS sessions), v.given) p""",
     "turns": f"""
         INSERT INTO turns SELECT p.* FROM {_ROWS}
@@ -100,8 +103,8 @@ _IMPORTS = {
         INSERT INTO links SELECT p.* FROM {_ROWS}
         CROSS JOIN LATERAL jsonb_populate_record(CAST(NULL AS links), v.given || {_WHOSE}) p""",
     "entities": f"""
-        INSERT INTO entities (tenant_id, scope_id, {column_list(_OF_ENTITY)})
-        SELECT :tenant, :scope, {column_list(_OF_ENTITY, "p", aliases="coalesce(p.aliases, '{}')")}
+        INSERT INTO entities (tenant_id, scope_id, {column_list(_ENTITY_COLUMNS)})
+        SELECT :tenant, :scope, {column_list(_ENTITY_COLUMNS, "p", aliases="coalesce(p.aliases, '{}')")}
         FROM {_ROWS}, jsonb_populate_record(CAST(NULL AS entities), v.given - 'merged_into') p""",
     "heirs": """
         UPDATE entities e SET merged_into = (
@@ -121,7 +124,7 @@ _IMPORTS = {
         SELECT DISTINCT CAST(:tenant AS bigint), CAST(:scope AS bigint), v.given ->> 'speaker' FROM {_ROWS}
         WHERE v.given ->> 'indexed_at' IS NOT NULL ON CONFLICT DO NOTHING""",
 }
-_TAKEN = (
+_STORED = (
     select(memories.c.id)
     .where(among(memories.c.id, "ids"))
     .union_all(select(turns.c.id).where(among(turns.c.id, "turns")))
@@ -166,10 +169,10 @@ def export(
     }
 
 
-def taken(connection: Connection, ids: Sequence[UUID], turn_ids: Sequence[UUID]) -> UUID | None:
-    """An id among these that the tenant has already, or None."""
+def stored_id(connection: Connection, ids: Sequence[UUID], turn_ids: Sequence[UUID]) -> UUID | None:
+    """An id among these of memories and turns that the tenant has already, or None."""
     values = {"ids": list(ids), "turns": list(turn_ids)}
-    return connection.execute(_TAKEN, values).scalar_one_or_none()
+    return connection.execute(_STORED, values).scalar_one_or_none()
 
 
 def is_empty(connection: Connection, scope_id: int) -> bool:
@@ -178,32 +181,36 @@ def is_empty(connection: Connection, scope_id: int) -> bool:
 
 
 def load(
-    connection: Connection, tenant_id: int, scope_id: int, lists: Mapping[str, Sequence[Mapping[str, Any]]]
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    lists: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> None:
-    """Store every list as it is, in an empty scope. A node's successor and an entity's heir come before it.
+    """Store every list as it is, in an empty scope. The successor of a node must come before it.
 
     Raises `InvalidInput` naming the list whose rows do not fit.
     """
-    whose = {"tenant": tenant_id, "scope": scope_id}
+    ids = {"tenant": tenant_id, "scope": scope_id}
     for name, source in _STEPS:
         for rows in _batches(source, lists[source]):
-            _store(connection, name, {**whose, "rows": rows})
+            _store(connection, name, {**ids, "rows": rows})
         if name == "entities":
-            heirs = {
-                row["key"]: row["merged_into"] for row in lists[source] if row["merged_into"] is not None
-            }
-            _store(connection, "heirs", {**whose, "rows": json.dumps(heirs)})
-    _count(connection, tenant_id, scope_id, lists)
+            heirs = {row["key"]: row["merged_into"] for row in lists[source] if row["merged_into"]}
+            _store(connection, "heirs", {**ids, "rows": json.dumps(heirs)})
+    _count(connection, tenant_id, scope_id, lists=lists)
 
 
 def _store(connection: Connection, name: str, values: Mapping[str, Any]) -> None:
     try:
+        # A savepoint: after an error PostgreSQL takes no further statement of the transaction.
         with connection.begin_nested():
             connection.execute(text(_IMPORTS[name]), values)
     except DBAPIError as error:
         state = getattr(error.orig, "sqlstate", None) or ""
         if state[:2] not in _REFUSALS:
             raise
+        # The name of the constraint, never the server's message: that quotes the row.
         rule = getattr(getattr(error.orig, "diag", None), "constraint_name", None) or state
         raise InvalidInput(
             f"{name}: a row does not fit ({rule}); nothing was imported", field=name
@@ -215,28 +222,29 @@ def _batches(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     batch: list[str] = []
     size = 0
     for row in rows:
-        one = json.dumps({field: row[field] for field in FIELDS[name] if field in row})
-        if batch and size + len(one) > BATCH_CHARS:
+        # Only these: jsonb_populate_record() would take internal columns, such as a lease, from the document, too.
+        item = json.dumps({field: row[field] for field in FIELDS[name] if field in row})
+        if batch and size + len(item) > BATCH_CHARS:
             yield f"[{','.join(batch)}]"
             batch, size = [], 0
-        batch.append(one)
-        size += len(one)
+        batch.append(item)
+        size += len(item)
     if batch:
         yield f"[{','.join(batch)}]"
 
 
 def _count(
-    connection: Connection, tenant_id: int, scope_id: int, lists: Mapping[str, Sequence[Mapping[str, Any]]]
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    lists: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> None:
     """What searching needs besides the rows: document frequencies, and which models their vectors come from."""
     merges.count_terms(connection, tenant_id, scope_id, ids=[UUID(node["id"]) for node in lists["nodes"]])
-    of_turns = connection.execute(_TURN_TERMS, {"scope": scope_id}).scalars()
-    term_store.add(connection, tenant_id, [(scope_id, set(present)) for present in of_turns])
-    models = {
-        row["embedding_model"]
-        for name in ("nodes", "turns")
-        for row in lists[name]
-        if row["embedding_model"] is not None
-    }
+    term_lists = connection.execute(_TURN_TERMS, {"scope": scope_id}).scalars()
+    term_store.add(connection, tenant_id, [(scope_id, set(terms)) for terms in term_lists])
+    rows = [*lists["nodes"], *lists["turns"]]
+    models = {row["embedding_model"] for row in rows} - {None}
     for model in sorted(models):
         scope_models.add(connection, [scope_id], model)
