@@ -212,7 +212,7 @@ class MemoryApp:
 
     def load(self, scope: Scope, snapshot: Any) -> Imported:
         """Fill an empty scope from a snapshot, or raise and import nothing."""
-        return snapshots.load(self.runtime, self.tenant_id, scope, given=snapshot)
+        return snapshots.load(self.runtime, self.tenant_id, scope, document=snapshot)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False
