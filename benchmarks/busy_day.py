@@ -61,7 +61,7 @@ def tell(app: MemoryApp, count: int, *, seed: int) -> Mapping[UUID, str]:
     meant = {}
     for said in day(count, seed=seed):
         turn = app.record(SESSION, said.text, role=Role.USER).id
-        remember(app.runtime, app.tenant_id, SCOPE, _statement(said, turn))
+        remember(app.runtime, app.tenant_id, SCOPE, statement=_statement(said, turn))
         meant[turn] = said.meaning
     return meant
 
@@ -82,7 +82,7 @@ def _statement(said: Said, turn: UUID) -> Statement:
 def evening(app: MemoryApp, meant: Mapping[UUID, str]) -> list[Left]:
     """Current memories, most repeated first."""
     found = []
-    for memory in list_memories(app.runtime, app.tenant_id, SCOPE, MemoryFilter(limit=500)):
+    for memory in list_memories(app.runtime, app.tenant_id, SCOPE, filters=MemoryFilter(limit=500)):
         told = why(app.runtime, app.tenant_id, memory.id)
         turns = [turn.id for turn in told.evidence]
         found.append(Left(memory, len(turns), len(told.parents), frozenset(meant[turn] for turn in turns)))

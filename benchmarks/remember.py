@@ -158,7 +158,7 @@ def _adding(app: MemoryApp, some: Iterator[Statement], *, deduplicate: bool = Tr
     runtime = replace(app.runtime, embedder=timed)
     for statement in some:
         before, began = timed.seconds, time.perf_counter()
-        remember(runtime, app.tenant_id, SCOPE, statement, deduplicate=deduplicate)
+        remember(runtime, app.tenant_id, SCOPE, statement=statement, deduplicate=deduplicate)
         yield time.perf_counter() - began - (timed.seconds - before)
 
 

@@ -140,7 +140,7 @@ def store(
         with transaction(runtime.engine, tenant_id) as connection:
             names.lock_scope(connection, tenant_id, row.id)
             place = Place(tenant_id, row.id, turn_scopes=(row.id,))
-            ids += [write(connection, runtime, place, one, deduplicate=False).id for one in prepared]
+            ids += [write(connection, runtime, place, prepared=one, deduplicate=False).id for one in prepared]
     return ids
 
 

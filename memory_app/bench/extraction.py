@@ -87,7 +87,7 @@ def _record(memory: MemoryApp, user: str, chat: CaseChat) -> dict[Any, int]:
 
 def _kept(memory: MemoryApp, user: str, places: Mapping[Any, int]) -> list[Kept]:
     filters = MemoryFilter(limit=MEMORIES_LIMIT, history=True)
-    rows = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(AGENT, user), filters)
+    rows = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(AGENT, user), filters=filters)
     return [
         _as_kept(memory, row, places)
         for row in rows

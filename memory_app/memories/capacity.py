@@ -82,9 +82,9 @@ def keep_ceiling(
     connection: Connection,
     runtime: Runtime,
     tenant_id: int,
+    *,
     scope_id: int,
     policy: Policy,
-    *,
     written: Sequence[UUID],
     recount: bool = False,
 ) -> tuple[UUID, ...]:

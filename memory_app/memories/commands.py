@@ -38,7 +38,7 @@ def list_memories(
     """List what is remembered with the time in which it is true, in the order in which it became so."""
     wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
     with connect(data, tenant) as memory:
-        found = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), wanted)
+        found = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), filters=wanted)
     found = tuple(sorted(found, key=lambda one: (one.kind, one.valid_from)))
     if as_json:
         write_json(found)

@@ -47,7 +47,7 @@ class MergedEntity:
     run_id: UUID
 
 
-def card(runtime: Runtime, tenant_id: int, scope: Scope, key: str) -> Card:
+def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:
     """The card of the entity that ``key`` leads to; a merged key leads to its heir.
 
     Raises `InvalidInput` for what is no key, `NotFound` for an unknown one.
@@ -59,7 +59,7 @@ def card(runtime: Runtime, tenant_id: int, scope: Scope, key: str) -> Card:
         return _card(connection, _heir(connection, found))
 
 
-def merge(runtime: Runtime, tenant_id: int, scope: Scope, key: str, *, into: str) -> MergedEntity:
+def merge(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str, into: str) -> MergedEntity:
     """The entity ``key`` is the same thing as ``into``: its mentions and aliases move there, its key stays as an alias.
 
     Entities merged into it before follow. Raises `InvalidInput` for a merge into itself, `Conflict` when one of the two

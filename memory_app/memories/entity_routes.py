@@ -50,13 +50,13 @@ class MergedEntityAnswer(Answer):
 @router.get(IN_SCOPE + "/entities/{key}", responses=errors(404))
 def read_card(call: Reader, scope: OfUser, key: Key) -> CardAnswer:
     """What is known of one entity; a merged key leads to what it was merged into."""
-    return _card(entities.card(call.runtime, call.tenant_id, scope, key.replace(SLASH, "/")))
+    return _card(entities.card(call.runtime, call.tenant_id, scope, key=key.replace(SLASH, "/")))
 
 
 @router.post(IN_SCOPE + "/entities/{key}/merge", responses=errors(400, 404, 409))
 def merge_entity(call: Writer, scope: OfUser, key: Key, body: MergeBody) -> MergedEntityAnswer:
     """The entity is the same thing as another: its mentions and aliases move there and its key becomes an alias."""
-    merged = entities.merge(call.runtime, call.tenant_id, scope, key.replace(SLASH, "/"), into=body.into)
+    merged = entities.merge(call.runtime, call.tenant_id, scope, key=key.replace(SLASH, "/"), into=body.into)
     return MergedEntityAnswer(card=_card(merged.card), run=merged.run_id)
 
 

@@ -81,7 +81,7 @@ def add(call: Writer, scope: OfUser, body: FactBody) -> RememberedAnswer:
         call.runtime,
         call.tenant_id,
         scope,
-        statement,
+        statement=statement,
         subject_type=body.subject_type,
         object_type=body.object_type,
         deduplicate=body.deduplicate,
@@ -121,7 +121,7 @@ def read(
         limit=limit,
         before=cursor,
     )
-    found = find_facts(call.runtime, call.tenant_id, scope, wanted)
+    found = find_facts(call.runtime, call.tenant_id, scope, query=wanted)
     rows = [MemoryAnswer.model_validate(hit.memory) for hit in found]
     is_paged = query is None and not history
     after = next_cursor([hit.memory.id for hit in found], limit) if is_paged else None

@@ -80,8 +80,8 @@ def add_fact(
     runtime: Runtime,
     tenant_id: int,
     scope: Scope,
-    statement: Statement,
     *,
+    statement: Statement,
     subject_type: str | None = None,
     object_type: str | None = None,
     deduplicate: bool = True,
@@ -105,10 +105,10 @@ def add_fact(
         types = {} if row is None else entities.types_of(connection, [row.id], slugs)
     mentions = _ends(statement, types, subject_type=subject_type, object_type_given=object_type)
     complete = replace(statement, kind=facts.KIND, text=text, mentions=(*statement.mentions, *mentions))
-    return remember(runtime, tenant_id, scope, complete, deduplicate=deduplicate)
+    return remember(runtime, tenant_id, scope, statement=complete, deduplicate=deduplicate)
 
 
-def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, query: FactQuery) -> tuple[FactHit, ...]:
+def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQuery) -> tuple[FactHit, ...]:
     """The facts of the scope, the agent's own included, that fit the query. Embeds a text that is searched by meaning.
 
     Without a text: newest first, or with ``history`` by relation and in the order of time. Raises `InvalidInput`

@@ -50,7 +50,13 @@ class _Target:
 
 
 def give_feedback(
-    runtime: Runtime, tenant_id: int, scope: Scope, target: UUID, label: Label, *, note: str | None = None
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    *,
+    target: UUID,
+    label: Label,
+    note: str | None = None,
 ) -> Given:
     """Note feedback on an assistant's turn or a memory of the scope and move the scores.
 

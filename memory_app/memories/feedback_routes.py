@@ -77,7 +77,9 @@ class SimilarQueriesAnswer(Answer):
 @router.post(IN_SCOPE + "/feedback", status_code=201, responses=errors(400, 404, 413))
 def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAnswer:
     """Rate an answer or a memory. What is similar to it moves half as far; scores stay within -1 and 1."""
-    given = give_feedback(call.runtime, call.tenant_id, scope, body.target, Label(body.label), note=body.note)
+    given = give_feedback(
+        call.runtime, call.tenant_id, scope, target=body.target, label=Label(body.label), note=body.note
+    )
     return FeedbackAnswer.model_validate(given)
 
 
@@ -85,5 +87,5 @@ def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAns
 def search_queries(call: Reader, scope: OfUser, body: QueryBody) -> SimilarQueriesAnswer:
     """Questions the user asked that are like this one, best first. Reading writes nothing."""
     asked = Scope(scope.agent, scope.user, body.session)
-    found = search(call.runtime, call.tenant_id, asked, body.text, limit=body.limit)
+    found = search(call.runtime, call.tenant_id, asked, text=body.text, limit=body.limit)
     return SimilarQueriesAnswer(queries=[SimilarQueryAnswer.model_validate(one) for one in found])

@@ -63,7 +63,7 @@ def read_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
 
 
 def list_memories(
-    runtime: Runtime, tenant_id: int, scope: Scope, filters: MemoryFilter
+    runtime: Runtime, tenant_id: int, scope: Scope, *, filters: MemoryFilter
 ) -> tuple[Memory, ...]:
     """Current memories of the scope, the agent's own included, newest first."""
     if filters.tag is not None and not filters.tag.strip():

@@ -64,7 +64,7 @@ def questions(turns: Sequence[Turn], mentions: Mapping[UUID, Sequence[Mention]])
 
 
 def search(
-    runtime: Runtime, tenant_id: int, scope: Scope, text: str, *, limit: int = 10
+    runtime: Runtime, tenant_id: int, scope: Scope, *, text: str, limit: int = 10
 ) -> tuple[SimilarQuery, ...]:
     """Questions of the scope that are like ``text``, best first; those of the scope's session are preferred a little.
 

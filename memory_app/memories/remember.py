@@ -73,7 +73,7 @@ class Remembered:
 
 
 def remember(
-    runtime: Runtime, tenant_id: int, scope: Scope, statement: Statement, *, deduplicate: bool = True
+    runtime: Runtime, tenant_id: int, scope: Scope, *, statement: Statement, deduplicate: bool = True
 ) -> Remembered:
     """Store one statement in the scope; the answer says what was done with it. Embeds; calls no language model.
 
@@ -95,8 +95,10 @@ def remember(
     with transaction(runtime.engine, tenant_id) as connection:
         if not names.lock_scope(connection, tenant_id, row.id):
             raise NotFound("the person was erased while this ran; nothing was stored")
-        remembered = write(connection, runtime, place, prepared, deduplicate=deduplicate)
-        capacity.keep_ceiling(connection, runtime, tenant_id, row.id, policy, written=[remembered.id])
+        remembered = write(connection, runtime, place, prepared=prepared, deduplicate=deduplicate)
+        capacity.keep_ceiling(
+            connection, runtime, tenant_id, scope_id=row.id, policy=policy, written=[remembered.id]
+        )
         schedule.wake(connection, runtime, [row.id])
     drop_context(runtime, row.id)
     return remembered
@@ -121,7 +123,7 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         current = names.read_scope(connection, scope_id)
         if current is None or current.is_seeded:
             return
-        write_all(connection, runtime, Place(tenant_id, scope_id), prepared)
+        write_all(connection, runtime, Place(tenant_id, scope_id), prepared=prepared)
         fading.forget_bounds(connection, scope_id)
         names.mark_seeded(connection, scope_id)
     drop_context(runtime, scope_id)
@@ -143,12 +145,12 @@ def write(
     connection: Connection,
     runtime: Runtime,
     place: Place,
-    prepared: Prepared,
     *,
+    prepared: Prepared,
     deduplicate: bool = True,
 ) -> Remembered:
     """Judge one statement and write the outcome; see `write_all`."""
-    (remembered,) = write_all(connection, runtime, place, [prepared], deduplicate=deduplicate)
+    (remembered,) = write_all(connection, runtime, place, prepared=[prepared], deduplicate=deduplicate)
     return remembered
 
 
@@ -156,8 +158,8 @@ def write_all(
     connection: Connection,
     runtime: Runtime,
     place: Place,
-    prepared: Sequence[Prepared],
     *,
+    prepared: Sequence[Prepared],
     deduplicate: bool = True,
 ) -> list[Remembered]:
     """Judge statements one after the other and write the outcomes. The scope's row must be locked by this transaction.

@@ -38,7 +38,7 @@ router = APIRouter(route_class=StrictRoute, tags=["memories"])
 def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> RememberedAnswer:
     """Remember a statement. The outcome says whether it was new, known already, merged, or took another's place."""
     remembered = remember(
-        call.runtime, call.tenant_id, scope, statement_of(body), deduplicate=body.deduplicate
+        call.runtime, call.tenant_id, scope, statement=statement_of(body), deduplicate=body.deduplicate
     )
     return RememberedAnswer.model_validate(remembered)
 
@@ -55,7 +55,7 @@ def list_memories(
 ) -> MemoriesAnswer:
     """Current memories, newest first, a page at a time; the agent's own are among them."""
     wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
-    found = memories.list_memories(call.runtime, call.tenant_id, scope, wanted)
+    found = memories.list_memories(call.runtime, call.tenant_id, scope, filters=wanted)
     return MemoriesAnswer(
         memories=[memory_answer(memory) for memory in found],
         cursor=next_cursor([memory.id for memory in found], limit),

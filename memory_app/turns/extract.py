@@ -210,7 +210,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        written = remember.write_all(connection, runtime, place, prepared[: len(sourced)])
+        written = remember.write_all(connection, runtime, place, prepared=prepared[: len(sourced)])
         noted = _note_questions(connection, runtime, place, batch, prepared[len(sourced) :])
         evicted = _keep_ceiling(connection, runtime, batch, [*noted, *written])
         if batch.policy.entity_extraction:
@@ -254,7 +254,7 @@ def _note_questions(
     if not batch.policy.query_graph or not batch.turns:
         return []
     in_session = replace(place, session=(batch.claim.session_id, batch.turns[0].session))
-    noted = remember.write_all(connection, runtime, in_session, questions)
+    noted = remember.write_all(connection, runtime, in_session, prepared=questions)
     answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
     query_store.link_answers(connection, batch.claim.scope_id, answers)
     return noted
@@ -269,7 +269,7 @@ def _keep_ceiling(
     claimed = batch.claim
     ids = [result.id for result in stored]
     return capacity.keep_ceiling(
-        connection, runtime, claimed.tenant_id, claimed.scope_id, batch.policy, written=ids
+        connection, runtime, claimed.tenant_id, scope_id=claimed.scope_id, policy=batch.policy, written=ids
     )
 
 

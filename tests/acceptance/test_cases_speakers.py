@@ -48,7 +48,7 @@ def remembering(stage: ProviderStage, mode: str) -> tuple[Scope, str]:
     """Somebody of whom a memory of each sort is stored, and the context window that shows them."""
     scope = stage.agent(mode)
     for kind, said in REMEMBERED.items():
-        remember(stage.runtime, stage.tenant, scope, Statement(kind, said))
+        remember(stage.runtime, stage.tenant, scope, statement=Statement(kind, said))
     window = context(stage.runtime, stage.tenant, scope, request=ContextRequest(QUESTION)).text
     assert [said for said in REMEMBERED.values() if said not in window] == []
     return scope, window

@@ -67,7 +67,12 @@ def test_two_beats_have_each_scope_with_news_synthesised_once(stage: ProviderSta
     people = [Scope(asking.agent, user) for user in ("Mira", "Tom")]
     for scope in [*people, quiet]:
         for thing in ("tea", "chess"):
-            remember(stage.runtime, stage.tenant, scope, Statement("fact", f"{scope.user} likes {thing}."))
+            remember(
+                stage.runtime,
+                stage.tenant,
+                scope,
+                statement=Statement("fact", f"{scope.user} likes {thing}."),
+            )
     worker(stage, *PROCESSES)
     worker(stage, queue.MODEL)
     for number in (1, 2):
@@ -79,7 +84,7 @@ def test_two_beats_have_each_scope_with_news_synthesised_once(stage: ProviderSta
     # then each was asked about once, since nothing new came
     assert (len(runs(stage)), asked(stage)) == (2, 2)
     # and when one of them says something new
-    remember(stage.runtime, stage.tenant, people[0], Statement("fact", "Mira moved to Porto."))
+    remember(stage.runtime, stage.tenant, people[0], statement=Statement("fact", "Mira moved to Porto."))
     wait_until(lambda: are_done(stage, 3), "the news was thought about")
     # then once more for that person alone
     per_scope = Counter(run.scope_id for run in runs(stage))

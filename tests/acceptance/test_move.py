@@ -112,8 +112,8 @@ def fill(settings: Settings) -> None:
         sailing = Statement(
             "fact", "Bob goes sailing on the lake with his cousin.", mentions=(Mention("concept", "Sailing"),)
         )
-        remember(runtime, tenant, BOB, sailing)
-        remember(runtime, tenant, Scope("ada", "eve"), Statement("fact", "Eve keeps a tarantula."))
+        remember(runtime, tenant, BOB, statement=sailing)
+        remember(runtime, tenant, Scope("ada", "eve"), statement=Statement("fact", "Eve keeps a tarantula."))
         forget_user(runtime, tenant, "eve")
 
 

@@ -20,7 +20,7 @@ SAID = NewTurn(Role.USER, "I have a dog called Bruno.")
 
 def test_memory_off_stops_recording_and_recall_and_loses_nothing(runtime: Runtime, tenant: int) -> None:
     record(runtime, tenant, CHAT, [SAID])
-    remember(runtime, tenant, Scope("ada", "mira"), Statement("core", "Ada is kind.", pinned=True))
+    remember(runtime, tenant, Scope("ada", "mira"), statement=Statement("core", "Ada is kind.", pinned=True))
     change_agent(
         runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"policy"}), policy={"memory": False})
     )

@@ -345,7 +345,7 @@ def test_a_batch_of_statements_scans_the_scope_once(
         scope = Scope(AGENT, f"user {held}", "chat")
         crowd.memories(scope_id_of(runtime, tenant, scope), held, links_each=0)
         # The first write into a scope counts what it holds.
-        remember(runtime, tenant, Scope(AGENT, scope.user), Statement("fact", "The kettle is old."))
+        remember(runtime, tenant, Scope(AGENT, scope.user), statement=Statement("fact", "The kettle is old."))
         record(runtime, tenant, scope, [NewTurn(Role.USER, text) for text in said])
         index_turns(runtime)
         crowd.settle()
@@ -366,10 +366,10 @@ def test_a_write_near_the_ceiling_counts_nothing(
     change_agent(runtime, tenant, Scope(AGENT), change=AgentChange(frozenset({"policy"}), policy=policy))
     crowd.settle()
     said = [f"The {word} kettle stands on shelf {n}." for n, word in enumerate(("red", "old", "tin", "wet"))]
-    remember(runtime, tenant, BOB, Statement("fact", said[0]))
+    remember(runtime, tenant, BOB, statement=Statement("fact", said[0]))
     for another in said[1:]:
         with meter.measured() as spent:
-            remember(runtime, tenant, BOB, Statement("fact", another))
+            remember(runtime, tenant, BOB, statement=Statement("fact", another))
         assert spent.rows < held * 2, "one scan for what is near, and no link of the others"
 
 
@@ -377,7 +377,13 @@ def test_a_memory_keeps_its_strongest_links_only(runtime: Runtime, tenant: int, 
     few = runtime.settings.remember.model_copy(update={"links_each": 5, "link_similarity": 0.2})
     runtime = replace(runtime, settings=runtime.settings.model_copy(update={"remember": few}))
     for n in range(30):
-        remember(runtime, tenant, BOB, Statement("fact", f"I love X{n} cake with cream."), deduplicate=False)
+        remember(
+            runtime,
+            tenant,
+            BOB,
+            statement=Statement("fact", f"I love X{n} cake with cream."),
+            deduplicate=False,
+        )
     degrees = column(
         owner,
         """SELECT count(*) FROM (SELECT source_id AS id FROM links UNION ALL SELECT target_id FROM links) AS e
@@ -392,7 +398,7 @@ def test_facts_of_one_subject_do_not_all_count_for_the_next_one(
 ) -> None:
     def like(thing: str) -> None:
         fact = Statement("fact", f"I like {thing}.", subject="I", relation="likes", object=thing)
-        remember(runtime, tenant, BOB, fact)
+        remember(runtime, tenant, BOB, statement=fact)
 
     like("tea")
     change(
@@ -420,7 +426,7 @@ def test_a_cycle_over_more_clusters_sends_hardly_more_statements(
                 f"Crate {n * 3} stands in cellar {n}.",
                 f"Indeed crate {n * 3} stands in cellar {n}.",
             ):
-                remember(runtime, tenant, scope, Statement("fact", said), deduplicate=False)
+                remember(runtime, tenant, scope, statement=Statement("fact", said), deduplicate=False)
         run = cycle.ask(runtime, tenant, scope, options={"force": True, "min_strength": 1, "similarity": 0.6})
         with meter.measured() as spent:
             report = perform(runtime, tenant, run.id)
@@ -491,7 +497,7 @@ def test_runs_go_after_a_while_unless_something_rests_on_them(
         run=picture,
     )
     change(owner, "UPDATE runs SET name = 'merge_entities' WHERE id = :id", id=by_hand)
-    remember(runtime, tenant, BOB, Statement("fact", "Bob sails."))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob sails."))
     change(owner, "UPDATE runs SET model = 'small' WHERE id = :id", id=asked)
     change(owner, "UPDATE memories SET run_id = :id", id=asked)
 

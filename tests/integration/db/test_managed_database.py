@@ -105,7 +105,7 @@ def use(settings: Settings) -> None:
             runtime, tenant, CHAT, [NewTurn(Role.USER, "I moved to Lisbon and I have a dog called Bruno.")]
         )
         finder.drain(runtime)
-        remember(runtime, tenant, CHAT, Statement("fact", "Mira plays the violin in an orchestra."))
+        remember(runtime, tenant, CHAT, statement=Statement("fact", "Mira plays the violin in an orchestra."))
         by_scan = texts(runtime, tenant)
         assert any("Lisbon" in words for words in by_scan)
         with transaction(runtime.engine, tenant) as connection:

@@ -41,7 +41,7 @@ EXAMPLE = Path(__file__).parents[3] / "celerybeat-schedule.example"
 
 def kept(runtime: Runtime, tenant: int, *users: str, agent: str = "ada") -> None:
     for user in users:
-        remember(runtime, tenant, Scope(agent, user), Statement("fact", f"{user} likes tea."))
+        remember(runtime, tenant, Scope(agent, user), statement=Statement("fact", f"{user} likes tea."))
 
 
 def now(runtime: Runtime) -> datetime:
@@ -121,13 +121,16 @@ def test_deep_synthesis_asks_only_about_scopes_with_something_new(
 
     assert next_day() == 1, "the scope was active, but nothing was kept of it"
     remember(
-        runtime, tenant, Scope("ada", "bob"), Statement("artifact", "Tea runs through all of Bob's days.")
+        runtime,
+        tenant,
+        Scope("ada", "bob"),
+        statement=Statement("artifact", "Tea runs through all of Bob's days."),
     )
     with owner.begin() as connection:
         written = text("UPDATE memories SET run_id = :run WHERE kind = 'artifact'")
         connection.execute(written, {"run": run.id})
     assert next_day() == 1, "what it wrote itself is no news"
-    remember(runtime, tenant, Scope("ada", "bob"), Statement("fact", "Bob moved to Porto."))
+    remember(runtime, tenant, Scope("ada", "bob"), statement=Statement("fact", "Bob moved to Porto."))
     assert next_day() == 2
 
 

@@ -58,13 +58,13 @@ def digest(runtime: Runtime, tenant: int, scope: Scope = SESSION) -> None:
 
 
 def tell(runtime: Runtime, tenant: int, said: str, *, scope: Scope = SCOPE, **fields: Any) -> UUID:
-    return remember.remember(runtime, tenant, scope, Statement("fact", said, **fields)).id
+    return remember.remember(runtime, tenant, scope, statement=Statement("fact", said, **fields)).id
 
 
 def derive(runtime: Runtime, tenant: int, said: str, *, scope: Scope = SCOPE, **fields: Any) -> UUID:
     """A conclusion drawn by a job."""
     made = {"kind": "artifact", "origin": Origin.SYNTHESIZED} | fields
-    return remember.remember(runtime, tenant, scope, Statement(text=said, **made)).id
+    return remember.remember(runtime, tenant, scope, statement=Statement(text=said, **made)).id
 
 
 def tables(owner: Engine) -> list[str]:
@@ -179,7 +179,7 @@ def test_a_forgotten_turn_is_gone_also_after_the_next_consolidation(
     for memory_id in (conclusion, both):
         with pytest.raises(NotFound):
             read_memory(runtime, tenant, memory_id)
-    texts = [memory.text for memory in list_memories(runtime, tenant, SCOPE, MemoryFilter())]
+    texts = [memory.text for memory in list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())]
     assert "Mira has settled well." in texts, "what says nothing of it and rests on another turn stays"
     assert any("Lisbon" in said for said in texts)
     assert_terms_equal_a_recount(owner)
@@ -189,7 +189,9 @@ def test_what_another_turn_supports_stays_when_one_of_them_is_forgotten(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     first, second = say(runtime, tenant, "I love bouldering outdoors.", "I love bouldering outdoors!")
-    (memory,) = [m for m in list_memories(runtime, tenant, SCOPE, MemoryFilter()) if "bouldering" in m.text]
+    (memory,) = [
+        m for m in list_memories(runtime, tenant, SCOPE, filters=MemoryFilter()) if "bouldering" in m.text
+    ]
     assert memory.repeat_count == 2
     forget_turn(runtime, tenant, first)
     assert read_memory(runtime, tenant, memory.id).retired_at is None
@@ -206,7 +208,7 @@ def test_a_merged_memory_gives_way_to_the_parts_that_are_left(
     long = short.replace("enjoys", "really enjoys").replace("dog", "dog Quibbler")
     old = tell(runtime, tenant, short, origin=Origin.EXTRACTED, evidence=(kept,))
     merged = remember.remember(
-        runtime, tenant, SCOPE, Statement("fact", long, origin=Origin.EXTRACTED, evidence=(gone,))
+        runtime, tenant, SCOPE, statement=Statement("fact", long, origin=Origin.EXTRACTED, evidence=(gone,))
     )
     assert merged.outcome.value == "merged"
     forget_turn(runtime, tenant, gone)
@@ -260,7 +262,7 @@ def test_a_statement_of_a_turn_that_was_forgotten_meanwhile_is_refused(
         scope_id = names.need_scope(connection, tenant, SCOPE).id
         names.lock_scope(connection, tenant, scope_id)
         with pytest.raises(Transient, match="forgotten"):
-            remember.write(connection, runtime, remember.Place(tenant, scope_id), prepared[0])
+            remember.write(connection, runtime, remember.Place(tenant, scope_id), prepared=prepared[0])
     assert where(owner, "secrets") == []
 
 
@@ -300,7 +302,9 @@ def test_a_deleted_fact_takes_its_other_intervals_and_merged_parts_along(
     start, gap, end = (datetime(year, 1, 1, tzinfo=UTC) for year in (2018, 2020, 2021))
     home("Xanadu", valid_from=start)
     home("Porto", valid_from=gap, valid_until=end)
-    current = [m for m in list_memories(runtime, tenant, SCOPE, MemoryFilter()) if m.object == "Xanadu"]
+    current = [
+        m for m in list_memories(runtime, tenant, SCOPE, filters=MemoryFilter()) if m.object == "Xanadu"
+    ]
     forget_memory(runtime, tenant, current[0].id)
     assert where(owner, "xanadu") == []
     assert where(owner, "porto") != []
@@ -355,7 +359,7 @@ def test_a_forgotten_session_takes_only_what_came_from_it_alone(
     assert done.report["counts"] == dry.report["counts"]
     assert done.report["counts"]["sessions"] == 1
     assert where(owner, "zanzicorp") == []
-    texts = {memory.text for memory in list_memories(runtime, tenant, SCOPE, MemoryFilter())}
+    texts = {memory.text for memory in list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())}
     assert any("bouldering" in said for said in texts)
     assert forget_session(runtime, tenant, other).report["counts"] == {}, "repeating it is harmless"
     assert_terms_equal_a_recount(owner)
@@ -422,7 +426,7 @@ def test_one_call_erases_ten_thousand_memories_and_its_receipt_is_exact(
     assert not in_redis(runtime, "mira")
     assert forget_user(runtime, tenant, "mira").report["counts"] == {}, "repeating it is harmless"
     tell(runtime, tenant, "Mira is back.")
-    assert len(list_memories(runtime, tenant, SCOPE, MemoryFilter())) == 1
+    assert len(list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())) == 1
 
 
 def test_what_an_agent_learned_keeps_what_other_people_support(
@@ -451,9 +455,9 @@ def test_what_an_agent_learned_keeps_what_other_people_support(
     with transaction(runtime.engine, tenant) as connection:
         names.lock_scope(connection, tenant, agent.id)
         for item in prepared:
-            remember.write(connection, runtime, place, item, deduplicate=False)
+            remember.write(connection, runtime, place, prepared=item, deduplicate=False)
     forget_user(runtime, tenant, "mira")
-    left = [memory.text for memory in list_memories(runtime, tenant, Scope("ada"), MemoryFilter())]
+    left = [memory.text for memory in list_memories(runtime, tenant, Scope("ada"), filters=MemoryFilter())]
     assert left == ["Jokes are not welcome everywhere."]
     assert where(owner, "quibbler") == []
 

@@ -70,7 +70,9 @@ def say(runtime: Runtime, tenant: int, user: str, *texts: str, session: str = "c
 
 
 def tell(runtime: Runtime, tenant: int, user: str, words: str, **fields: Any) -> UUID:
-    return remember.remember(runtime, tenant, Scope("ada", user), Statement("fact", words, **fields)).id
+    return remember.remember(
+        runtime, tenant, Scope("ada", user), statement=Statement("fact", words, **fields)
+    ).id
 
 
 def tables_with(owner: Engine, word: str) -> list[str]:
@@ -196,7 +198,7 @@ def test_a_restored_backup_does_not_bring_the_erased_back(
         forget_memory(runtime, tenant, stone)
         # What is forgotten here was made after the backup, of a row that stands alone in it.
         longer = Statement("fact", "Ida plays the saxophone in a band with old friends from her school.")
-        merged = remember.remember(runtime, tenant, Scope("ada", "ida"), longer)
+        merged = remember.remember(runtime, tenant, Scope("ada", "ida"), statement=longer)
         assert merged.merged_count == 1
         forget_memory(runtime, tenant, merged.id)
         assert [tables_with(owner, word) for word in ERASED] == [[]] * len(ERASED)

@@ -34,7 +34,7 @@ def home(runtime: Runtime, tenant: int, city: str, since: int, **fields: Any) ->
         "object": city,
         "valid_from": start,
     } | fields
-    return remember(runtime, tenant, SCOPE, Statement("fact", f"Mira lives in {city}.", **parts)).id
+    return remember(runtime, tenant, SCOPE, statement=Statement("fact", f"Mira lives in {city}.", **parts)).id
 
 
 def test_versions_are_the_chain_of_successors_whichever_row_is_asked_for(
@@ -44,7 +44,7 @@ def test_versions_are_the_chain_of_successors_whichever_row_is_asked_for(
         home(runtime, tenant, city, year)
         for city, year in (("Porto", 2018), ("Rome", 2020), ("Lisbon", 2022))
     ]
-    remember(runtime, tenant, SCOPE, Statement("fact", "Mira keeps bees."))
+    remember(runtime, tenant, SCOPE, statement=Statement("fact", "Mira keeps bees."))
     for memory_id in chain:
         found = versions(runtime, tenant, memory_id)
         assert [memory.id for memory in found] == chain
@@ -54,8 +54,8 @@ def test_versions_are_the_chain_of_successors_whichever_row_is_asked_for(
 
 
 def test_versions_of_a_merged_memory_are_its_parts_and_the_whole(runtime: Runtime, tenant: int) -> None:
-    remember(runtime, tenant, SCOPE, Statement("fact", SHORT))
-    merged = remember(runtime, tenant, SCOPE, Statement("fact", LONG))
+    remember(runtime, tenant, SCOPE, statement=Statement("fact", SHORT))
+    merged = remember(runtime, tenant, SCOPE, statement=Statement("fact", LONG))
     assert merged.outcome.value == "merged"
     found = versions(runtime, tenant, merged.id)
     assert [(memory.text, memory.retired_reason) for memory in found] == [
@@ -69,7 +69,7 @@ def test_a_listing_shows_history_on_request_and_names_each_successor(
     runtime: Runtime, tenant: int, api_key: str
 ) -> None:
     old, new = home(runtime, tenant, "Porto", 2018), home(runtime, tenant, "Lisbon", 2022)
-    assert [m.id for m in list_memories(runtime, tenant, SCOPE, MemoryFilter())] == [new]
+    assert [m.id for m in list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())] == [new]
     client = TestClient(create_app(runtime), headers={"Authorization": f"Bearer {api_key}"})
     path = "/v1/agents/ada/users/mira/memories"
     rows = client.get(path, params={"history": "true"}).json()["memories"]
@@ -89,7 +89,7 @@ def test_why_names_turns_parents_and_the_job_with_its_extractor(
     with owner.connect() as connection:
         session_id = connection.execute(text("SELECT id FROM sessions")).scalar_one()
     extract_session(runtime, session_id)
-    (memory,) = list_memories(runtime, tenant, SCOPE, MemoryFilter())
+    (memory,) = list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())
     told = why(runtime, tenant, memory.id)
     assert [turn.id for turn in told.evidence] == [turn.id]
     (job,) = told.runs

@@ -37,7 +37,7 @@ PATTERN = "Being on the water keeps coming up."
 def keep(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
     """Stored as it is, as if before anybody looked for repeats."""
     statement = Statement(fields.pop("kind", "fact"), words, **fields)
-    return remember(runtime, tenant, SCOPE, statement, deduplicate=False).id
+    return remember(runtime, tenant, SCOPE, statement=statement, deduplicate=False).id
 
 
 def derive(runtime: Runtime, tenant: int, words: str, *parents: UUID, **fields: Any) -> UUID:

@@ -48,7 +48,7 @@ def write_all(settings: Settings, tenant: int, texts: Sequence[str]) -> int:
     """What one process does; how many it added."""
     runtime = build(settings)
     try:
-        return len([remember(runtime, tenant, SCOPE, Statement("fact", said)) for said in texts])
+        return len([remember(runtime, tenant, SCOPE, statement=Statement("fact", said)) for said in texts])
     finally:
         runtime.close()
 
@@ -134,7 +134,7 @@ def test_the_same_answer_applied_twice_changes_no_count_of_memories(
         origin=Origin.EXTRACTED,
         evidence=(turn.id,),
     )
-    remember(runtime, tenant, SCOPE, reworded)
+    remember(runtime, tenant, SCOPE, statement=reworded)
     assert current(owner).keys() == before.keys()
 
 
@@ -154,8 +154,8 @@ def test_a_busy_day_leaves_a_few_memories_of_which_none_is_misleading(
             origin=Origin.EXTRACTED,
             evidence=(turn.id,),
         )
-        remember(runtime, tenant, SCOPE, statement)
-    left = list_memories(runtime, tenant, SCOPE, MemoryFilter(limit=500))
+        remember(runtime, tenant, SCOPE, statement=statement)
+    left = list_memories(runtime, tenant, SCOPE, filters=MemoryFilter(limit=500))
     behind = [{meant[turn.id] for turn in why(runtime, tenant, memory.id).evidence} for memory in left]
     assert len(left) <= 16
     assert all(len(meanings) == 1 for meanings in behind), "never two meanings in one memory, never none"
@@ -171,12 +171,17 @@ def test_every_way_in_passes_the_same_ladder(
     digest(runtime, tenant)
     fact: dict[str, Any] = {"subject": "mira", "relation": "lives_in", "object": "Lisbon"}
     ways: list[Remembered | Any] = [
-        remember(runtime, tenant, SCOPE, Statement("fact", "mira lives in Lisbon.", **fact)).outcome.value,
-        add_fact(runtime, tenant, SCOPE, Statement("fact", "", **fact)).outcome.value,
+        remember(
+            runtime, tenant, SCOPE, statement=Statement("fact", "mira lives in Lisbon.", **fact)
+        ).outcome.value,
+        add_fact(runtime, tenant, SCOPE, statement=Statement("fact", "", **fact)).outcome.value,
         client.post(f"{base}/facts", json=fact).json()["outcome"],
         client.post(f"{base}/memories", json={"text": "mira lives in Lisbon.", **fact}).json()["outcome"],
         remember(
-            runtime, tenant, SCOPE, Statement("fact", "mira lives in Lisbon!", origin=Origin.IMPORTED, **fact)
+            runtime,
+            tenant,
+            SCOPE,
+            statement=Statement("fact", "mira lives in Lisbon!", origin=Origin.IMPORTED, **fact),
         ).outcome.value,
     ]
     assert Counter(ways) == {"reinforced": len(ways)}
@@ -185,5 +190,5 @@ def test_every_way_in_passes_the_same_ladder(
 
 def test_a_caller_may_ask_for_no_deduplication(runtime: Runtime, tenant: int, owner: Engine) -> None:
     for said in (NEAR_EQUAL[0], NEAR_EQUAL[2], NEAR_EQUAL[10]):
-        remember(runtime, tenant, SCOPE, Statement("fact", said), deduplicate=False)
+        remember(runtime, tenant, SCOPE, statement=Statement("fact", said), deduplicate=False)
     assert len(current(owner)) == 3

@@ -61,7 +61,7 @@ def run(runtime: Runtime, tenant: int) -> dict[str, Any]:
 
 def tell(runtime: Runtime, tenant: int, *texts: str, deduplicate: bool = True) -> None:
     for said in texts:
-        remember(runtime, tenant, SCOPE, Statement("fact", said), deduplicate=deduplicate)
+        remember(runtime, tenant, SCOPE, statement=Statement("fact", said), deduplicate=deduplicate)
 
 
 def say(runtime: Runtime, tenant: int, *turns: NewTurn) -> None:

@@ -56,7 +56,12 @@ def home(
 ) -> None:
     fields: dict[str, Any] = {"subject": "Mira", "relation": "lives_in", "object": city} | kw
     said = f"{fields['subject']} {fields['relation']} {city}."
-    remember(runtime, tenant, SCOPE, Statement("fact", said, valid_from=start, valid_until=until, **fields))
+    remember(
+        runtime,
+        tenant,
+        SCOPE,
+        statement=Statement("fact", said, valid_from=start, valid_until=until, **fields),
+    )
 
 
 def test_yesterday_evening_before_midnight_is_the_users_local_date(
@@ -83,7 +88,7 @@ def test_an_import_of_last_years_chats_carries_last_years_dates(
     moved = datetime(2025, 9, 1, 12, tzinfo=UTC)
     assert held == [("Lisbon", said_at, moved), ("Porto", moved, None)]
     then = find_facts(
-        runtime, tenant, SCOPE, FactQuery(relation="lives_in", as_of=datetime(2025, 5, 1, tzinfo=UTC))
+        runtime, tenant, SCOPE, query=FactQuery(relation="lives_in", as_of=datetime(2025, 5, 1, tzinfo=UTC))
     )
     assert [hit.memory.object for hit in then] == ["Lisbon"]
 
@@ -136,7 +141,7 @@ def test_a_single_valued_relation_never_has_two_objects_at_once(
     starts = {start for _, start, _ in claims}
     first = min(starts)
     covered = find_facts(
-        runtime, tenant, SCOPE, FactQuery(relation="lives_in", as_of=datetime(first, 6, 1, tzinfo=UTC))
+        runtime, tenant, SCOPE, query=FactQuery(relation="lives_in", as_of=datetime(first, 6, 1, tzinfo=UTC))
     )
     assert len({hit.memory.object for hit in covered}) == 1, (
         "what was claimed first leaves no gap at its start"

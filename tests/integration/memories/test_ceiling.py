@@ -77,7 +77,7 @@ def link_types(owner: Engine) -> list[str]:
 
 def keep(runtime: Runtime, tenant: int, *texts: str) -> None:
     for said in texts:
-        remember(runtime, tenant, SCOPE, Statement("fact", said), deduplicate=False)
+        remember(runtime, tenant, SCOPE, statement=Statement("fact", said), deduplicate=False)
 
 
 def fill(runtime: Runtime, tenant: int, count: int) -> None:

@@ -27,7 +27,7 @@ ENTITIES = "/v1/agents/ada/users/bob/entities"
 
 def tell(runtime: Runtime, tenant: int, said: str, *labels: str, **fields: Any) -> UUID:
     mentions = tuple(Mention("person", label) for label in labels)
-    return remember(runtime, tenant, SCOPE, Statement("fact", said, mentions=mentions, **fields)).id
+    return remember(runtime, tenant, SCOPE, statement=Statement("fact", said, mentions=mentions, **fields)).id
 
 
 def stored(owner: Engine) -> list[Any]:
@@ -50,7 +50,7 @@ def test_a_card_shows_the_strongest_facts_and_what_stands_beside_it(runtime: Run
     tell(runtime, tenant, "José García plays chess with Ana.", "José García", "Ana", importance=4)
     tell(runtime, tenant, "José García is allergic to nuts.", "José García", importance=9)
     tell(runtime, tenant, "José García and Ana went to Rome.", "José García", "Ana", importance=5)
-    found = card(runtime, tenant, SCOPE, "person:josé_garcía")
+    found = card(runtime, tenant, SCOPE, key="person:josé_garcía")
     assert (found.entity.label, found.entity.type, found.entity.mention_count) == ("José García", "person", 3)
     assert found.facts[0].text == "José García is allergic to nuts."
     assert [(one.key, one.memories) for one in found.linked] == [("person:ana", 2)]
@@ -62,13 +62,13 @@ def test_merging_moves_the_mentions_and_the_old_key_leads_to_the_heir(
 ) -> None:
     tell(runtime, tenant, "Bobby likes tea.", "Bobby")
     tell(runtime, tenant, "Robert sings.", "Robert")
-    merged = merge(runtime, tenant, SCOPE, "person:bobby", into="person:robert")
+    merged = merge(runtime, tenant, SCOPE, key="person:bobby", into="person:robert")
     assert merged.card.entity.aliases == ("Bobby",)
     assert merged.card.alias_keys == ("person:bobby",)
     assert {fact.text for fact in merged.card.facts} == {"Bobby likes tea.", "Robert sings."}
-    assert card(runtime, tenant, SCOPE, "person:bobby").entity.key == "person:robert"
+    assert card(runtime, tenant, SCOPE, key="person:bobby").entity.key == "person:robert"
     later = tell(runtime, tenant, "Bobby runs marathons.", "Bobby")
-    found = card(runtime, tenant, SCOPE, "person:robert")
+    found = card(runtime, tenant, SCOPE, key="person:robert")
     assert later in {fact.id for fact in found.facts}
     assert found.entity.mention_count == 3
 
@@ -78,7 +78,7 @@ def test_undoing_a_merge_restores_every_row(runtime: Runtime, tenant: int, owner
     tell(runtime, tenant, "Robert and Bobby sing.", "Robert", "Bobby")
     tell(runtime, tenant, "Robert swims.", "Robert")
     before = stored(owner)
-    merged = merge(runtime, tenant, SCOPE, "person:bobby", into="person:robert")
+    merged = merge(runtime, tenant, SCOPE, key="person:bobby", into="person:robert")
     assert stored(owner) != before
     undo_run(runtime, tenant, merged.run_id)
     assert stored(owner) == before
@@ -92,10 +92,10 @@ def test_a_chain_of_merges_leads_to_the_last_heir_and_undoes_from_its_end(
     for label in ("Bobby", "Robert", "Rob"):
         tell(runtime, tenant, f"{label} likes {label} tea.", label)
     before = stored(owner)
-    first = merge(runtime, tenant, SCOPE, "person:bobby", into="person:rob")
+    first = merge(runtime, tenant, SCOPE, key="person:bobby", into="person:rob")
     between = stored(owner)
-    second = merge(runtime, tenant, SCOPE, "person:rob", into="person:robert")
-    assert card(runtime, tenant, SCOPE, "person:bobby").entity.key == "person:robert"
+    second = merge(runtime, tenant, SCOPE, key="person:rob", into="person:robert")
+    assert card(runtime, tenant, SCOPE, key="person:bobby").entity.key == "person:robert"
     assert set(second.card.alias_keys) == {"person:bobby", "person:rob"}
     after = stored(owner)
     with pytest.raises(Conflict, match="undo that merge first"):
@@ -125,10 +125,10 @@ def test_a_merge_that_makes_no_sense_is_explained_and_changes_nothing(
 ) -> None:
     tell(runtime, tenant, "Bobby likes tea.", "Bobby")
     tell(runtime, tenant, "Robert likes Old tea.", "Robert", "Old")
-    merge(runtime, tenant, SCOPE, "person:old", into="person:robert")
+    merge(runtime, tenant, SCOPE, key="person:old", into="person:robert")
     before = stored(owner)
     with pytest.raises(error) as refused:
-        merge(runtime, tenant, SCOPE, key, into=into)
+        merge(runtime, tenant, SCOPE, key=key, into=into)
     assert refused.value.field == named
     assert stored(owner) == before
 
@@ -143,7 +143,9 @@ def test_of_many_merges_of_one_entity_at_once_exactly_one_is_done(
     def run(label: str) -> bool:
         together.wait()
         try:
-            merge(runtime, tenant, SCOPE, "person:bobby", into=f"person:{label.lower().replace(' ', '_')}")
+            merge(
+                runtime, tenant, SCOPE, key="person:bobby", into=f"person:{label.lower().replace(' ', '_')}"
+            )
         except Conflict:
             return False
         return True
@@ -163,22 +165,22 @@ def test_facts_told_of_an_alias_follow_those_of_the_heir_in_time(runtime: Runtim
             object=city,
             mentions=said,
         )
-        remember(runtime, tenant, SCOPE, statement)
-    merge(runtime, tenant, SCOPE, "person:bobby", into="person:robert")
+        remember(runtime, tenant, SCOPE, statement=statement)
+    merge(runtime, tenant, SCOPE, key="person:bobby", into="person:robert")
     moved = Statement("fact", "Bobby lives in Rome.", subject="Bobby", relation="lives_in", object="Rome")
-    assert remember(runtime, tenant, SCOPE, moved).outcome.value == "superseded"
+    assert remember(runtime, tenant, SCOPE, statement=moved).outcome.value == "superseded"
     for subject in ("Robert", "Bobby"):
-        found = find_facts(runtime, tenant, SCOPE, FactQuery(subject=subject))
+        found = find_facts(runtime, tenant, SCOPE, query=FactQuery(subject=subject))
         assert [hit.memory.object for hit in found] == ["Rome"]
 
 
 def test_an_entity_of_somebody_else_is_not_there(runtime: Runtime, tenant: int, other_tenant: int) -> None:
     tell(runtime, tenant, "Bobby likes tea.", "Bobby")
-    remember(runtime, tenant, Scope("ada", "eve"), Statement("fact", "Tea is nice."))
-    remember(runtime, other_tenant, SCOPE, Statement("fact", "Tea is nice."))
+    remember(runtime, tenant, Scope("ada", "eve"), statement=Statement("fact", "Tea is nice."))
+    remember(runtime, other_tenant, SCOPE, statement=Statement("fact", "Tea is nice."))
     for tenant_id, scope in ((tenant, Scope("ada", "eve")), (other_tenant, SCOPE)):
         with pytest.raises(NotFound):
-            card(runtime, tenant_id, scope, "person:bobby")
+            card(runtime, tenant_id, scope, key="person:bobby")
 
 
 def test_over_http_entities_are_shown_merged_and_taken_apart(

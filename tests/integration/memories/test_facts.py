@@ -31,11 +31,11 @@ def add(runtime: Runtime, tenant: int, subject: str, relation: str, obj: str, **
     types = {name: fields.pop(name) for name in ("subject_type", "object_type") if name in fields}
     said = fields.pop("text", "")
     statement = Statement("fact", said, subject=subject, relation=relation, object=obj, **fields)
-    return add_fact(runtime, tenant, SCOPE, statement, **types).id
+    return add_fact(runtime, tenant, SCOPE, statement=statement, **types).id
 
 
 def objects(runtime: Runtime, tenant: int, **query: Any) -> list[str | None]:
-    return [hit.memory.object for hit in find_facts(runtime, tenant, SCOPE, FactQuery(**query))]
+    return [hit.memory.object for hit in find_facts(runtime, tenant, SCOPE, query=FactQuery(**query))]
 
 
 def keys(owner: Engine) -> list[str]:
@@ -52,7 +52,7 @@ def test_a_fact_without_a_text_gets_one_and_both_ends_become_entities(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     add(runtime, tenant, "Mira", "lives in", "Lisbon")
-    (hit,) = find_facts(runtime, tenant, SCOPE, FactQuery())
+    (hit,) = find_facts(runtime, tenant, SCOPE, query=FactQuery())
     assert (hit.memory.text, hit.memory.relation) == ("Mira lives in Lisbon.", "lives_in")
     assert keys(owner) == ["person:mira", "place:lisbon"]
 
@@ -86,7 +86,7 @@ def test_what_was_known_at_a_date_does_not_know_what_was_told_later(
     between = now(owner)
     add(runtime, tenant, "Mira", "lives_in", "Lisbon", valid_from=year(2022))
     assert objects(runtime, tenant, known_at=before) == []
-    (then,) = find_facts(runtime, tenant, SCOPE, FactQuery(known_at=between))
+    (then,) = find_facts(runtime, tenant, SCOPE, query=FactQuery(known_at=between))
     assert (then.memory.object, then.memory.valid_until) == ("Porto", None), "it was open as far as we knew"
     assert objects(runtime, tenant, known_at=now(owner)) == ["Lisbon"]
 
@@ -106,12 +106,12 @@ def test_what_was_merged_later_counts_as_it_stood_at_the_date(
 ) -> None:
     short = "Bob enjoys quiet evening walks along the river with his old dog."
     long = "Bob really enjoys quiet evening walks along the river with his old dog."
-    remember(runtime, tenant, SCOPE, Statement("fact", short))
+    remember(runtime, tenant, SCOPE, statement=Statement("fact", short))
     between = now(owner)
-    remembered = remember(runtime, tenant, SCOPE, Statement("fact", long))
+    remembered = remember(runtime, tenant, SCOPE, statement=Statement("fact", long))
     assert remembered.outcome is Outcome.MERGED
-    then = find_facts(runtime, tenant, SCOPE, FactQuery(known_at=between))
-    today = find_facts(runtime, tenant, SCOPE, FactQuery(known_at=now(owner)))
+    then = find_facts(runtime, tenant, SCOPE, query=FactQuery(known_at=between))
+    today = find_facts(runtime, tenant, SCOPE, query=FactQuery(known_at=now(owner)))
     assert ([hit.memory.text for hit in then], [hit.memory.text for hit in today]) == ([short], [long])
 
 
@@ -121,7 +121,7 @@ def test_the_history_of_a_subject_shows_every_interval_in_time_order(runtime: Ru
     job = add(runtime, tenant, "Mira", "works_at", "Globex", valid_from=year(2020))
     add(runtime, tenant, "Eve", "lives_in", "Oslo", valid_from=year(2020))
     invalidate(runtime, tenant, job)
-    history = find_facts(runtime, tenant, SCOPE, FactQuery(subject="MIRA", history=True))
+    history = find_facts(runtime, tenant, SCOPE, query=FactQuery(subject="MIRA", history=True))
     told = [(hit.memory.object, hit.memory.valid_from.year, hit.memory.retired_reason) for hit in history]
     assert told == [("Porto", 2018, None), ("Lisbon", 2022, None), ("Globex", 2020, "invalidated")]
 
@@ -141,12 +141,12 @@ def test_an_invalidated_fact_is_history_and_a_superseded_one_is_refused(
 def test_facts_are_found_by_keywords_and_by_similarity_above_a_floor(runtime: Runtime, tenant: int) -> None:
     add(runtime, tenant, "Mira", "likes", "olives", text="Mira likes green olives.")
     add(runtime, tenant, "Mira", "plays", "cello", text="Mira plays the cello on Sundays.")
-    found = find_facts(runtime, tenant, SCOPE, FactQuery(text="olive", match=Match.KEYWORD))
+    found = find_facts(runtime, tenant, SCOPE, query=FactQuery(text="olive", match=Match.KEYWORD))
     assert [hit.memory.object for hit in found] == ["olives"]
-    near = find_facts(runtime, tenant, SCOPE, FactQuery(text="Mira likes green olives"))
+    near = find_facts(runtime, tenant, SCOPE, query=FactQuery(text="Mira likes green olives"))
     assert [hit.memory.object for hit in near] == ["olives", "cello"]
     floor = runtime.embedder.thresholds.fact_floor
-    firm = find_facts(runtime, tenant, SCOPE, FactQuery(text="Mira likes green olives", floor=True))
+    firm = find_facts(runtime, tenant, SCOPE, query=FactQuery(text="Mira likes green olives", floor=True))
     assert floor == pytest.approx(0.7)
     assert [hit.memory.object for hit in firm] == ["olives"]
     assert all((hit.score or 0) >= floor for hit in firm)
@@ -157,7 +157,7 @@ def test_pages_of_facts_hold_each_fact_once(runtime: Runtime, tenant: int) -> No
         add(runtime, tenant, "Mira", "visited", place)
     seen: list[str | None] = []
     before = None
-    while page := find_facts(runtime, tenant, SCOPE, FactQuery(limit=2, before=before)):
+    while page := find_facts(runtime, tenant, SCOPE, query=FactQuery(limit=2, before=before)):
         seen += [hit.memory.object for hit in page]
         before = page[-1].memory.id
     assert sorted(map(str, seen)) == ["Bern", "Cork", "Lviv", "Oslo", "Rome"]
@@ -165,11 +165,11 @@ def test_pages_of_facts_hold_each_fact_once(runtime: Runtime, tenant: int) -> No
 
 def test_facts_of_others_are_never_shown(runtime: Runtime, tenant: int, other_tenant: int) -> None:
     add(runtime, tenant, "Mira", "lives_in", "Lisbon")
-    remember(runtime, tenant, Scope("ada", "eve"), Statement("fact", "Eve keeps bees."))
-    remember(runtime, other_tenant, SCOPE, Statement("fact", "Bob keeps bees."))
+    remember(runtime, tenant, Scope("ada", "eve"), statement=Statement("fact", "Eve keeps bees."))
+    remember(runtime, other_tenant, SCOPE, statement=Statement("fact", "Bob keeps bees."))
     assert objects(runtime, tenant) == ["Lisbon"]
     with pytest.raises(NotFound):
-        find_facts(runtime, tenant, Scope("ada", "nobody"), FactQuery())
+        find_facts(runtime, tenant, Scope("ada", "nobody"), query=FactQuery())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_fact_that_cannot_be_taken_names_what_is_wrong(
 ) -> None:
     parts = {"subject": "Mira", "relation": "lives_in", "object": "Lisbon"} | fields
     with pytest.raises(InvalidInput) as refused:
-        add_fact(runtime, tenant, SCOPE, Statement("fact", "", **parts))
+        add_fact(runtime, tenant, SCOPE, statement=Statement("fact", "", **parts))
     assert refused.value.field == named
     assert keys(owner) == []
 
@@ -215,7 +215,7 @@ def test_a_question_that_contradicts_itself_is_never_everything(
 ) -> None:
     add(runtime, tenant, "Mira", "lives_in", "Lisbon")
     with pytest.raises(InvalidInput) as refused:
-        find_facts(runtime, tenant, SCOPE, FactQuery(**query))
+        find_facts(runtime, tenant, SCOPE, query=FactQuery(**query))
     assert refused.value.field == named
 
 
@@ -223,7 +223,7 @@ def test_values_out_of_range_are_brought_into_it_and_said(runtime: Runtime, tena
     statement = Statement(
         "fact", "", subject="Mira", relation="likes", object="tea", importance=99, confidence=7.0
     )
-    remembered = add_fact(runtime, tenant, SCOPE, statement)
+    remembered = add_fact(runtime, tenant, SCOPE, statement=statement)
     assert remembered.notes == ("confidence 7 stored as 1", "importance 99 stored as 10")
 
 

@@ -51,7 +51,7 @@ def score(owner: Engine, memory_id: UUID) -> float:
 
 
 def fact(runtime: Runtime, tenant: int, words: str) -> UUID:
-    return remember(runtime, tenant, SCOPE, Statement("fact", words), deduplicate=False).id
+    return remember(runtime, tenant, SCOPE, statement=Statement("fact", words), deduplicate=False).id
 
 
 # --- feedback -------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_feedback_moves_a_memory_and_half_of_it_what_is_similar(
     similar = fact(runtime, tenant, "Bob goes sailing on the lake with his cousin in summer on Sundays.")
     far = fact(runtime, tenant, "The printer needs toner.")
 
-    given = give_feedback(runtime, tenant, SCOPE, meant, Label.UP, note="right")
+    given = give_feedback(runtime, tenant, SCOPE, target=meant, label=Label.UP, note="right")
 
     assert given.moved == (meant,)
     assert given.neighbours == (similar,)
@@ -77,9 +77,9 @@ def test_feedback_moves_a_memory_and_half_of_it_what_is_similar(
 def test_scores_stay_between_minus_one_and_one(runtime: Runtime, tenant: int, owner: Engine) -> None:
     meant = fact(runtime, tenant, "Bob likes tea.")
     for _ in range(7):
-        give_feedback(runtime, tenant, SCOPE, meant, Label.DOWN)
+        give_feedback(runtime, tenant, SCOPE, target=meant, label=Label.DOWN)
     assert score(owner, meant) == -1
-    give_feedback(runtime, tenant, SCOPE, meant, Label.UP)
+    give_feedback(runtime, tenant, SCOPE, target=meant, label=Label.UP)
     assert score(owner, meant) == pytest.approx(-0.8)
 
 
@@ -91,7 +91,7 @@ def test_feedback_on_an_answer_moves_the_question_it_answered(
     )
     (question,) = queries(owner)
 
-    given = give_feedback(runtime, tenant, SCOPE, answer, Label.RETRY)
+    given = give_feedback(runtime, tenant, SCOPE, target=answer, label=Label.RETRY)
 
     assert question.id in given.moved
     assert score(owner, question.id) == pytest.approx(-0.1)
@@ -106,7 +106,7 @@ def test_feedback_on_what_was_merged_moves_what_it_was_merged_into(
     whole = lookup.read_memory(runtime, tenant, meant).successor
     assert whole is not None
 
-    given = give_feedback(runtime, tenant, SCOPE, meant, Label.UP)
+    given = give_feedback(runtime, tenant, SCOPE, target=meant, label=Label.UP)
 
     assert (given.target, given.moved) == (meant, (whole,))
     assert [score(owner, id) for id in (meant, whole)] == pytest.approx([0.0, 0.2])
@@ -121,12 +121,14 @@ def test_feedback_on_what_was_replaced_stays_with_what_was_meant(
             runtime,
             tenant,
             SCOPE,
-            Statement("fact", f"Bob lives in {city}.", subject="Bob", relation="lives_in", object=city),
+            statement=Statement(
+                "fact", f"Bob lives in {city}.", subject="Bob", relation="lives_in", object=city
+            ),
         ).id
         for city in ("Porto", "Lisbon")
     )
     assert lookup.read_memory(runtime, tenant, old).retired_reason == "superseded"
-    assert give_feedback(runtime, tenant, SCOPE, old, Label.DOWN).moved == (old,)
+    assert give_feedback(runtime, tenant, SCOPE, target=old, label=Label.DOWN).moved == (old,)
     assert score(owner, new) == 0
 
 
@@ -136,7 +138,7 @@ def test_only_the_assistants_turns_are_rated(
 ) -> None:
     (turn,) = said(runtime, tenant, (role, PARKED))
     with pytest.raises(InvalidInput, match=f"the {role}'s; rate the assistant's turn") as refused:
-        give_feedback(runtime, tenant, SCOPE, turn, Label.UP)
+        give_feedback(runtime, tenant, SCOPE, target=turn, label=Label.UP)
     assert refused.value.field == "target"
     assert rows(owner, "SELECT FROM feedback") == []
 
@@ -145,22 +147,22 @@ def test_feedback_on_what_belongs_to_somebody_else_finds_nothing(
     runtime: Runtime, tenant: int, other_tenant: int
 ) -> None:
     meant = fact(runtime, tenant, "Bob likes tea.")
-    remember(runtime, tenant, Scope("ada", "eve"), Statement("fact", "Eve likes milk."))
-    remember(runtime, other_tenant, SCOPE, Statement("fact", "Bob likes milk."))
+    remember(runtime, tenant, Scope("ada", "eve"), statement=Statement("fact", "Eve likes milk."))
+    remember(runtime, other_tenant, SCOPE, statement=Statement("fact", "Bob likes milk."))
     for whose, scope, target in (
         (tenant, Scope("ada", "eve"), meant),
         (other_tenant, SCOPE, meant),
         (tenant, SCOPE, uuid4()),
     ):
         with pytest.raises(NotFound) as refused:
-            give_feedback(runtime, whose, scope, target, Label.UP)
+            give_feedback(runtime, whose, scope, target=target, label=Label.UP)
         assert refused.value.field == "target"
 
 
 def test_a_note_has_a_limit(runtime: Runtime, tenant: int) -> None:
     meant = fact(runtime, tenant, "Bob likes tea.")
     with pytest.raises(TooLarge):
-        give_feedback(runtime, tenant, SCOPE, meant, Label.UP, note="x" * 2_001)
+        give_feedback(runtime, tenant, SCOPE, target=meant, label=Label.UP, note="x" * 2_001)
 
 
 # --- the query graph ------------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def test_what_a_question_mentions_is_linked(runtime: Runtime, tenant: int, owner
 
 def test_questions_are_kept_out_of_recall_and_of_tickets(runtime: Runtime, tenant: int) -> None:
     (turn_id,) = said(runtime, tenant, (Role.USER, PARKED))
-    client_rows = search(runtime, tenant, SCOPE, PARKED)
+    client_rows = search(runtime, tenant, SCOPE, text=PARKED)
     assert len(client_rows) == 1
     from_ticket = rows_of_ticket(runtime, tenant, turn_id)
     assert from_ticket == ((), "nothing noteworthy")
@@ -240,7 +242,7 @@ def test_similar_questions_are_found_with_a_bias_to_the_session(runtime: Runtime
     said(runtime, tenant, (Role.USER, PARKED), scope=OTHER)
     said(runtime, tenant, (Role.USER, PARKED_NEAR), scope=CHAT)
 
-    found = search(runtime, tenant, CHAT, "Where is the blue car that I did park yesterday evening?")
+    found = search(runtime, tenant, CHAT, text="Where is the blue car that I did park yesterday evening?")
 
     assert {one.source for one in found} == {Source.SESSION, Source.AGENT}
     by_source = {one.source: one for one in found}
@@ -256,7 +258,7 @@ def test_a_search_that_makes_no_sense_is_refused(
     runtime: Runtime, tenant: int, words: str, limit: int, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        search(runtime, tenant, CHAT, words, limit=limit)
+        search(runtime, tenant, CHAT, text=words, limit=limit)
     assert refused.value.field == field
 
 

@@ -34,11 +34,11 @@ def pledge(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
 def test_a_kind_added_by_one_line_is_remembered_recalled_and_shown(
     runtime: Runtime, tenant: int, pledge: Kind
 ) -> None:
-    remembered = remember(runtime, tenant, BOB, Statement(pledge.name, PLEDGE))
+    remembered = remember(runtime, tenant, BOB, statement=Statement(pledge.name, PLEDGE))
 
     for query in (RecallQuery(QUESTION), RecallQuery(QUESTION, kinds=(pledge.name,))):
         assert [hit.id for hit in recall(runtime, tenant, BOB, query=query).memories] == [remembered.id]
-    listed = list_memories(runtime, tenant, BOB, MemoryFilter(kind=pledge.name))
+    listed = list_memories(runtime, tenant, BOB, filters=MemoryFilter(kind=pledge.name))
     assert [memory.importance for memory in listed] == [pledge.importance]
 
     asked = None if pledge.section is not Section.MEMORIES else QUESTION
@@ -55,7 +55,7 @@ def test_a_new_kind_shows_though_a_window_of_the_old_version_is_cached(
     monkeypatch.setitem(
         KINDS, "pledge", Kind("pledge", section=Section.EXPRESSION, half_life=None, importance=5)
     )
-    remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
+    remember(runtime, tenant, BOB, statement=Statement("pledge", PLEDGE))
     with monkeypatch.context() as before:
         before.delitem(KINDS, "pledge")
         assert PLEDGE not in context(runtime, tenant, BOB, request=ContextRequest()).text
@@ -70,9 +70,9 @@ def test_kinds_of_the_section_expression_stand_in_the_order_of_the_table(
         "pledge",
         Kind("pledge", section=Section.EXPRESSION, half_life=None, importance=9, lead="Promised: "),
     )
-    remember(runtime, tenant, BOB, Statement("pledge", PLEDGE))
-    remember(runtime, tenant, BOB, Statement("value", "Bob finds rest important."))
-    remember(runtime, tenant, BOB, Statement("expression", "Bob wants short answers."))
+    remember(runtime, tenant, BOB, statement=Statement("pledge", PLEDGE))
+    remember(runtime, tenant, BOB, statement=Statement("value", "Bob finds rest important."))
+    remember(runtime, tenant, BOB, statement=Statement("expression", "Bob wants short answers."))
     shown = context(runtime, tenant, BOB, request=ContextRequest()).text
     lines = [
         "- Bob wants short answers.",

@@ -93,7 +93,9 @@ def assert_terms_equal_a_recount(owner: Engine) -> None:
 def test_something_new_is_inserted_with_the_defaults_of_its_kind(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    remembered = remember(runtime, tenant, SCOPE, Statement("anchor", "They share a love of trains."))
+    remembered = remember(
+        runtime, tenant, SCOPE, statement=Statement("anchor", "They share a love of trains.")
+    )
     assert (remembered.outcome, remembered.merged_count, remembered.notes) == (Outcome.INSERTED, 0, ())
     stored = row(owner, remembered.id)
     assert (stored.kind, stored.importance, stored.origin, stored.repeat_count) == (
@@ -118,7 +120,7 @@ def test_everything_said_about_a_statement_is_stored(runtime: Runtime, tenant: i
         source="user:bob",
         mentions=(Mention("person", "Bob"), Mention("concept", "Flying")),
     )
-    stored = row(owner, remember(runtime, tenant, SCOPE, statement).id)
+    stored = row(owner, remember(runtime, tenant, SCOPE, statement=statement).id)
     assert (stored.subtype, stored.importance, stored.tags, stored.pinned) == (
         "friction",
         8,
@@ -132,8 +134,8 @@ def test_everything_said_about_a_statement_is_stored(runtime: Runtime, tenant: i
 
 
 def test_the_same_statement_again_reinforces(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    first = remember(runtime, tenant, SCOPE, fact("Bob likes tea."))
-    again = remember(runtime, tenant, SCOPE, fact("  bob LIKES tea!"))
+    first = remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea."))
+    again = remember(runtime, tenant, SCOPE, statement=fact("  bob LIKES tea!"))
     assert (again.outcome, again.id) == (Outcome.REINFORCED, first.id)
     assert row(owner, first.id).repeat_count == 2
     assert row(owner, first.id).text == "Bob likes tea."
@@ -144,10 +146,10 @@ def test_the_same_meaning_reinforces_but_other_numbers_stay_apart(
 ) -> None:
     angles = {"Bob owes Eve 5 euros.": 0, "Bob is owing Eve 5 euros.": SAME, "Bob owes Eve 7 euros.": 1.0}
     placed = replace(runtime, embedder=at_angles(angles))
-    first = remember(placed, tenant, SCOPE, fact("Bob owes Eve 5 euros."))
-    assert remember(placed, tenant, SCOPE, fact("Bob owes Eve 7 euros.")).outcome is Outcome.LINKED
+    first = remember(placed, tenant, SCOPE, statement=fact("Bob owes Eve 5 euros."))
+    assert remember(placed, tenant, SCOPE, statement=fact("Bob owes Eve 7 euros.")).outcome is Outcome.LINKED
     assert len(current(owner)) == 2
-    again = remember(placed, tenant, SCOPE, fact("Bob is owing Eve 5 euros."))
+    again = remember(placed, tenant, SCOPE, statement=fact("Bob is owing Eve 5 euros."))
     assert again.outcome in (Outcome.REINFORCED, Outcome.MERGED)
     assert len(current(owner)) == 2
     assert row(owner, first.id).repeat_count >= 1
@@ -165,9 +167,9 @@ def test_similar_statements_merge_into_a_new_row_with_the_old_as_parent(
         placed,
         tenant,
         SCOPE,
-        fact(SHORT, tags=("a",), evidence=(turn.id,), mentions=(Mention("person", "Bob"),)),
+        statement=fact(SHORT, tags=("a",), evidence=(turn.id,), mentions=(Mention("person", "Bob"),)),
     )
-    merged = remember(placed, tenant, SCOPE, fact(LONG, tags=("b",)))
+    merged = remember(placed, tenant, SCOPE, statement=fact(LONG, tags=("b",)))
     assert (merged.outcome, merged.merged_count) == (Outcome.MERGED, 1)
     (new,) = current(owner)
     assert (new.id, new.text, new.repeat_count) == (merged.id, LONG, 2)
@@ -189,8 +191,8 @@ def test_a_merge_keeps_the_longest_text_with_its_own_vector(
     held: list[int] = []
     count = lambda _: held.append(runtime.engine.pool.checkedout())  # type: ignore[attr-defined]  # noqa: E731
     placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: MERGE}, before=count))
-    old = remember(placed, tenant, SCOPE, fact(LONG))
-    merged = remember(placed, tenant, SCOPE, fact(SHORT))
+    old = remember(placed, tenant, SCOPE, statement=fact(LONG))
+    merged = remember(placed, tenant, SCOPE, statement=fact(SHORT))
     assert merged.outcome is Outcome.MERGED
     (new,) = current(owner)
     assert new.text == LONG
@@ -202,9 +204,9 @@ def test_a_merge_remembers_when_its_parents_were_last_confirmed(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: MERGE}))
-    remember(placed, tenant, SCOPE, fact(SHORT, valid_from=year(2020)))
-    remember(placed, tenant, SCOPE, fact(SHORT, valid_from=year(2024)))
-    remember(placed, tenant, SCOPE, fact(LONG, valid_from=year(2022)))
+    remember(placed, tenant, SCOPE, statement=fact(SHORT, valid_from=year(2020)))
+    remember(placed, tenant, SCOPE, statement=fact(SHORT, valid_from=year(2024)))
+    remember(placed, tenant, SCOPE, statement=fact(LONG, valid_from=year(2022)))
     (new,) = current(owner)
     assert (new.valid_from, new.confirmed_at) == (year(2020), year(2024))
 
@@ -213,8 +215,8 @@ def test_related_statements_are_linked_with_their_cosine(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     placed = replace(runtime, embedder=at_angles({"Bob cooks Thai food.": 0, "Eve sings at weddings.": LINK}))
-    first = remember(placed, tenant, SCOPE, fact("Bob cooks Thai food."))
-    second = remember(placed, tenant, SCOPE, fact("Eve sings at weddings."))
+    first = remember(placed, tenant, SCOPE, statement=fact("Bob cooks Thai food."))
+    second = remember(placed, tenant, SCOPE, statement=fact("Eve sings at weddings."))
     assert second.outcome is Outcome.LINKED
     assert links(owner, second.id, "similar_to") == {first.id: pytest.approx(0.766, abs=0.01)}
 
@@ -224,7 +226,7 @@ def test_a_chain_of_likenesses_never_becomes_one_row(runtime: Runtime, tenant: i
     texts = ["Bob plays padel.", "Bob bakes bread.", "Bob walks dogs.", "Bob sleeps late."]
     placed = replace(runtime, embedder=at_angles({said: MERGE * n for n, said in enumerate(texts)}))
     for said in (texts[0], texts[2], texts[1], texts[3], *texts):
-        remember(placed, tenant, SCOPE, fact(said))
+        remember(placed, tenant, SCOPE, statement=fact(said))
     behind = rows(
         owner,
         """WITH RECURSIVE b AS (
@@ -243,8 +245,8 @@ def test_a_chain_of_likenesses_never_becomes_one_row(runtime: Runtime, tenant: i
 def test_another_object_of_a_single_valued_relation_supersedes(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    paris = remember(runtime, tenant, SCOPE, home("Paris", valid_from=year(2020)))
-    london = remember(runtime, tenant, SCOPE, home("London", valid_from=year(2024)))
+    paris = remember(runtime, tenant, SCOPE, statement=home("Paris", valid_from=year(2020)))
+    london = remember(runtime, tenant, SCOPE, statement=home("London", valid_from=year(2024)))
     assert london.outcome is Outcome.SUPERSEDED
     old = row(owner, paris.id)
     assert (old.valid_until, old.retired_reason, old.successor) == (year(2024), "superseded", london.id)
@@ -254,8 +256,8 @@ def test_another_object_of_a_single_valued_relation_supersedes(
 def test_an_older_fact_that_arrives_late_is_history_and_displaces_nothing(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    london = remember(runtime, tenant, SCOPE, home("London", valid_from=year(2024)))
-    paris = remember(runtime, tenant, SCOPE, home("Paris", valid_from=year(2020)))
+    london = remember(runtime, tenant, SCOPE, statement=home("London", valid_from=year(2024)))
+    paris = remember(runtime, tenant, SCOPE, statement=home("Paris", valid_from=year(2020)))
     late = row(owner, paris.id)
     assert (late.valid_from, late.valid_until) == (year(2020), year(2024))
     assert [one.id for one in current(owner)] == [london.id]
@@ -265,7 +267,7 @@ def test_a_fact_that_becomes_true_again_is_current_again(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     for city, since in (("Paris", 2018), ("London", 2020), ("Paris", 2022)):
-        remember(runtime, tenant, SCOPE, home(city, valid_from=year(since)))
+        remember(runtime, tenant, SCOPE, statement=home(city, valid_from=year(since)))
     history = [(one.object, one.valid_from.year, one.valid_until) for one in rows(owner, MEMORIES)]
     assert sorted(history) == [
         ("London", 2020, year(2022)),
@@ -276,8 +278,8 @@ def test_a_fact_that_becomes_true_again_is_current_again(
 
 def test_an_interrupted_fact_resumes_with_its_evidence(runtime: Runtime, tenant: int, owner: Engine) -> None:
     (turn,) = record(runtime, tenant, SESSION, [NewTurn(Role.USER, "I live in Paris these days.")])
-    remember(runtime, tenant, SCOPE, home("Paris", valid_from=year(2018), evidence=(turn.id,)))
-    remember(runtime, tenant, SCOPE, home("London", valid_from=year(2020), valid_until=year(2021)))
+    remember(runtime, tenant, SCOPE, statement=home("Paris", valid_from=year(2018), evidence=(turn.id,)))
+    remember(runtime, tenant, SCOPE, statement=home("London", valid_from=year(2020), valid_until=year(2021)))
     (now,) = current(owner)
     assert now.object == "Paris"
     assert len(rows(owner, "SELECT FROM evidence WHERE memory_id = :id", id=now.id)) == 1
@@ -293,7 +295,7 @@ def test_the_order_of_arrival_does_not_change_what_holds(
     for n, order in enumerate(([0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2])):
         for place in order:
             city, since = told[place]
-            remember(runtime, tenant, Scope("ada", f"user {n}"), home(city, valid_from=year(since)))
+            remember(runtime, tenant, Scope("ada", f"user {n}"), statement=home(city, valid_from=year(since)))
     timelines = rows(
         owner,
         """SELECT array_agg(object || valid_from::date || coalesce(valid_until::date::text, '')
@@ -306,9 +308,9 @@ def test_the_order_of_arrival_does_not_change_what_holds(
 def test_what_the_assistant_concluded_does_not_end_what_the_user_said(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    remember(runtime, tenant, SCOPE, home("Paris", valid_from=year(2020), source="user:bob"))
+    remember(runtime, tenant, SCOPE, statement=home("Paris", valid_from=year(2020), source="user:bob"))
     guess = home("London", valid_from=year(2024), source="assistant:ada", origin=Origin.SYNTHESIZED)
-    assert remember(runtime, tenant, SCOPE, guess).outcome is Outcome.LINKED
+    assert remember(runtime, tenant, SCOPE, statement=guess).outcome is Outcome.LINKED
     held = [one.object for one in current(owner) if one.single_valued]
     assert held == ["Paris"]
 
@@ -320,7 +322,7 @@ def test_evidence_is_only_what_was_said_in_this_scope(runtime: Runtime, tenant: 
     (mine,) = record(runtime, tenant, SESSION, [NewTurn(Role.USER, "I like tea a lot.")])
     (theirs,) = record(runtime, tenant, Scope("ada", "eve", "s1"), [NewTurn(Role.USER, "I like tea too.")])
     statement = fact("Bob likes tea.", evidence=(mine.id, theirs.id, uuid4()))
-    remembered = remember(runtime, tenant, SCOPE, statement)
+    remembered = remember(runtime, tenant, SCOPE, statement=statement)
     named = rows(owner, "SELECT memory_id, turn_id FROM evidence")
     assert [(one.memory_id, one.turn_id) for one in named] == [(remembered.id, mine.id)]
 
@@ -328,11 +330,11 @@ def test_evidence_is_only_what_was_said_in_this_scope(runtime: Runtime, tenant: 
 def test_only_repetition_by_another_source_raises_confidence(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    first = remember(runtime, tenant, SCOPE, fact("Bob likes tea.", source="user:bob"))
+    first = remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea.", source="user:bob"))
     for _ in range(5):
-        remember(runtime, tenant, SCOPE, fact("Bob likes tea.", source="user:bob"))
+        remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea.", source="user:bob"))
     assert row(owner, first.id).confidence == pytest.approx(0.8)
-    remember(runtime, tenant, SCOPE, fact("Bob likes tea.", source="user:eve"))
+    remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea.", source="user:eve"))
     assert row(owner, first.id).confidence > 0.8
     assert row(owner, first.id).sources == ["user:bob", "user:eve"]
 
@@ -341,7 +343,7 @@ def test_the_answer_says_what_was_changed_before_storing(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     statement = fact("Bob\x00 likes tea.", importance=0, confidence=7.0)
-    remembered = remember(runtime, tenant, SCOPE, statement)
+    remembered = remember(runtime, tenant, SCOPE, statement=statement)
     assert remembered.notes == (
         "text: characters that cannot be stored were removed",
         "confidence 7 stored as 1",
@@ -352,12 +354,12 @@ def test_the_answer_says_what_was_changed_before_storing(
 
 
 def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    remembered = remember(runtime, tenant, SCOPE, fact("Bob likes tea."))
+    remembered = remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea."))
     scope_id = row(owner, remembered.id).scope_id
     kept = CachedContext("asked", {"memories": (remembered.id,)})
     cache.put(runtime.hot, [scope_id], kept, token=cached_context(runtime.hot, [scope_id]).token)
     assert cached_context(runtime.hot, [scope_id]).context == kept
-    remember(runtime, tenant, SCOPE, fact("Bob owns a boat."))
+    remember(runtime, tenant, SCOPE, statement=fact("Bob owns a boat."))
     assert cached_context(runtime.hot, [scope_id]).context is None
 
 
@@ -365,11 +367,11 @@ def test_without_deduplication_only_the_same_text_is_one_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     placed = replace(runtime, embedder=at_angles({SHORT: 0, LONG: SAME}))
-    first = remember(placed, tenant, SCOPE, fact(SHORT), deduplicate=False)
-    second = remember(placed, tenant, SCOPE, fact(LONG), deduplicate=False)
+    first = remember(placed, tenant, SCOPE, statement=fact(SHORT), deduplicate=False)
+    second = remember(placed, tenant, SCOPE, statement=fact(LONG), deduplicate=False)
     assert second.outcome is Outcome.LINKED
     assert len(current(owner)) == 2
-    assert remember(placed, tenant, SCOPE, fact(SHORT), deduplicate=False).id == first.id
+    assert remember(placed, tenant, SCOPE, statement=fact(SHORT), deduplicate=False).id == first.id
 
 
 # --- many at once ---------------------------------------------------------------------------------------------
@@ -378,7 +380,7 @@ def test_without_deduplication_only_the_same_text_is_one_memory(
 def test_one_statement_from_many_writers_at_once_is_one_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    done = all_at_once(lambda _: remember(runtime, tenant, SCOPE, fact("Bob likes tea.")))
+    done = all_at_once(lambda _: remember(runtime, tenant, SCOPE, statement=fact("Bob likes tea.")))
     assert Counter(one.outcome for one in done) == {Outcome.INSERTED: 1, Outcome.REINFORCED: WRITERS - 1}
     (only,) = rows(owner, MEMORIES)
     assert only.repeat_count == WRITERS
@@ -390,7 +392,7 @@ def test_paraphrases_from_many_writers_at_once_are_one_current_memory(
 ) -> None:
     wordings = [f"Bob{' really' * n} likes tea." for n in range(WRITERS)]
     placed = replace(runtime, embedder=at_angles({said: n * 0.5 for n, said in enumerate(wordings)}))
-    all_at_once(lambda n: remember(placed, tenant, SCOPE, fact(wordings[n])))
+    all_at_once(lambda n: remember(placed, tenant, SCOPE, statement=fact(wordings[n])))
     (only,) = current(owner)
     assert only.repeat_count == WRITERS
     assert_terms_equal_a_recount(owner)
@@ -401,7 +403,9 @@ def test_one_move_told_by_many_writers_at_once_leaves_one_home(
 ) -> None:
     cities = ("Paris", "London", "Rome", "Oslo")
     all_at_once(
-        lambda n: remember(runtime, tenant, SCOPE, home(cities[n % 4], valid_from=year(2010 + n % 4)))
+        lambda n: remember(
+            runtime, tenant, SCOPE, statement=home(cities[n % 4], valid_from=year(2010 + n % 4))
+        )
     )
     assert [one.object for one in current(owner)] == ["Oslo"]
     assert len(rows(owner, MEMORIES)) == len(cities)
@@ -416,7 +420,7 @@ def test_default_memories_of_a_new_user_are_stored_once_for_many_writers(
     ]
     with owner.begin() as connection:
         agents.change(connection, tenant, "ada", parts={"default_memories": defaults})
-    all_at_once(lambda n: remember(runtime, tenant, SCOPE, fact(f"Bob owns {n} boats.")))
+    all_at_once(lambda n: remember(runtime, tenant, SCOPE, statement=fact(f"Bob owns {n} boats.")))
     core = [one for one in rows(owner, MEMORIES) if one.kind == "core"]
     assert [(one.text, one.repeat_count) for one in core] == [("Be kind.", 1), ("Never lie.", 1)]
 
@@ -429,7 +433,7 @@ def test_a_statement_of_a_session_stays_apart_from_that_of_the_user(
 ) -> None:
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, "Hello there, how are you?")])
     for scope in (SESSION, SCOPE, SESSION):
-        remember(runtime, tenant, scope, fact("Bob likes tea."))
+        remember(runtime, tenant, scope, statement=fact("Bob likes tea."))
     assert sorted((one.session_id is None, one.repeat_count) for one in rows(owner, MEMORIES)) == [
         (False, 2),
         (True, 1),
@@ -440,7 +444,7 @@ def test_a_session_must_exist_before_something_is_remembered_in_it(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     with pytest.raises(NotFound, match="session"):
-        remember(runtime, tenant, SESSION, fact("Bob likes tea."))
+        remember(runtime, tenant, SESSION, statement=fact("Bob likes tea."))
     assert rows(owner, MEMORIES) == []
 
 
@@ -454,7 +458,7 @@ def test_the_same_statement_in_another_scope_is_another_memory(
         (tenant, Scope("max", "bob")),
         (other_tenant, SCOPE),
     ):
-        assert remember(runtime, tenant_id, scope, fact("Tea is nice.")).outcome is Outcome.INSERTED
+        assert remember(runtime, tenant_id, scope, statement=fact("Tea is nice.")).outcome is Outcome.INSERTED
     assert len({(one.tenant_id, one.scope_id) for one in rows(owner, MEMORIES)}) == 5
 
 
@@ -477,7 +481,7 @@ def test_a_refused_statement_names_its_field_and_stores_nothing(
     )
     for statement, named in wrong:
         with pytest.raises((InvalidInput, TooLarge)) as refused:
-            remember(runtime, tenant, SCOPE, statement)
+            remember(runtime, tenant, SCOPE, statement=statement)
         assert refused.value.field == named
     assert rows(owner, MEMORIES) == []
 
@@ -490,7 +494,7 @@ def test_with_the_embedder_away_nothing_is_stored_and_the_caller_is_told(
             replace(runtime, embedder=failing(ProviderUnavailable("nobody answers"))),
             tenant,
             SCOPE,
-            fact("Bob likes tea."),
+            statement=fact("Bob likes tea."),
         )
     assert rows(owner, MEMORIES) == []
 
@@ -504,6 +508,9 @@ def test_nothing_is_stored_for_somebody_who_is_forgotten_meanwhile(
 
     with pytest.raises(NotFound, match="erased while this ran; nothing was stored"):
         remember(
-            replace(runtime, embedder=ScriptedEmbedder(before=forget)), tenant, SCOPE, fact("Bob likes tea.")
+            replace(runtime, embedder=ScriptedEmbedder(before=forget)),
+            tenant,
+            SCOPE,
+            statement=fact("Bob likes tea."),
         )
     assert rows(owner, MEMORIES) == []

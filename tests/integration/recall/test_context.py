@@ -36,7 +36,7 @@ def say(runtime: Runtime, tenant: int, *words: str, session: str = "s1", role: R
 
 
 def know(runtime: Runtime, tenant: int, kind: str, words: str, *, scope: Scope = BOB, **fields: Any) -> Any:
-    return remember(runtime, tenant, scope, Statement(kind, words, **fields), deduplicate=False).id
+    return remember(runtime, tenant, scope, statement=Statement(kind, words, **fields), deduplicate=False).id
 
 
 def window(runtime: Runtime, tenant: int, query: str | None = None, **fields: Any) -> ContextWindow:

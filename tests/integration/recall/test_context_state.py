@@ -25,7 +25,7 @@ BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 
 
 def know(runtime: Runtime, tenant: int, kind: str, words: str, **fields: Any) -> UUID:
-    return remember(runtime, tenant, BOB, Statement(kind, words, **fields), deduplicate=False).id
+    return remember(runtime, tenant, BOB, statement=Statement(kind, words, **fields), deduplicate=False).id
 
 
 def say(runtime: Runtime, tenant: int, words: str, *, session: str = "s1", **fields: Any) -> None:

@@ -37,7 +37,7 @@ def say(
 
 def know(runtime: Runtime, tenant: int, words: str, *, scope: Scope = BOB, **fields: Any) -> Any:
     statement = Statement(**{"kind": "fact", "text": words} | fields)
-    return remember(runtime, tenant, scope, statement, deduplicate=False).id
+    return remember(runtime, tenant, scope, statement=statement, deduplicate=False).id
 
 
 def asked(
@@ -169,7 +169,7 @@ def test_paraphrases_are_shown_once_but_not_texts_that_differ_in_a_number(
     runtime: Runtime, tenant: int
 ) -> None:
     first, again, more = (
-        remember(runtime, tenant, BOB, Statement("fact", said), deduplicate=False).id
+        remember(runtime, tenant, BOB, statement=Statement("fact", said), deduplicate=False).id
         for said in (HIVES, HIVES.replace("behind his", "behind the"), HIVES.replace("three", "thirteen"))
     )
     recalled = recall(runtime, tenant, BOB, query=RecallQuery("bees in Kyoto", explain=True))
@@ -266,7 +266,7 @@ def test_as_of_asks_what_held_then(runtime: Runtime, tenant: int) -> None:
             runtime,
             tenant,
             BOB,
-            Statement(
+            statement=Statement(
                 "fact",
                 f"Bob lives in {city}.",
                 subject="Bob",
@@ -459,8 +459,8 @@ def test_what_is_of_a_sort_that_nobody_asks_for_weighs_nothing(runtime: Runtime,
 def test_a_fact_is_raised_for_its_number_and_a_preference_for_what_it_is(
     runtime: Runtime, tenant: int
 ) -> None:
-    remember(runtime, tenant, BOB, Statement("fact", "Bob has three dogs."))
-    remember(runtime, tenant, BOB, Statement("fact", "Bob likes long walks.", subtype="preference"))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob has three dogs."))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob likes long walks.", subtype="preference"))
     for query, signal in (
         ("How many dogs?", "quantity"),
         ("What walks would you suggest, can you?", "preference"),

@@ -27,7 +27,7 @@ BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 
 def know(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
     statement = Statement(**{"kind": "fact", "text": words} | fields)
-    return remember(runtime, tenant, BOB, statement, deduplicate=False).id
+    return remember(runtime, tenant, BOB, statement=statement, deduplicate=False).id
 
 
 def join(runtime: Runtime, tenant: int, owner: Engine, source: UUID, target: UUID, weight: float) -> None:

@@ -58,7 +58,7 @@ def horses(runtime: Runtime, tenant: int) -> Runtime:
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, "A horse was mentioned at noon.")])
     index_turns(runtime)
     for words in ("Bob rides a horse.", "Bob drives a van."):
-        remember(runtime, tenant, BOB, Statement("fact", words, tags=("bob",)), deduplicate=False)
+        remember(runtime, tenant, BOB, statement=Statement("fact", words, tags=("bob",)), deduplicate=False)
     return runtime
 
 
@@ -151,7 +151,7 @@ def test_a_range_of_time_is_half_open(runtime: Runtime, tenant: int) -> None:
     record(
         runtime, tenant, SESSION, [NewTurn(Role.USER, "A horse just said at 15.", at=NOON.replace(hour=15))]
     )
-    remember(runtime, tenant, BOB, Statement("fact", "Bob got a horse.", valid_from=NOON))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob got a horse.", valid_from=NOON))
     found = asked(runtime, tenant, after=NOON, before=NOON.replace(hour=15)).memories
     assert {hit.text for hit in found} == {"A horse at 12.", "A horse not indexed at 12.", "Bob got a horse."}
 
@@ -162,7 +162,7 @@ def test_a_subtype_narrows_to_memories_of_it(runtime: Runtime, tenant: int) -> N
             runtime,
             tenant,
             BOB,
-            Statement("fact", f"A horse, as a {subtype}.", subtype=subtype),
+            statement=Statement("fact", f"A horse, as a {subtype}.", subtype=subtype),
             deduplicate=False,
         )
     assert [hit.text for hit in asked(runtime, tenant, subtypes=("habit",)).memories] == [
@@ -191,7 +191,12 @@ def test_an_embedding_that_cannot_be_used_is_named_and_words_go_on(
 
 
 def test_a_budget_too_small_for_the_core_says_what_was_dropped(runtime: Runtime, tenant: int) -> None:
-    remember(runtime, tenant, BOB, Statement("core", "Never give medical advice, whatever is asked of you."))
+    remember(
+        runtime,
+        tenant,
+        BOB,
+        statement=Statement("core", "Never give medical advice, whatever is asked of you."),
+    )
     window = context(runtime, tenant, BOB, request=ContextRequest(budget_tokens=5))
     assert window.text == ""
     assert ("core", 1, "budget") in {(note.section, note.rows, note.reason) for note in window.dropped}
@@ -253,7 +258,7 @@ def test_words_of_any_script_names_and_code_are_found_by_keyword(
     others = ("It rained all day.", "今天天气很好。", "The C part is in Rust.", "Thanks 🙏", "مرحبا بالعالم")
     record(runtime, tenant, SESSION, [NewTurn(Role.USER, words) for words in (*others, said)])
     index_turns(runtime)
-    remember(runtime, tenant, BOB, Statement("fact", said), deduplicate=False)
+    remember(runtime, tenant, BOB, statement=Statement("fact", said), deduplicate=False)
     turns = asked(runtime, tenant, wanted, preset="keyword", tiers=(Tier.DAILY_LOGS,))
     facts = asked(runtime, tenant, wanted, preset="keyword", tiers=(Tier.FACTS,))
     assert turns.memories[0].text == said
@@ -263,7 +268,7 @@ def test_words_of_any_script_names_and_code_are_found_by_keyword(
 def test_nothing_of_the_agents_rows_is_locked_while_it_is_asked(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    remember(runtime, tenant, BOB, Statement("fact", "Bob rides a horse."))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob rides a horse."))
     with owner.begin() as connection:
         connection.exec_driver_sql("SELECT id FROM scopes FOR UPDATE")
         connection.exec_driver_sql("SELECT id FROM memories FOR UPDATE")

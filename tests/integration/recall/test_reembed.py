@@ -35,7 +35,7 @@ def fill(runtime: Runtime, tenant: int, n: int) -> None:
     index_turns(runtime)
     for animal in ANIMALS:
         statement = Statement("fact", f"Bob is fond of every {animal}.")
-        remember(runtime, tenant, BOB, statement, deduplicate=False)
+        remember(runtime, tenant, BOB, statement=statement, deduplicate=False)
 
 
 def changed(runtime: Runtime) -> Runtime:
@@ -144,7 +144,7 @@ def test_search_answers_at_every_moment_while_rows_move_and_others_write(
         written = 0
         while not over.is_set() or written == 0:
             statement = Statement("fact", f"Note {old.embedder.model} {written} about a crane.")
-            remember(old, tenant, BOB, statement, deduplicate=False)
+            remember(old, tenant, BOB, statement=statement, deduplicate=False)
             written += 1
         return written
 

@@ -38,7 +38,7 @@ WORDINGS = [
 def tell(runtime: Runtime, tenant: int, *texts: str, **fields: Any) -> list[UUID]:
     """Stored as they are, whatever they are like."""
     return [
-        remember(runtime, tenant, SCOPE, Statement("fact", said, **fields), deduplicate=False).id
+        remember(runtime, tenant, SCOPE, statement=Statement("fact", said, **fields), deduplicate=False).id
         for said in texts
     ]
 
@@ -149,7 +149,7 @@ def test_one_kind_alone_is_looked_through_when_one_is_named(
 ) -> None:
     tell(runtime, tenant, *WORDINGS)
     for said in WORDINGS:
-        remember(runtime, tenant, SCOPE, Statement("value", said), deduplicate=False)
+        remember(runtime, tenant, SCOPE, statement=Statement("value", said), deduplicate=False)
     assert run(runtime, tenant, kind="value").report["inspected"] == 3
     assert len(rows_as_text(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'fact'")) == 3
     assert len(rows_as_text(owner, "SELECT FROM memories WHERE retired_at IS NULL AND kind = 'value'")) == 1
@@ -181,13 +181,13 @@ def test_undo_of_a_run_whose_result_changed_is_refused_as_a_whole(
     done = run(placed, tenant)
     (changed,) = rows_as_text(owner, "SELECT id FROM memories WHERE text LIKE 'Bob%' AND retired_at IS NULL")
     if since == "said again":
-        remember(placed, tenant, SCOPE, Statement("fact", WORDINGS[1]))
+        remember(placed, tenant, SCOPE, statement=Statement("fact", WORDINGS[1]))
     elif since == "pinned":
         pin(placed, tenant, UUID(changed[0]), pinned=True)
     elif since == "invalidated":
         invalidate(placed, tenant, UUID(changed[0]))
     else:
-        remember(placed, tenant, SCOPE, Statement("fact", longer))
+        remember(placed, tenant, SCOPE, statement=Statement("fact", longer))
     before = everything(owner)
     with pytest.raises(Conflict, match=f"{changed[0]} was {since}"):
         undo_run(placed, tenant, done.id)
@@ -212,7 +212,7 @@ def test_a_merge_of_the_write_path_is_undone_with_its_statement(
     placed = replace(runtime, embedder=at_angles({short: 0.0, long: 25.0}))
     (turn,) = record(placed, tenant, Scope("ada", "bob", "s"), [NewTurn(Role.USER, long)])
     (old,) = tell(placed, tenant, short)
-    merged = remember(placed, tenant, SCOPE, Statement("fact", long, evidence=(turn.id,)))
+    merged = remember(placed, tenant, SCOPE, statement=Statement("fact", long, evidence=(turn.id,)))
     parts = undo_merge(placed, tenant, merged.id)
     assert {part.text for part in parts} == {short, long}
     assert current(owner) == [short, long]

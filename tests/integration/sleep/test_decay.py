@@ -32,7 +32,7 @@ SCOPE = Scope("ada", "bob")
 
 def keep(runtime: Runtime, tenant: int, words: str, **fields: Any) -> UUID:
     kind = fields.pop("kind", "fact")
-    return remember(runtime, tenant, SCOPE, Statement(kind, words, **fields)).id
+    return remember(runtime, tenant, SCOPE, statement=Statement(kind, words, **fields)).id
 
 
 def reasons(owner: Engine) -> dict[UUID, str | None]:

@@ -76,12 +76,16 @@ def test_what_proved_itself_is_promoted_and_the_rest_of_the_session_goes(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     said(runtime, tenant, PARKED, PARKED)
-    weak = remember(runtime, tenant, CHAT, Statement("fact", "Bob yawned.", importance=4, confidence=0.0)).id
-    pinned = remember(runtime, tenant, CHAT, Statement("fact", "Bob is allergic to nuts.", pinned=True)).id
+    weak = remember(
+        runtime, tenant, CHAT, statement=Statement("fact", "Bob yawned.", importance=4, confidence=0.0)
+    ).id
+    pinned = remember(
+        runtime, tenant, CHAT, statement=Statement("fact", "Bob is allergic to nuts.", pinned=True)
+    ).id
 
     report = ended(runtime, tenant).report
 
-    (asked,) = search(runtime, tenant, CHAT, PARKED)
+    (asked,) = search(runtime, tenant, CHAT, text=PARKED)
     assert (asked.source, asked.repeats) == (Source.AGENT, 2), (
         "it belongs to the agent now, and keeps its weight"
     )
@@ -95,8 +99,8 @@ def test_what_proved_itself_is_promoted_and_the_rest_of_the_session_goes(
 
 def test_promotion_passes_the_same_ladder(runtime: Runtime, tenant: int, owner: Engine) -> None:
     said(runtime, tenant, "Hello there, I am back again.")
-    remember(runtime, tenant, SCOPE, Statement("fact", "Bob likes green tea."))
-    remember(runtime, tenant, CHAT, Statement("fact", "Bob likes green tea."))
+    remember(runtime, tenant, SCOPE, statement=Statement("fact", "Bob likes green tea."))
+    remember(runtime, tenant, CHAT, statement=Statement("fact", "Bob likes green tea."))
     ended(runtime, tenant)
     (kept,) = rows(
         owner, "SELECT repeat_count FROM memories WHERE retired_at IS NULL AND text LIKE '%green tea%'"
@@ -107,7 +111,7 @@ def test_promotion_passes_the_same_ladder(runtime: Runtime, tenant: int, owner: 
 def test_weights_are_left_behind_where_asked(runtime: Runtime, tenant: int) -> None:
     said(runtime, tenant, PARKED, PARKED)
     ended(runtime, tenant, carry=False)
-    (asked,) = search(runtime, tenant, CHAT, PARKED)
+    (asked,) = search(runtime, tenant, CHAT, text=PARKED)
     assert asked.repeats == 1
 
 
@@ -115,7 +119,7 @@ def test_without_promotion_everything_of_the_session_goes(runtime: Runtime, tena
     said(runtime, tenant, PARKED)
     report = ended(runtime, tenant, promote=False).report
     assert (report["promoted"], report["dropped"]) == ([], 1)
-    assert search(runtime, tenant, CHAT, PARKED) == ()
+    assert search(runtime, tenant, CHAT, text=PARKED) == ()
 
 
 def test_a_checkpoint_shows_the_session_before_its_end(runtime: Runtime, tenant: int) -> None:
@@ -194,7 +198,7 @@ def test_a_session_ends_though_its_sleep_pass_is_undone_for_lower_recall(
 ) -> None:
     said(runtime, tenant, PARKED)
     for words in (TRAIN, SOUP):
-        remember(runtime, tenant, CHAT, Statement("fact", words))
+        remember(runtime, tenant, CHAT, statement=Statement("fact", words))
     before = whole(owner)
 
     def blend(plan: CyclePlan) -> CyclePlan:
@@ -223,9 +227,16 @@ def test_a_session_ends_though_its_sleep_pass_is_undone_for_lower_recall(
 
 def test_promotion_keeps_the_ceiling_of_the_scope(runtime: Runtime, tenant: int, owner: Engine) -> None:
     for n in range(6):
-        remember(runtime, tenant, SCOPE, Statement("fact", f"On day {n} Bob wrote down the number {n * 13}."))
+        remember(
+            runtime,
+            tenant,
+            SCOPE,
+            statement=Statement("fact", f"On day {n} Bob wrote down the number {n * 13}."),
+        )
     said(runtime, tenant, "Hello there, I am back again.")
-    nuts = remember(runtime, tenant, CHAT, Statement("fact", "Bob is allergic to nuts.", pinned=True)).id
+    nuts = remember(
+        runtime, tenant, CHAT, statement=Statement("fact", "Bob is allergic to nuts.", pinned=True)
+    ).id
     with owner.begin() as connection:
         agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 3}})
     before = whole(owner)
@@ -255,7 +266,7 @@ def test_the_last_turns_are_extracted_before_a_session_ends(
 
 def test_the_end_of_a_session_can_be_undone(runtime: Runtime, tenant: int, owner: Engine) -> None:
     said(runtime, tenant, PARKED, "Where did I leave my green umbrella last week?")
-    remember(runtime, tenant, CHAT, Statement("fact", "Bob likes green tea."))
+    remember(runtime, tenant, CHAT, statement=Statement("fact", "Bob likes green tea."))
     before = whole(owner)
     run = ended(runtime, tenant)
     assert whole(owner) != before

@@ -57,7 +57,7 @@ TABLES = ("memories", "links", "mentions", "evidence", "entities")
 def keep(runtime: Runtime, tenant: int, words: str, *, scope: Scope = SCOPE, **fields: Any) -> UUID:
     """Stored as it is, as if before anybody looked for repeats."""
     statement = Statement(fields.pop("kind", "fact"), words, **fields)
-    return remember(runtime, tenant, scope, statement, deduplicate=False).id
+    return remember(runtime, tenant, scope, statement=statement, deduplicate=False).id
 
 
 def everything(owner: Engine) -> dict[str, list[str]]:
@@ -368,11 +368,16 @@ def test_undo_names_what_stands_on_the_cycle_and_changes_nothing(
     united = lookup.read_memory(runtime, tenant, kept[0]).successor
     assert united is not None
     if what == "rated":
-        give_feedback(runtime, tenant, SCOPE, united, Label.UP)
+        give_feedback(runtime, tenant, SCOPE, target=united, label=Label.UP)
     elif what == "pinned":
         lookup.pin(runtime, tenant, united, pinned=True)
     elif what == "said again":
-        remember(runtime, tenant, SCOPE, Statement("fact", lookup.read_memory(runtime, tenant, united).text))
+        remember(
+            runtime,
+            tenant,
+            SCOPE,
+            statement=Statement("fact", lookup.read_memory(runtime, tenant, united).text),
+        )
     else:
         forget_memory(runtime, tenant, united)
     before = everything(owner)

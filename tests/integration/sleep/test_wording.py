@@ -64,7 +64,7 @@ def set_extraction(runtime: Runtime, tenant: int, mode: str) -> None:
 
 def united(runtime: Runtime, tenant: int, *parts: str) -> Run:
     for part in parts:
-        remember(runtime, tenant, SCOPE, Statement("fact", part), deduplicate=False)
+        remember(runtime, tenant, SCOPE, statement=Statement("fact", part), deduplicate=False)
     asked = consolidate.ask(runtime, tenant, SCOPE)
     jobs.perform(runtime, asked.id, JOBS)
     return jobs.read(runtime, tenant, asked.id)

@@ -75,9 +75,9 @@ def lived(runtime: Runtime, tenant: int, owner: Engine) -> None:
     sailing = Statement(
         "fact", "Bob goes sailing on the lake with his cousin.", mentions=(Mention("concept", "Sailing"),)
     )
-    kept = remember(runtime, tenant, BOB, sailing)
-    give_feedback(runtime, tenant, BOB, tickets[2].id, Label.UP, note="Most helpful.")
-    give_feedback(runtime, tenant, BOB, kept.id, Label.DOWN)
+    kept = remember(runtime, tenant, BOB, statement=sailing)
+    give_feedback(runtime, tenant, BOB, target=tickets[2].id, label=Label.UP, note="Most helpful.")
+    give_feedback(runtime, tenant, BOB, target=kept.id, label=Label.DOWN)
     snapshots.make_checkpoint(runtime, tenant, BOB)
     with owner.begin() as connection:
         connection.execute(text("UPDATE users SET time_zone = 'Europe/Paris' WHERE name = 'bob'"))
@@ -183,7 +183,7 @@ def test_an_export_is_one_state_although_others_go_on_writing(runtime: Runtime, 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_what_is_exported(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    remember(runtime, tenant, BOB, Statement("fact", "Bob keeps bees."))
+    remember(runtime, tenant, BOB, statement=Statement("fact", "Bob keeps bees."))
     with owner.begin() as connection:
         connection.execute(
             text(
@@ -312,7 +312,7 @@ def test_a_file_that_is_not_whole_is_refused_and_nothing_is_stored(
 @pytest.mark.usefixtures("lived")
 def test_all_agents_of_a_user_are_imported_or_none(runtime: Runtime, tenant: int, other_tenant: int) -> None:
     lines = lines_of(runtime, tenant, user="bob")
-    remember(runtime, other_tenant, Scope("zoe", "bob"), Statement("fact", "Bob keeps bees."))
+    remember(runtime, other_tenant, Scope("zoe", "bob"), statement=Statement("fact", "Bob keeps bees."))
     before = lines_of(runtime, other_tenant, user="bob")[1:]
 
     with pytest.raises(Conflict, match="not empty"):

@@ -60,8 +60,8 @@ def lived(runtime: Runtime, tenant: int) -> dict[str, Any]:
             f"Bob goes sailing on the lake with his cousin {words}.",
             mentions=(Mention("concept", "Sailing"),),
         )
-        remember(runtime, tenant, SCOPE, said, deduplicate=False)
-    remember(runtime, tenant, CHAT, Statement("fact", "Bob is tired today."))
+        remember(runtime, tenant, SCOPE, statement=said, deduplicate=False)
+    remember(runtime, tenant, CHAT, statement=Statement("fact", "Bob is tired today."))
     perform(runtime, cycle.ask(runtime, tenant, SCOPE).id, JOBS)
     made = transfer.export(runtime, tenant, SCOPE)
     return json.loads(json.dumps(made))  # type: ignore[no-any-return]
@@ -372,7 +372,7 @@ def test_default_memories_follow_a_partial_import_and_not_a_full_one(
         given = transfer.read_checkpoint(runtime, tenant, SCOPE, made.id)
     set_agent(runtime, other_tenant, default_memories=[{"text": "Ada never lies.", "kind": "core"}])
     transfer.load(runtime, other_tenant, SCOPE, given)
-    remember(runtime, other_tenant, SCOPE, Statement("fact", "Bob likes tea."))
+    remember(runtime, other_tenant, SCOPE, statement=Statement("fact", "Bob likes tea."))
     texts = [node["text"] for node in transfer.export(runtime, other_tenant, SCOPE)["nodes"]]
     assert ("Ada never lies." in texts) is not is_whole
 
@@ -380,7 +380,7 @@ def test_default_memories_follow_a_partial_import_and_not_a_full_one(
 def test_a_scope_that_holds_something_is_not_imported_into(
     runtime: Runtime, tenant: int, other_tenant: int, lived: dict[str, Any]
 ) -> None:
-    remember(runtime, other_tenant, SCOPE, Statement("fact", "Bob likes tea."))
+    remember(runtime, other_tenant, SCOPE, statement=Statement("fact", "Bob likes tea."))
     with pytest.raises(Conflict, match="not empty"):
         transfer.load(runtime, other_tenant, SCOPE, lived)
     with pytest.raises(Conflict, match="in this tenant already"):
