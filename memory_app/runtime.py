@@ -18,6 +18,7 @@ from memory_app.broker import dropped
 from memory_app.broker.dropped import Drops
 from memory_app.db import db
 from memory_app.db.backlog import Backlog
+from memory_app.db.lease import Returns
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -91,6 +92,8 @@ class Runtime:
     backlog: Backlog
     pace: Pace
     """When this process is to look whether it is the turn of other tenants."""
+    returns: Returns
+    """What this process borrowed and could not give back yet."""
 
     def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
         """Send one message that says "look", unless one is already under way. Never fails, never waits long.
@@ -152,6 +155,7 @@ def build(settings: Settings) -> Runtime:
         ),
         backlog=Backlog(settings.record.backlog_limit),
         pace=Pace(LOOK_AT_OTHERS_SECONDS),
+        returns=Returns(),
     )
 
 

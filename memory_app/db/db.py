@@ -27,6 +27,7 @@ _STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _FOR_READING = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5min', true), set_config('enable_sort', 'off', true)"
 )
+_WAIT_BRIEFLY = text("SELECT set_config('lock_timeout', '100ms', true)")
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
@@ -250,6 +251,11 @@ def before_commit(connection: Connection, act: Callable[[Connection, list[Any]],
         act(connection, [value])
     else:
         last.setdefault(act, []).append(value)
+
+
+def wait_briefly(connection: Connection) -> None:
+    """From here on the transaction waits 100 ms at most for a row that is locked: for what can be tried again later."""
+    connection.execute(_WAIT_BRIEFLY)
 
 
 def plan_anew(connection: Connection) -> None:

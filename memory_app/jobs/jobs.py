@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.db.db import transaction
-from memory_app.errors import NotFound, Permanent, Transient
+from memory_app.db.db import transaction, wait_briefly
+from memory_app.errors import NotFound, Permanent, StoreUnavailable, Transient
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim, RunLease
 from memory_app.records.reports import Report
@@ -31,6 +32,10 @@ LEASE = timedelta(minutes=11)
 """Longer than the hard time limit of a maintenance task, so that a living worker is never overtaken."""
 
 STARTS_LIMIT = 3
+
+PATIENCE_SECONDS = 30.0
+"""How long a worker tries to give a run back before it does something else; most restarts of a database are over."""
+
 RETRY_BASE_SECONDS = 5.0
 RETRY_MOST_SECONDS = 900.0
 RETRY_AGE = timedelta(hours=24)
@@ -81,6 +86,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
 
     ``shared``: this process does other work meanwhile, so a run that may have killed its worker is left to another.
     """
+    runtime.returns.try_again()
     with transaction(runtime.engine, None) as connection:
         claimed = runs.claim(connection, run_id, LEASE, shared=shared)
     if claimed is None:
@@ -95,11 +101,27 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
 
 
 def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
+    try:
+        _try(runtime, claimed, job)
+    except StoreUnavailable:
+        runtime.returns.give_back(partial(_free, runtime, claimed), within_seconds=PATIENCE_SECONDS)
+        raise
+
+
+def _free(runtime: Runtime, claimed: RunClaim) -> None:
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        wait_briefly(connection)
+        runs.postpone(connection, claimed, timedelta(seconds=RETRY_BASE_SECONDS))
+
+
+def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     started = time.monotonic()
     try:
         job.call(runtime, claimed)
     except Fenced:
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
+        with transaction(runtime.engine, claimed.tenant_id) as connection:
+            runs.explain(connection, claimed)
     except Transient as error:
         _postpone(runtime, claimed, error)
     except (Permanent, NotFound) as error:

@@ -20,7 +20,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app import failpoint, queue
-from memory_app.db.db import transaction
+from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import (
     BadModelOutput,
     CapReached,
@@ -34,7 +34,6 @@ from memory_app.errors import (
 from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
 from memory_app.jobs import schedule
-from memory_app.jobs.lease import give_back
 from memory_app.jobs.rows import runs
 from memory_app.memories import capacity, query_graph, remember
 from memory_app.memories.rows import entities
@@ -93,6 +92,7 @@ def extract_session(
     ``shared``: this process does other work meanwhile, so a session that may have killed its worker is left to another.
     """
     _clear_hint(runtime, session_id)
+    runtime.returns.try_again()
     total = ExtractReport()
     ends_at = time.monotonic() + most_seconds
     for batch in count(1):
@@ -138,13 +138,15 @@ def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
     try:
         return _extract_next(runtime, claimed)
     except StoreUnavailable:
-        give_back(partial(_free, runtime, claimed), within_seconds=runtime.settings.extract.lease_seconds)
+        lease_seconds = runtime.settings.extract.lease_seconds
+        runtime.returns.give_back(partial(_free, runtime, claimed), within_seconds=lease_seconds)
         raise
 
 
 def _free(runtime: Runtime, claimed: Claim) -> None:
     wait = timedelta(seconds=runtime.settings.extract.retry_base_seconds)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
+        wait_briefly(connection)
         sessions.postpone(connection, claimed, wait)
 
 
@@ -160,6 +162,8 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
         return _apply(runtime, batch, answered)
     except _Fenced:
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
+        with transaction(runtime.engine, claimed.tenant_id) as connection:
+            sessions.explain(connection, claimed)
         return ExtractReport()
     except (CapReached, CircuitOpen) as error:
         return _wait_in_line(runtime, batch, error)

@@ -16,11 +16,10 @@ from uuid import UUID
 import structlog
 
 from memory_app import failpoint, queue
-from memory_app.db.db import transaction
+from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.jobs import schedule
-from memory_app.jobs.lease import give_back
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
@@ -62,6 +61,7 @@ def index_turns(runtime: Runtime, *, most_batches: int = 50) -> IndexReport:
     Calls the embedder. A second call at the same time finds other turns, or none.
     """
     _clear_hint(runtime)
+    runtime.returns.try_again()
     done = IndexReport()
     for _ in range(most_batches):
         claimed = _claim(runtime)
@@ -100,18 +100,20 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexRep
             report += IndexReport(failed=_set_aside(runtime, turn.tenant_id, [turn], reason))
         else:
             by_tenant[turn.tenant_id].append(turn)
-    for tenant_id, borrowed in by_tenant.items():
-        try:
-            report += _index_of_tenant(runtime, tenant_id, borrowed)
-        except StoreUnavailable:
-            lease_seconds = runtime.settings.index.lease_seconds
-            give_back(partial(_free, runtime, tenant_id, borrowed), within_seconds=lease_seconds)
-            raise
+    try:
+        for tenant_id in list(by_tenant):
+            report += _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
+            del by_tenant[tenant_id]
+    except StoreUnavailable:
+        gives = [partial(_free, runtime, tenant_id, borrowed) for tenant_id, borrowed in by_tenant.items()]
+        runtime.returns.give_back(*gives, within_seconds=runtime.settings.index.lease_seconds)
+        raise
     return report
 
 
 def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> None:
     with transaction(runtime.engine, tenant_id) as connection:
+        wait_briefly(connection)
         turns.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
 
 

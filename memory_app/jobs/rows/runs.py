@@ -124,9 +124,10 @@ _CLAIM = text(
 _DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
 _COMPLETE = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.DONE, report=_REPORT)
 _ABANDON = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.FAILED)
+# Only what is still on loan: nobody knows of a commit that broke off whether it was made, and this may come late.
 _POSTPONE = (
     update(runs)
-    .where(_IS_CLAIMED)
+    .where(_IS_CLAIMED, runs.c.lease_until.is_not(None))
     .values(
         attempts=runs.c.attempts + 1,
         starts=0,
@@ -135,6 +136,11 @@ _POSTPONE = (
         failing_since=func.coalesce(runs.c.failing_since, func.now()),
     )
     .returning(runs.c.attempts, (func.now() - runs.c.failing_since).label("failing_for"))
+)
+_EXPLAIN = (
+    update(runs)
+    .where(_IS_RUNNING, runs.c.fence > bindparam("claimed_fence"))
+    .values(starts=func.least(runs.c.starts, runs.c.fence - bindparam("claimed_fence")))
 )
 _EXTEND = update(runs).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
 _READ = select(*_COLUMNS).where(_IS_RUN)
@@ -297,10 +303,21 @@ def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
 
 
 def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tuple[int, timedelta] | None:
-    """Give the run back until ``wait`` has passed; how often and for how long it has been failing."""
+    """Give the run back until ``wait`` has passed; how often and for how long it has been failing.
+
+    None when another worker holds a newer fence.
+    """
     values = {**_keys(claimed), "wait": wait}
     row = connection.execute(_POSTPONE, values).one_or_none()
-    return None if row is None else (row.attempts, row.failing_for)
+    if row is None:
+        explain(connection, claimed)
+        return None
+    return row.attempts, row.failing_for
+
+
+def explain(connection: Connection, claimed: RunLease) -> None:
+    """Note of a run that was taken over that this worker is alive, as `sessions.explain` does."""
+    connection.execute(_EXPLAIN, _keys(claimed))
 
 
 def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:

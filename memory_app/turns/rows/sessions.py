@@ -153,9 +153,10 @@ _RELEASE = text(
 )
 _IN_A_WHILE = func.now() + bindparam("wait", type_=Interval)
 _FREE: dict[str, Any] = {"lease_until": null(), "starts": 0}
+# Only what is still on loan: nobody knows of a commit that broke off whether it was made, and this may come late.
 _POSTPONE = (
     update(sessions)
-    .where(_IS_CLAIMED)
+    .where(_IS_CLAIMED, sessions.c.lease_until.is_not(None))
     .values(
         **_FREE,
         failures=sessions.c.failures + 1,
@@ -163,6 +164,11 @@ _POSTPONE = (
         failing_since=func.coalesce(sessions.c.failing_since, func.now()),
         due_at=_IN_A_WHILE,
     )
+)
+_EXPLAIN = (
+    update(sessions)
+    .where(_IS_SESSION, sessions.c.fence > bindparam("claimed_fence"))
+    .values(starts=func.least(sessions.c.starts, sessions.c.fence - bindparam("claimed_fence")))
 )
 _REPLAYED = text(
     """
@@ -358,12 +364,24 @@ def postpone(connection: Connection, claimed: Claim, wait: timedelta, *, refused
     ``refused``: by an error that does not pass by itself. False when another worker holds a newer fence.
     """
     values = {**_keys(claimed), "wait": wait, "refused": refused}
-    return connection.execute(_POSTPONE, values).rowcount == 1
+    if connection.execute(_POSTPONE, values).rowcount == 1:
+        return True
+    explain(connection, claimed)
+    return False
 
 
 def defer(connection: Connection, claimed: Claim, wait: timedelta) -> None:
     """Free the session until ``wait`` has passed, without counting a failure: it only waits for its turn."""
-    connection.execute(_DEFER, {**_keys(claimed), "wait": wait})
+    if not connection.execute(_DEFER, {**_keys(claimed), "wait": wait}).rowcount:
+        explain(connection, claimed)
+
+
+def explain(connection: Connection, claimed: Claim) -> None:
+    """Note of a session that was taken over that this worker is alive: starts up to its own are no deaths.
+
+    Each claim adds one to the fence and to the starts, so those after this one are as many as the fences.
+    """
+    connection.execute(_EXPLAIN, _keys(claimed))
 
 
 def extend(connection: Connection, claimed: Claim, lease: timedelta) -> None:

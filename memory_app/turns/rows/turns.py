@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, Text, bindparam, func, null, or_, select, text, update
+from sqlalchemy import Connection, Text, bindparam, func, null, or_, select, text, update
 
 from memory_app.db.expressions import among, column_list, columns_of
 from memory_app.db.tables.turns import sessions, turns
@@ -144,14 +144,17 @@ _INDEX = text(
     RETURNING t.scope_id, t.id
     """
 )
-_POSTPONE = (
-    update(turns)
-    .where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids"), turns.c.indexed_at.is_(None))
-    .values(
-        starts=0,
-        failures=turns.c.failures + 1,
-        lease_until=func.now() + bindparam("wait", type_=Interval),
-    )
+# More starts than at the claim are those of later workers: they stay counted, and the last one's lease goes on. Fewer:
+# somebody explained this start already.
+_POSTPONE = text(
+    """
+    UPDATE turns t
+    SET starts = t.starts - v.starts, failures = t.failures + 1,
+        lease_until = CASE WHEN t.starts > v.starts THEN t.lease_until ELSE now() + CAST(:wait AS interval) END
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:starts AS smallint[])) AS v(scope_id, id, starts)
+    WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
+      AND t.starts >= v.starts
+    """
 )
 _FAIL = (
     update(turns)
@@ -323,8 +326,13 @@ def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str)
 
 def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timedelta) -> None:
     """Give claimed turns back after a handled error; its start is explained, so it no longer counts."""
-    keys = {"scopes": [turn.scope_id for turn in claimed], "ids": [turn.id for turn in claimed]}
-    connection.execute(_POSTPONE, {**keys, "wait": wait})
+    values = {
+        "scopes": [turn.scope_id for turn in claimed],
+        "ids": [turn.id for turn in claimed],
+        "starts": [turn.starts for turn in claimed],
+        "wait": wait,
+    }
+    connection.execute(_POSTPONE, values)
 
 
 def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str) -> tuple[UUID, ...]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from memory_app import queue
+from memory_app.db import app_role
 from memory_app.db.db import transaction
-from memory_app.errors import BadModelOutput, ProviderUnavailable
+from memory_app.errors import BadModelOutput, ProviderUnavailable, StoreUnavailable
 from memory_app.jobs import jobs
 from memory_app.jobs.jobs import Job
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import RunClaim
 from memory_app.records.reports import Report
 from memory_app.records.scope import Scope
-from memory_app.runtime import Runtime
+from memory_app.runtime import Runtime, build
+from memory_app.settings import Settings
 from memory_app.tenancy.rows import names
 
 
@@ -97,6 +100,75 @@ def test_a_worker_that_was_overtaken_commits_nothing(runtime: Runtime, tenant: i
     with pytest.raises(jobs.Fenced):
         done(runtime, slow)
     assert jobs.read(runtime, tenant, run_id).report == {"version": 1, "fence": 2}
+
+
+def expire_lease(owner: Engine) -> None:
+    """As if the lease, or the pause after an error, were over."""
+    with owner.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE runs SET lease_until = now() - interval '1 second', due_at = now() - interval '1 second'"
+            )
+        )
+
+
+@pytest.fixture
+def hasty(settings: Settings, owner: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    """Gives up waiting for a lock, and giving a run back, at once."""
+    monkeypatch.setattr(jobs, "PATIENCE_SECONDS", 0.0)
+    with owner.begin() as connection:
+        app_role.write_defaults(connection, {"lock_timeout": "50"})
+    runtime = build(settings)
+    yield runtime
+    runtime.close()
+
+
+def test_a_run_whose_row_is_locked_at_each_attempt_is_done_when_it_is_free(
+    hasty: Runtime, tenant: int, owner: Engine
+) -> None:
+    run_id, other = asked(hasty, tenant, "nap"), uuid4()
+    for _ in range(jobs.STARTS_LIMIT + 2):
+        with owner.connect() as stranger:
+
+            def met(runtime: Runtime, claimed: RunClaim, stranger: Connection = stranger) -> None:
+                stranger.execute(text("SELECT FROM runs FOR UPDATE"))
+                done(runtime, claimed)
+
+            with pytest.raises(StoreUnavailable):
+                jobs.perform(hasty, run_id, {"nap": Job(queue.SLEEP, met)})
+        jobs.perform(hasty, other, TABLE)  # whatever the process does next, it first gives the run back
+        expire_lease(owner)
+    jobs.perform(hasty, run_id, TABLE)
+    assert jobs.read(hasty, tenant, run_id).state == "done"
+
+
+def test_workers_that_overtake_each_other_before_a_locked_scope_fail_no_run(
+    hasty: Runtime, tenant: int, owner: Engine
+) -> None:
+    run_id = asked(hasty, tenant, "nap")
+    claims: list[RunClaim] = []
+
+    def claim() -> None:
+        with transaction(hasty.engine, None) as connection:
+            claimed = runs.claim(connection, run_id, timedelta(minutes=1))
+        assert isinstance(claimed, RunClaim)
+        claims.append(claimed)
+
+    def overtaken(runtime: Runtime, claimed: RunClaim) -> None:
+        """The lease of the one that waits is over before its wait is."""
+        expire_lease(owner)
+        claim()
+        with transaction(runtime.engine, claimed.tenant_id) as connection:
+            names.lock_scope(connection, claimed.tenant_id, claimed.scope_id)
+
+    claim()
+    with owner.connect() as stranger:
+        stranger.execute(text("SELECT FROM scopes FOR NO KEY UPDATE"))
+        for _ in range(jobs.STARTS_LIMIT + 2):
+            jobs._call(hasty, claims[-1], Job(queue.SLEEP, overtaken))
+    assert [claimed.starts for claimed in claims] == [1, *[2] * (jobs.STARTS_LIMIT + 2)]
+    jobs._call(hasty, claims[-1], TABLE["nap"])
+    assert jobs.read(hasty, tenant, run_id).state == "done"
 
 
 def test_a_run_that_kills_its_workers_fails_after_three(runtime: Runtime, tenant: int, owner: Engine) -> None:
