@@ -39,22 +39,35 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
     "address_part": ("lives_in",),
     "lives_with": ("household",),
     "marital_status": (),
-    "spouse": ("partner", "has_family"),
-    "partner": ("spouse", "has_family"),
-    "child": ("has_family",),
-    "parent": ("has_family",),
-    "sibling": ("has_family",),
-    "grandparent": ("has_family",),
-    "relative": ("has_family",),
-    "friend": ("knows",),
+    "spouse": ("partner", "has_family", "wife", "husband"),
+    "partner": ("spouse", "has_family", "boyfriend", "girlfriend", "fiance", "fiancee"),
+    "child": ("has_family", "son", "daughter", "stepson", "stepdaughter", "baby"),
+    "parent": ("has_family", "mother", "father", "stepmother", "stepfather"),
+    "sibling": ("has_family", "brother", "sister"),
+    "grandparent": ("has_family", "grandmother", "grandfather"),
+    "relative": (
+        "has_family",
+        "aunt",
+        "uncle",
+        "cousin",
+        "niece",
+        "nephew",
+        "grandson",
+        "granddaughter",
+        "mother_in_law",
+        "father_in_law",
+        "brother_in_law",
+        "sister_in_law",
+    ),
+    "friend": ("knows", "best_friend"),
     "colleague": ("knows",),
     "boss": ("knows",),
     "neighbour": ("knows",),
     "teacher": ("knows",),
     "doctor": ("knows",),
-    "pet": ("has_pet",),
+    "pet": ("has_pet", "dog", "cat"),
     "pet_kind": ("has_pet", "is_a"),
-    "works_at": ("works_for",),
+    "works_at": ("works_for", "works_in"),
     "works_as": ("job_title", "is_a"),
     "works_in": ("job_title",),
     "worked_at": (),
@@ -102,7 +115,7 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
     "parks_at": ("asked_to_remember",),
     "keeps_at": ("asked_to_remember",),
     "owes": (),
-    "saves_for": ("plans_to",),
+    "saves_for": ("plans_to", "is_doing"),
     "struggles_with": ("has_condition",),
     "worries_about": ("struggles_with",),
     "goal": ("wants_to", "plans_to"),
@@ -116,7 +129,7 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
     "believes": ("considers",),
     "values": ("considers",),
     "anniversary": (),
-    "instruction": ("asked_to_remember",),
+    "instruction": ("asked_to_remember", "wants_replies"),
     "reminder": ("asked_to_remember",),
 }
 """Relations of case files, and under which other names each may be stored as well; its own name always may."""
@@ -156,7 +169,7 @@ class Fact:
         """Names under which it may be stored."""
         if self.relation is None:
             return frozenset()
-        own = f"favourite_{self.what}" if self.what and self.relation == "favourite" else self.relation
+        own = f"{self.relation}:{self.what}" if self.what and self.relation == "favourite" else self.relation
         return frozenset({own, *RELATIONS[self.relation]})
 
     def __str__(self) -> str:

@@ -102,13 +102,22 @@ def judge(chat: CaseChat, memories: Sequence[Kept], *, user: str) -> Verdict:
     speakers = frozenset(
         word for name in (user, *(turn.name for turn in chat.turns)) if name for word in [_key(name)]
     )
+
+    def was_said(fact: Fact) -> bool:
+        # What was never kept does not hold either, which proves nothing.
+        return any(says(memory, fact, speakers) for memory in memories)
+
     return Verdict(
         chat,
         expected=tuple(_expected(chat, memories, speakers)),
         judged=tuple(_judged(memory, chat, speakers) for memory in memories),
         states=(
             *(State(fact, True, _holds(fact, memories, speakers)) for fact in chat.now),
-            *(State(fact, False, not _holds(fact, memories, speakers)) for fact in chat.not_now),
+            *(
+                State(fact, False, not _holds(fact, memories, speakers))
+                for fact in chat.not_now
+                if was_said(fact)
+            ),
         ),
     )
 
@@ -119,16 +128,16 @@ def says(memory: Kept, fact: Fact, speakers: frozenset[str]) -> bool:
         return False
     if fact.relation is None:
         return all(_stem_is_in(word, memory.text) for word in fact.words)
-    if memory.relation is None:
-        # Without a relation only the words can tell, which is enough where wording is free.
-        return fact.relation in FREE_RELATIONS and _has_words(memory.text, fact.objects)
-    denies = memory.relation.startswith(NEGATIONS)
+    denies = (memory.relation or "").startswith(NEGATIONS)
     if (fact.is_negated or fact.has_ended) and denies:
         return _has_words(memory.object or memory.text, fact.objects)
-    if memory.relation not in fact.relations or fact.is_negated or fact.has_ended:
+    if fact.is_negated or fact.has_ended:
         return False
     if fact.relation in FREE_RELATIONS:
-        return _has_words(memory.text, fact.objects)
+        # Relations made of a verb ("cycled_from") have as many names as there are verbs: the words tell.
+        return not denies and _has_words(memory.text, fact.objects)
+    if memory.relation not in fact.relations:
+        return False
     return any(_is_object(memory.object or "", form) for form in fact.objects)
 
 

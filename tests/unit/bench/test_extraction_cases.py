@@ -163,10 +163,12 @@ def test_a_path_without_case_files_is_named(tmp_path: Path) -> None:
         (memory("alcohol", "does_not_drink"), Fact("drinks", ("alcohol",), is_negated=True), True),
         (memory("alcohol", "drinks"), Fact("drinks", ("alcohol",), is_negated=True), False),
         (memory("dog Rex", "no_longer_has"), Fact("pet", ("Rex",), has_ended=True), True),
-        (memory("blue", "favourite_colour"), Fact("favourite", ("blue",), what="colour"), True),
-        (memory("blue", "favourite_car"), Fact("favourite", ("blue",), what="colour"), False),
+        (memory("blue", "favourite:colour"), Fact("favourite", ("blue",), what="colour"), True),
+        (memory("blue", "favourite:car"), Fact("favourite", ("blue",), what="colour"), False),
         (memory("fly to Rome with Ines", "plans_to"), Fact("plans_to", ("fly to Rome",)), True),
         (memory("stay at home", "plans_to"), Fact("plans_to", ("fly to Rome",)), False),
+        (memory("Kent to Rye", "cycled_from"), Fact("did", ("cycle from Kent to Rye",)), True),
+        (memory("fly to Rome", "no_longer_plans_to"), Fact("plans_to", ("fly to Rome",)), False),
         (
             memory(None, None, text="The wifi password is on the fridge."),
             Fact(None, words=("wifi", "fridg")),
@@ -192,6 +194,9 @@ def test_a_chat_is_judged_by_facts_memories_and_states(tmp_path: Path) -> None:
     assert [(e.is_kept, e.has_right_date) for e in right.expected] == [(True, True), (True, None)]
     assert all(judged.is_right for judged in right.judged)
     assert list(faults_of(right)) == []
+
+    (empty,) = judge(chat, [], user=USER).states
+    assert (empty.must_hold, empty.is_right) == (True, False)
 
     uncorrected = judge(chat, [memory("Acme", valid_from=datetime(2026, 2, 1, tzinfo=UTC))], user=USER)
     assert [fault["fault"] for fault in faults_of(uncorrected)] == [
