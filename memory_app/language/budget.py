@@ -59,7 +59,8 @@ def _tokens_of_line(line: str) -> int:
     if line.isascii():
         return _tokens_of_ascii(line, accented=False)
     accents = len(_ACCENTED.findall(line))
-    foreign = sum(_tokens_of_character(c) for c in _FOREIGN.findall(line)) + accents
+    foreign = sum(map(_tokens_of_character, _FOREIGN.findall(line))) + accents
+    # Rounded up once a line, as all fractions together make whole tokens.
     return _tokens_of_ascii(line, accented=accents > 0) + int(foreign + 0.999)
 
 
@@ -69,7 +70,8 @@ def _tokens_of_ascii(line: str, *, accented: bool) -> int:
     Digits and marks count one each (cl100k joins three digits, Qwen and Llama none), a number after a space
     one more, a run of spaces one for each eight.
     """
-    surely_one = 3 if accented else 6  # letters up to which a word is one token, unless it is all capitals
+    # Letters up to which a word is one token, unless it is all capitals. Most words are so short.
+    surely_one = 3 if accented else 6
     all_words = _WORD.findall(line)
     longer = [word for word in all_words if len(word) > surely_one or word.isupper()]
     words = len(all_words) - len(longer) + sum(_tokens_of_word(word, accented) for word in longer)
@@ -78,6 +80,7 @@ def _tokens_of_ascii(line: str, *, accented: bool) -> int:
 
 
 def _tokens_of_word(word: str, accented: bool) -> int:
+    # All capitals, as the pattern of words lets no other word have one in second place.
     if len(word) > 1 and word[1].isupper():
         return _ceil_div(len(word), 2)
     if accented:
@@ -92,6 +95,7 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _tokens_of_character(c: str) -> float:
+    # Counted by the line, since they also decide how its words break.
     if _ACCENTED.match(c):
         return 0.0
     point = ord(c)
@@ -119,6 +123,7 @@ def allocate(
         if floor <= min(rest, demands[place]):
             granted[place] = floor
             rest -= floor
+    # As a fraction: rounded share by share, a small budget would lose a token for each place.
     carried = 0.0
     for place, (share, demand) in enumerate(zip(shares, demands, strict=True)):
         carried += share * budget

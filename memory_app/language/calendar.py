@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Iterable
 from datetime import date
 
 from memory_app.language.english import ENGLISH
 
-MONTHS = tuple(row.split()[0] for row in ENGLISH.months)
-WEEKDAYS = tuple(row.split()[0] for row in ENGLISH.weekdays)
+
+def _first_words(rows: Iterable[str]) -> tuple[str, ...]:
+    return tuple(row.split()[0] for row in rows)
+
+
+MONTHS = _first_words(ENGLISH.months)
+WEEKDAYS = _first_words(ENGLISH.weekdays)
 
 MONTH_NUMBERS = {word.lower(): number for number, row in enumerate(ENGLISH.months, 1) for word in row.split()}
 """Every spelling in lower case to its month, 1 for January."""
@@ -23,5 +29,7 @@ COUNTS = ENGLISH.counts
 
 def add_months(day: date, months: int) -> date:
     """Return ``day`` moved by whole months; the day of the month is cut to what that month has."""
+    # Months are counted from 0 here, so that December does not fall into the next year.
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+    _, days_of_month = monthrange(year, month + 1)
+    return date(year, month + 1, min(day.day, days_of_month))

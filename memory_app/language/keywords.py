@@ -34,9 +34,11 @@ def keyword_weights(counts: Mapping[str, int]) -> dict[int, float]:
     length = sum(counts.values()) / REFERENCE_LENGTH
     damping = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * length)
     weights: dict[int, float] = {}
+    # By name among equals, so that the same text always gets the same terms.
     strongest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     for term, count in strongest[:MAX_KEYWORD_TERMS]:
         weight = count * (SATURATION + 1) / (count + damping)
+        # Two terms may share an id, in which the stronger counts.
         weights[term_id(term)] = max(weight, weights.get(term_id(term), 0.0))
     return weights
 

@@ -27,10 +27,11 @@ def question_of(text: str) -> str | None:
     """
     sentences = list(filter(None, map(str.strip, _SENTENCE.findall(text))))
     questions = list(filter(_ENDS_ASKING.search, sentences))
-    if not questions and len(sentences) == 1 and _BEGINS_ASKING.match(sentences[0]):
-        questions = sentences
+    # Chats leave the question mark out. In a longer turn "how I did it" may begin a sentence that tells something.
+    if not questions and len(sentences) == 1:
+        questions = list(filter(_BEGINS_ASKING.match, sentences))
     question = " ".join(" ".join(questions).split())
-    letters = sum(character.isalnum() for character in question)
+    letters = sum(map(str.isalnum, question))
     return _end(question) if letters >= LEAST_LETTERS else None
 
 

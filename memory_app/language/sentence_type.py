@@ -51,31 +51,34 @@ what is to be done."""
 
 # --- of a text ----------------------------------------------------------------------------------------------
 
-_STANDING = re.compile(alternatives(lambda language: language.standing_patterns), re.IGNORECASE)
-_PREFERENCE = re.compile(alternatives(lambda language: language.preference_patterns), re.IGNORECASE)
+_OF_USER = {
+    Trait.STANDING: re.compile(alternatives(lambda language: language.standing_patterns), re.IGNORECASE),
+    Trait.PREFERENCE: re.compile(alternatives(lambda language: language.preference_patterns), re.IGNORECASE),
+}
 _QUANTITY = re.compile(rf"\d|\b(?:{alternatives(lambda language: language.quantities)})\b", re.IGNORECASE)
 _MOMENT = re.compile(
     rf"\b(?:{alternatives(lambda language: language.moment_patterns)}|(?:19|20)\d\d)\b|\b\d{{1,2}}:\d\d",
     re.IGNORECASE,
 )
+_OF_ANYBODY = {Trait.QUANTITY: _QUANTITY, Trait.MOMENT: _MOMENT}
 
 
 def traits_of(text: str, *, by_user: bool) -> Trait:
     """Return the traits of ``text``; only what the user says is an instruction or a preference of theirs."""
     # Blocks of code within a message say nothing about what its author wants.
     words = prose(text)
-    beginning = words[:EXAMINED_CHARS]
+    traits = Trait.ASKS if asks(text) else NONE
+    # An assistant that says "I would prefer" or "always check" speaks for nobody.
+    if by_user:
+        traits |= _matching(_OF_USER, words)
+    return traits | _matching(_OF_ANYBODY, words[:EXAMINED_CHARS])
+
+
+def _matching(patterns: Mapping[Trait, re.Pattern[str]], text: str) -> Trait:
     traits = NONE
-    if asks(text):
-        traits |= Trait.ASKS
-    if by_user and _STANDING.search(words):
-        traits |= Trait.STANDING
-    if by_user and _PREFERENCE.search(words):
-        traits |= Trait.PREFERENCE
-    if _QUANTITY.search(beginning):
-        traits |= Trait.QUANTITY
-    if _MOMENT.search(beginning):
-        traits |= Trait.MOMENT
+    for trait, pattern in patterns.items():
+        if pattern.search(text):
+            traits |= trait
     return traits
 
 
@@ -90,15 +93,14 @@ def trait_signals(traits: int) -> Mapping[str, float]:
 _WANTS_QUANTITY = re.compile(alternatives(lambda language: language.wants_quantity_patterns), re.IGNORECASE)
 _WANTS_MOMENT = re.compile(alternatives(lambda language: language.wants_moment_patterns), re.IGNORECASE)
 _WANTS_ADVICE = re.compile(alternatives(lambda language: language.wants_advice_patterns), re.IGNORECASE)
+_OF_QUERY = {
+    Trait.QUANTITY: _WANTS_QUANTITY,
+    Trait.MOMENT: _WANTS_MOMENT,
+    # What suits somebody is answered by what they prefer.
+    Trait.PREFERENCE: _WANTS_ADVICE,
+}
 
 
 def expected_traits(query: str) -> Trait:
     """The traits that an answer to ``query`` is likely to have: of quantity, moment and, for advice, preference."""
-    traits = NONE
-    if _WANTS_QUANTITY.search(query):
-        traits |= Trait.QUANTITY
-    if _WANTS_MOMENT.search(query):
-        traits |= Trait.MOMENT
-    if _WANTS_ADVICE.search(query):
-        traits |= Trait.PREFERENCE
-    return traits
+    return _matching(_OF_QUERY, query)

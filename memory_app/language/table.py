@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from memory_app.language.english import ENGLISH
 from memory_app.language.language import Language
@@ -15,9 +16,14 @@ LANGUAGES: tuple[Language, ...] = (
 """One line per language. The first names the meanings to which the rows of the others refer."""
 
 
+def rows_of_all(part: Callable[[Language], Iterable[str]]) -> Iterator[str]:
+    """Yield one field of all languages, in the order of `LANGUAGES`."""
+    return chain.from_iterable(map(part, LANGUAGES))
+
+
 def words_of_all(part: Callable[[Language], Iterable[str]]) -> frozenset[str]:
     """Return one field of all languages as one set."""
-    return frozenset(word for language in LANGUAGES for word in part(language))
+    return frozenset(rows_of_all(part))
 
 
 def alternatives(part: Callable[[Language], Iterable[str]]) -> str:
@@ -25,4 +31,5 @@ def alternatives(part: Callable[[Language], Iterable[str]]) -> str:
 
     Where there are none, an expression that never matches.
     """
-    return "|".join(pattern for language in LANGUAGES for pattern in part(language)) or "(?!)"
+    # An empty alternative would match everywhere.
+    return "|".join(rows_of_all(part)) or "(?!)"

@@ -11,10 +11,11 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain, pairwise
 
 import Stemmer
 
@@ -81,18 +82,28 @@ def slug(label: str) -> str:
     A ``+`` or ``#`` after a letter is spelled out, so that C, C++ and C# stay three things.
     Raises `InvalidInput` when no letter or digit is left.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", UNCOMPARED.sub("", label)).lower())
-    spelled = _SYMBOL_WORDS.sub(lambda run: run[0].replace("+", "plus").replace("#", "sharp"), folded)
+    # Twice, as in `normalise`.
+    folded = unicodedata.normalize("NFKC", UNCOMPARED.sub("", label)).lower()
+    folded = unicodedata.normalize("NFKC", folded)
+    spelled = _SYMBOL_WORDS.sub(_symbol_name, folded)
     words = "".join(map(_name_character, _SILENT.sub("", spelled))).split()
-    if not any(character.isalnum() for word in words for character in word):
+    # Combining marks alone would pass as words, but nobody sees them.
+    if not any(map(str.isalnum, "".join(words))):
         raise InvalidInput("label: needs at least one letter or digit", field="label")
     return "_".join(words)
 
 
+def _symbol_name(run: re.Match[str]) -> str:
+    return run[0].replace("+", "plus").replace("#", "sharp")
+
+
 def _name_character(character: str) -> str:
     """``character`` if it may stand in a slug, else a space; combining marks are part of letters."""
-    is_mark = unicodedata.category(character)[0] == "M"
-    return character if is_mark or character.isalnum() else " "
+    return character if character.isalnum() or _is_mark(character) else " "
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M"
 
 
 # --- search terms -------------------------------------------------------------------------------------------
@@ -107,24 +118,16 @@ ENDING = 200
 """Characters at the end of a text in which a question mark makes it a question."""
 
 
-def _marks() -> str:
-    """A regular-expression class body of the combining marks, which ``\\w`` leaves out (Hindi, Arabic…)."""
-    codes = (code for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
-    ranges: list[list[int]] = []
-    for code in codes:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-
+_MARKS = "".join(filter(_is_mark, map(chr, range(0x300, 0x10000))))
+"""The combining marks, which ``\\w`` leaves out although words of Hindi and Arabic hold them."""
 
 _HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af{_HAN_RANGES}"
 """Thai, Lao, Burmese, Khmer, Kana, Hangul, Han: cut into pairs, as words are not set apart cleanly."""
-_LETTERS = rf"(?:(?![{_UNSPACED}])[\w{_marks()}])+"
+_LETTERS = rf"(?:(?![{_UNSPACED}])[\w{_MARKS}])+"
 _HAN = re.compile(f"[{_HAN_RANGES}]")
 
+# In this order, since the first that matches counts: a date is no number, and an address is no row of words.
 _TOKEN = re.compile(
     "|".join(
         (
@@ -157,23 +160,24 @@ def terms(text: str) -> Counter[str]:
 def _terms(text: str) -> Iterator[str]:
     folded = unicodedata.normalize("NFKC", text).translate(PUNCTUATION_TWINS)
     for match in _TOKEN.finditer(folded):
-        token = match[0]
-        match match.lastgroup:
-            case "word":
-                yield from _word_terms(token)
-            case "unspaced":
-                yield from _unspaced_terms(token)
-            case "number":
-                yield from _number_terms(token)
-            case "version":
-                yield token[1:]
-            case "date":
-                yield from _date_terms(token)
-            case "address":
-                yield token.lower()
-                yield from (term for part in _PART.findall(token) for term in _word_terms(part))
-            case _:
-                yield token.lower()
+        yield from _TERMS_BY_KIND[str(match.lastgroup)](match[0])
+
+
+def _terms_of_all(words: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(_word_terms, words))
+
+
+def _whole_term(token: str) -> Iterable[str]:
+    return (token.lower(),)
+
+
+def _version_terms(token: str) -> Iterable[str]:
+    """ "v3.2" as "3.2", which is how others write it."""
+    return (token[1:],)
+
+
+def _address_terms(token: str) -> Iterable[str]:
+    return (token.lower(), *_terms_of_all(_PART.findall(token)))
 
 
 def _unspaced_terms(run: str) -> Iterator[str]:
@@ -181,22 +185,28 @@ def _unspaced_terms(run: str) -> Iterator[str]:
     if len(run) == 1:
         yield run
         return
-    yield from (run[i : i + 2] for i in range(len(run) - 1))
+    yield from map("".join, pairwise(run))
     yield from _HAN.findall(run)
 
 
 def _number_terms(token: str) -> Iterator[str]:
     whole = _digits(token.replace(",", ""))
     yield whole
+    # A time or a fraction; the parts of "3.14" mean nothing by themselves.
     if ":" in whole or "/" in whole:
-        yield from (part.lstrip("0") or "0" for part in re.split("[:/.]", whole))
+        yield from map(_without_zeros, re.split("[:/.]", whole))
+
+
+def _without_zeros(digits: str) -> str:
+    return digits.lstrip("0") or "0"
 
 
 def _date_terms(token: str) -> Iterator[str]:
     """2024-03-15, and its year, its month's name and its day."""
-    year, month, day = (int(part) for part in token.split("-"))
+    year, month, day = map(int, token.split("-"))
     yield f"{year:04}-{month:02}-{day:02}"
     yield from (str(year), str(day))
+    # The pattern knows digits only: "2024-13-45" has no month.
     if 1 <= month <= 12:
         yield from _word_terms(MONTHS[month - 1])
 
@@ -205,21 +215,26 @@ def _digits(token: str) -> str:
     """Digits of any script as 0–9."""
     if token.isascii():
         return token
-    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in token)
+    return "".join(map(_digit, token))
 
 
+def _digit(character: str) -> str:
+    return str(unicodedata.decimal(character)) if character.isdecimal() else character
+
+
+# The words of a language repeat: most come from here, past the folding and the lock of the stemmers.
 @lru_cache(maxsize=65_536)
 def _word_terms(word: str) -> tuple[str, ...]:
     """Terms of one word; a compound (snake_case, camelCase, O'Brien) gives its whole and its parts."""
     parts = _compound_parts(word)
     if len(parts) > 1:
-        whole = _fold(word).strip("_")
-        return (whole, *(term for part in parts for term in _word_terms(part)))
+        return (_fold(word).strip("_"), *_terms_of_all(parts))
     folded = _fold(word.strip("_"))
     if "'" in folded:
         return _apostrophe_terms(folded)
     if not folded or folded in _UNINDEXED:
         return ()
+    # Before the stemmers, which would take the end off "3rd".
     if folded[0].isdigit():
         return (_numeral(folded),)
     return (_stem(folded),)
@@ -227,16 +242,13 @@ def _word_terms(word: str) -> tuple[str, ...]:
 
 def _compound_parts(word: str) -> list[str]:
     """ "snake_case" and "camelCase" as their words."""
-    if "_" not in word and not _CAMEL.search(word):
-        return [word]
-    return [part for run in word.split("_") for part in _CAMEL.split(run) if part]
+    return list(filter(None, _CAMEL.sub("_", word).split("_")))
 
 
 def _numeral(word: str) -> str:
     """ "007" as "7", "2nd" as "2"."""
     ordinal = _ORDINAL.fullmatch(word)
-    number = ordinal[1] if ordinal else word
-    return _digits(number).lstrip("0") or "0"
+    return _without_zeros(_digits(ordinal[1] if ordinal else word))
 
 
 def _apostrophe_terms(folded: str) -> tuple[str, ...]:
@@ -244,10 +256,26 @@ def _apostrophe_terms(folded: str) -> tuple[str, ...]:
     head, _, tail = folded.partition("'")
     if tail == "t" and head.endswith("n"):
         return ()
-    if tail in {"s", "t", "re", "ve", "ll", "d", "m"}:
+    if tail in _CONTRACTED_ENDINGS:
         return _word_terms(head)
+    # A name. People write it in one word as well, and search for a part of it.
     parts = folded.split("'")
-    return ("".join(parts), *(term for part in parts for term in _word_terms(part)))
+    return ("".join(parts), *_terms_of_all(parts))
+
+
+_CONTRACTED_ENDINGS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
+
+_TERMS_BY_KIND: Mapping[str, Callable[[str], Iterable[str]]] = {
+    "address": _address_terms,
+    "date": _date_terms,
+    "number": _number_terms,
+    "version": _version_terms,
+    "language": _whole_term,
+    "unspaced": _unspaced_terms,
+    "word": _word_terms,
+    "symbol": _whole_term,
+}
+"""Group of `_TOKEN` to the terms of what it matched."""
 
 
 def _fold(word: str) -> str:
@@ -255,8 +283,9 @@ def _fold(word: str) -> str:
     lowered = word.casefold()
     if lowered.isascii():
         return lowered
-    stemmed = unicodedata.normalize("NFKD", lowered)
-    return unicodedata.normalize("NFC", DECORATION.sub("", stemmed))
+    # Taken apart, accents are characters of their own, which can be left out.
+    apart = unicodedata.normalize("NFKD", lowered)
+    return unicodedata.normalize("NFC", DECORATION.sub("", apart))
 
 
 _STEMMERS = {name: Stemmer.Stemmer(name, 0) for name in ("english", "russian", "greek", "arabic", "hindi")}
@@ -281,6 +310,7 @@ def _stem(folded: str) -> str:
 @lru_cache(maxsize=65_536)
 def term_id(term: str) -> int:
     """Return a stable number of 1 to `TERM_IDS` for ``term``: its dimension in the keyword vectors."""
+    # Not `hash`, which differs from process to process, and the ids are stored.
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % TERM_IDS + 1
 

@@ -6,11 +6,11 @@ here is recognised in its other spelling, or as the opposite of one with which i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from memory_app.language.language import Language
-from memory_app.language.table import LANGUAGES, words_of_all
+from memory_app.language.table import LANGUAGES, rows_of_all, words_of_all
 from memory_app.language.text import STOP_WORDS, terms
 
 
@@ -21,7 +21,7 @@ def stem_of(word: str) -> str:
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem_of(word) for word in words)
+    return frozenset(map(stem_of, words))
 
 
 def _numbered(part: Callable[[Language], tuple[str, ...]]) -> dict[str, int]:
@@ -36,11 +36,14 @@ def _numbered(part: Callable[[Language], tuple[str, ...]]) -> dict[str, int]:
 def _by_first_word(part: Callable[[Language], Iterable[str]]) -> dict[str, str]:
     """Each word of a row to the first one, which names the meaning in English."""
     meanings: dict[str, str] = {}
-    for language in LANGUAGES:
-        for row in part(language):
-            words = row.split()
-            meanings |= dict.fromkeys(words, words[0])
+    for row in rows_of_all(part):
+        words = row.split()
+        meanings |= dict.fromkeys(words, words[0])
     return meanings
+
+
+def _by_stem(meanings: Mapping[str, str]) -> dict[str, str]:
+    return {stem_of(word): meaning for word, meaning in meanings.items()}
 
 
 # --- negation -----------------------------------------------------------------------------------------------
@@ -58,7 +61,10 @@ NEGATION_SIGNS = words_of_all(lambda language: language.negation_signs)
 # --- numbers and dates --------------------------------------------------------------------------------------
 
 NUMBER_WORDS: dict[str, float] = {
-    word: value for language in reversed(LANGUAGES) for word, value in language.numbers.items()
+    # From the last language to the first, so that English wins where two write a number alike.
+    word: value
+    for language in reversed(LANGUAGES)
+    for word, value in language.numbers.items()
 }
 NUMBER_SIGNS = words_of_all(lambda language: language.number_signs)
 UNITS = _by_first_word(lambda language: language.units)
@@ -71,7 +77,7 @@ RELATIVE_DAYS = words_of_all(lambda language: language.relative_days)
 
 # --- who and what -------------------------------------------------------------------------------------------
 
-FAMILY = {stem_of(word): person for word, person in _by_first_word(lambda language: language.family).items()}
+FAMILY = _by_stem(_by_first_word(lambda language: language.family))
 """Stem → person. A text about somebody's mother is not one about somebody."""
 
 UNREAL = _stems(words_of_all(lambda language: language.unreal))
@@ -86,6 +92,7 @@ def _places() -> Iterator[tuple[tuple[int, int], list[str]]]:
     place_of: dict[str, tuple[int, int]] = {}
     group = 0
     for language in LANGUAGES:
+        # A copy: only the sides of the languages before this one are joined.
         before = dict(place_of)
         for row in language.opposites:
             for side, text in enumerate(row.split("|")):
@@ -93,6 +100,7 @@ def _places() -> Iterator[tuple[tuple[int, int], list[str]]]:
                 place = before.get(words[0], (group, side))
                 place_of.setdefault(words[0], place)
                 yield place, words
+            # A group keeps its number even where all of its sides joined others, so that no two rows share one.
             group += 1
 
 
@@ -100,6 +108,7 @@ def _sides() -> dict[str, list[tuple[int, int]]]:
     sides: dict[str, list[tuple[int, int]]] = {}
     for place, words in _places():
         for word in words:
+            # A word may stand in several groups: "left" is a direction, and the opposite of "joined".
             places = sides.setdefault(stem_of(word), [])
             if place not in places:
                 places.append(place)
@@ -112,16 +121,16 @@ SIDES = _sides()
 
 def _synonyms() -> dict[str, str]:
     rows = [words for _, words in _places()]
-    rows += [row.split() for language in LANGUAGES for row in language.synonyms]
+    rows += map(str.split, rows_of_all(lambda language: language.synonyms))
     meanings: dict[str, str] = {}
     for words in rows:
         first, *others = map(stem_of, words)
+        # The first word may be a synonym itself: then all rows lead to the same one.
         meaning = meanings.get(first, first)
         for other in others:
             meanings.setdefault(other, meaning)
     # Units and family last: they are compared by themselves, so that a synonym must not rename them.
-    units = {stem_of(word): unit for word, unit in UNITS.items()}
-    return meanings | units | FAMILY
+    return meanings | _by_stem(UNITS) | FAMILY
 
 
 SYNONYMS = _synonyms()
