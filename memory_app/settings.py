@@ -52,7 +52,8 @@ class Database(_Section):
     statement_timeout_ms: int = Field(
         20_000,
         ge=0,
-        description="A statement longer than this is cancelled. `memory migrate` sets this and the next two.",
+        description="A statement longer than this is cancelled. `memory migrate` sets this and the next two; keep each "
+        "below every lease.",
     )
     lock_timeout_ms: int = Field(5_000, ge=0, description="A wait for a lock longer than this is given up.")
     idle_transaction_timeout_ms: int = Field(

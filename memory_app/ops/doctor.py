@@ -27,7 +27,7 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, shown
-from memory_app.ops import due, redis_checks
+from memory_app.ops import due, redis_checks, time_outs
 from memory_app.ops.check import Check, State, clock, version
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
@@ -50,6 +50,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         reachable, checks = _database(settings, engine)
         found = [
             *checks,
+            time_outs.check(settings),
             *redis_checks.look(settings),
             *_processes(settings),
             *redis_checks.messages(settings),
