@@ -17,7 +17,7 @@ from rich.table import Table
 
 from memory_app import MemoryApp, Role, Scope, Statement
 from memory_app.bench import stage
-from memory_app.bench.day import Said, day
+from memory_app.bench.day import Remark, day
 from memory_app.memories.lookup import MemoryFilter, list_memories, why
 from memory_app.memories.remember import remember
 from memory_app.records.records import Memory, Origin
@@ -66,7 +66,7 @@ def tell(app: MemoryApp, count: int, *, seed: int) -> Mapping[UUID, str]:
     return meant
 
 
-def _statement(said: Said, turn: UUID) -> Statement:
+def _statement(said: Remark, turn: UUID) -> Statement:
     return Statement(
         "fact",
         said.text,

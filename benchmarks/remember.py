@@ -86,7 +86,7 @@ def main(
         scope_id = fill(app, count)
         with console.status("building the scope's own indexes"):
             scope_index.index_big_scopes(app.runtime)
-        bulk.settle(owner_url(app.runtime.settings), "memories", "terms")
+        bulk.settle(owner_url(app.runtime.settings), tables=("memories", "terms"))
         alone = measure(app, scope_id, calls, seed=10)
         show(f"{count} memories in the scope", alone)
         if other_users:
@@ -119,7 +119,7 @@ def fill_others(app: MemoryApp, scope_id: int, users: int) -> None:
         with db.transaction(app.runtime.engine, app.tenant_id) as connection:
             other = names.ensure_scope(connection, app.tenant_id, Scope("assistant", f"other-{place}"))
             bulk.copy_memories(connection, scope_id, [other.id])
-    bulk.settle(owner_url(app.runtime.settings), "memories", "terms")
+    bulk.settle(owner_url(app.runtime.settings), tables=("memories", "terms"))
 
 
 def measure(app: MemoryApp, scope_id: int, calls: int, *, seed: int) -> dict[str, Times]:

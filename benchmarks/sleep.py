@@ -277,7 +277,7 @@ def _store_copies(memory: MemoryApp, users: Sequence[str], said: Sequence[str]) 
             ),
             {"model": memory.runtime.embedder.model, "rows": rows},
         )
-    bulk.settle(owner_url(memory.runtime.settings), "memories", "terms")
+    bulk.settle(owner_url(memory.runtime.settings), tables=("memories", "terms"))
 
 
 def _chat(memory: MemoryApp, number: int) -> float:

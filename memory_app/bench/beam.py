@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_app.bench.conversation import Conversation, Question, Said, Stretch, read_json
+from memory_app.bench.conversation import Conversation, Message, Question, Stretch, read_json
 from memory_app.errors import InvalidInput
 from memory_app.records.records import Role
 
@@ -31,38 +31,41 @@ def load(folder: Path) -> tuple[Conversation, ...]:
     names = [path.name.removesuffix(_CHAT) for path in folder.glob(f"*{_CHAT}")]
     if not names:
         raise InvalidInput(f"{folder}: no N{_CHAT} in this folder", field="path")
+    # "10" stands after "9": shorter numbers are smaller ones.
+    in_order = sorted(names, key=lambda name: (len(name), name))
     try:
-        return tuple(_conversation(folder, name) for name in sorted(names, key=lambda n: (len(n), n)))
+        return tuple(_conversation(folder, name) for name in in_order)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InvalidInput(f"{folder}: not BEAM ({type(error).__name__}: {error})", field="path") from error
 
 
 def _conversation(folder: Path, name: str) -> Conversation:
     sessions = tuple(_session(batch) for batch in read_json(folder / f"{name}{_CHAT}"))
-    known = frozenset(said.id for session in sessions for said in session.turns)
-    asked = read_json(folder / f"{name}-probing_questions.json")
-    questions = tuple(
-        Question(question["question"], category, evidence)
-        for category, group in asked.items()
-        for question in group
-        if (evidence := frozenset(_ids(question.get("source_chat_ids"))) & known)
-    )
-    return Conversation(f"beam-{name}", sessions, questions)
+    ids = frozenset(message.id for session in sessions for message in session.turns)
+    questions = []
+    for category, group in read_json(folder / f"{name}-probing_questions.json").items():
+        for question in group:
+            evidence = frozenset(_ids(question.get("source_chat_ids"))) & ids
+            # Nothing can be retrieved for a question about what was never said.
+            if evidence:
+                questions.append(Question(question["question"], category, evidence))
+    return Conversation(f"beam-{name}", sessions, tuple(questions))
 
 
 def _session(batch: Mapping[str, Any]) -> Stretch:
     messages = [message for group in batch["turns"] for message in group]
+    # Some batches carry their date only on the first message.
     anchor = batch.get("time_anchor") or messages[0]["time_anchor"]
     began = datetime.strptime(anchor, TIME_FORMAT).replace(tzinfo=UTC) + START_OF_DAY
     return Stretch(
         f"batch_{batch['batch_number']}",
         tuple(
-            Said(
-                str(message["id"]),
-                Role(message["role"]),
-                None,
-                _MARK.sub("", message["content"]),
-                began + place * TURN_PACE,
+            Message(
+                id=str(message["id"]),
+                role=Role(message["role"]),
+                speaker=None,
+                text=_MARK.sub("", message["content"]),
+                at=began + place * TURN_PACE,
             )
             for place, message in enumerate(messages)
         ),

@@ -166,7 +166,7 @@ def growth(
         list[str] | None,
         typer.Option(help=f"Only these groups: {', '.join(g.name for g in growth_bench.GROUPS)}."),
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Leave larger sizes out.")] = 100_000,
+    largest: Annotated[int, typer.Option("--most", min=1, help="Leave larger sizes out.")] = 100_000,
     beside: Annotated[
         Path | None, typer.Option(help="Figures of another version, as --json wrote them, to show beside.")
     ] = None,
@@ -174,11 +174,11 @@ def growth(
     data: DataFolder = None,
 ) -> None:
     """Blocks, rows and statements of the calls that must not grow with backlogs, scopes and memories."""
-    known = [group.name for group in growth_bench.GROUPS]
-    if unknown := [name for name in only or () if name not in known]:
-        raise typer.BadParameter(f"{unknown[0]}: one of {', '.join(known)}", param_hint="--only")
+    groups = [group.name for group in growth_bench.GROUPS]
+    if unknown := [name for name in only or () if name not in groups]:
+        raise typer.BadParameter(f"{unknown[0]}: one of {', '.join(groups)}", param_hint="--only")
     former = [] if beside is None else read_json(beside)["figures"]
-    figures = growth_bench.measure(data, only=only or (), most=most, say=say)
+    figures = growth_bench.measure(data, only=only or (), largest=largest, say=say)
     _write(json_file, figures)
     _show_growth(figures["figures"], former)
 
@@ -208,14 +208,14 @@ def _sections(embedder: str | None) -> dict[str, dict[str, object]]:
     return sections
 
 
-def _chosen(found: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:
+def _chosen(conversations: Sequence[Conversation], places: str | None) -> Sequence[Conversation]:
     if places is None:
-        return found
+        return conversations
     try:
-        return [found[int(place)] for place in places.split(",")]
+        return [conversations[int(place)] for place in places.split(",")]
     except (ValueError, IndexError) as error:
         raise typer.BadParameter(
-            f"places from 0 to {len(found) - 1}, as in 0,1", param_hint="--conversations"
+            f"places from 0 to {len(conversations) - 1}, as in 0,1", param_hint="--conversations"
         ) from error
 
 
@@ -292,13 +292,14 @@ def _show_extraction(figures: Mapping[str, Any], *, with_faults: bool) -> None:
 def _show_growth(figures: Sequence[Mapping[str, Any]], former: Sequence[Mapping[str, Any]]) -> None:
     """Each call at each size; where there are figures of another version, those first."""
     counted = ("statements", "blocks", "rows", "note")
-    before = {(one["call"], one["size"], one["of"]): one for one in former}
+    before = {(figure["call"], figure["size"], figure["of"]): figure for figure in former}
     columns = ("call", "size", "of", *(f"{name} before" for name in counted if former), *counted)
     rows = []
-    for one in figures:
-        key = (one["call"], one["size"], one["of"])
+    for figure in figures:
+        key = (figure["call"], figure["size"], figure["of"])
+        # A call that the other version did not measure has empty cells.
         old = [before.get(key, {}).get(name) for name in counted if former]
-        rows.append((*key, *old, *(one[name] for name in counted)))
+        rows.append((*key, *old, *(figure[name] for name in counted)))
     write_table("growth", columns, rows)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from memory_app import MemoryApp, Scope
 from memory_app.bench import retrieval, stage
-from memory_app.bench.conversation import Conversation, Question, Said
+from memory_app.bench.conversation import Conversation, Message, Question
 from memory_app.bench.retrieval import AGENT
 from memory_app.bench.stage import Say
 from memory_app.language.budget import count_tokens
@@ -54,7 +54,7 @@ class _Asked:
 
     memory: MemoryApp
     conversation: Conversation
-    turns: Mapping[str, Said]
+    turns: Mapping[str, Message]
     ids: Mapping[Any, str]
 
 
@@ -134,7 +134,7 @@ def _top_turns(asked: _Asked, scope: Scope, question: Question) -> str:
     return "\n".join(_line(asked.turns[id]) for id in ids)
 
 
-def _line(turn: Said) -> str:
+def _line(turn: Message) -> str:
     return f"{turn.speaker or turn.role.value}: {' '.join(turn.text.split())}"
 
 

@@ -13,7 +13,7 @@ from memory_app.records.records import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """One turn. ``id`` is the data set's own, ``speaker`` None takes the product's name for the role."""
 
     id: str
@@ -28,7 +28,7 @@ class Stretch:
     """The turns of one session, in order."""
 
     name: str
-    turns: tuple[Said, ...]
+    turns: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Question:
     text: str
     category: str
     evidence: frozenset[str]
+    # Such as questions about what was never said, of which the right answer is that nothing fits.
     apart: bool = False
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+# The empty opening stands twice, so that a quarter of the statements begins at once.
 OPENINGS = (
     "",
     "",
@@ -24,7 +25,7 @@ ENDINGS = (".", ".", "!", " .", ", as always.", ", really.", ", you know.")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Remark:
     """One statement of the day. ``meaning`` names what it says; parts of a fact where an extractor would know them."""
 
     meaning: str
@@ -57,6 +58,7 @@ TOPICS = (
         ("Mira does not like cilantro", "Mira can't stand cilantro", "Mira dislikes cilantro"),
         ("Mira", "dislikes", "cilantro"),
     ),
+    # Two pairs that differ in one number or one negation: whoever goes by similarity alone blends them.
     _Topic(
         "ran 5 km",
         ("Mira ran 5 km along the river before breakfast", "Before breakfast Mira ran 5 km along the river"),
@@ -76,15 +78,16 @@ TOPICS = (
 )
 
 
-def day(count: int, *, seed: int) -> Iterator[Said]:
+def day(count: int, *, seed: int) -> Iterator[Remark]:
     """``count`` statements about the same few things, the same for the same seed."""
     chance = random.Random(seed)
     for _ in range(count):
         topic = chance.choice(TOPICS)
         words = chance.choice(topic.wordings)
         opening = chance.choice(OPENINGS)
+        # Names keep their capital in the middle of a sentence.
         if opening and not words.startswith("Mira"):
             words = words[0].lower() + words[1:]
         text = f"{opening}{words}{chance.choice(ENDINGS)}"
         subject, relation, obj = topic.fact or (None, None, None)
-        yield Said(topic.meaning, text, subject, relation, obj)
+        yield Remark(topic.meaning, text, subject=subject, relation=relation, object=obj)

@@ -58,6 +58,7 @@ def measure(folder: Path, *, flood: int, sessions: int, singles: int, say: Say) 
             _wait_until_indexed(quiet, stack)
             left_after = _unindexed(busy)
             waits = _waits(quiet)
+    # By the database's own times of acceptance and index; nothing is polled for them.
     within = sum(wait <= WITHIN_SECONDS for wait in waits) / len(waits)
     return {
         "rates": {
@@ -71,9 +72,9 @@ def measure(folder: Path, *, flood: int, sessions: int, singles: int, say: Say) 
 
 
 def _flood(memory: MemoryApp, count: int, sessions: int) -> None:
-    said = messages(count, seed=3)
+    texts = messages(count, seed=3)
     place = 0
-    while batch := list(islice(said, BATCH)):
+    while batch := list(islice(texts, BATCH)):
         session = place % sessions
         memory.record_all(
             Scope(AGENT, f"user-{session}", f"session-{session}"),

@@ -35,8 +35,10 @@ def rank_figures(
     """
     session_of = sessions or {}
     ranked = list(dict.fromkeys(ranked))
-    hits = [place for place, found in enumerate(ranked, start=1) if found in relevant]
+    hits = [place for place, id in enumerate(ranked, start=1) if id in relevant]
+    # Relevance is 0 or 1: nobody graded the evidence of these data sets.
     gain = math.fsum(1 / math.log2(place + 1) for place in hits if place <= 10)
+    # The best that ten places can hold, so that a question with twenty pieces of evidence can reach 1.
     ideal = math.fsum(1 / math.log2(place + 1) for place in range(1, min(len(relevant), 10) + 1))
     relevant_sessions = {session_of.get(id, id) for id in relevant}
     return Ranking(

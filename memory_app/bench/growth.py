@@ -7,10 +7,11 @@ to walk through what it should look up is seen at once. Each measurement has a d
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -40,7 +41,7 @@ from memory_app.ops import health
 from memory_app.recall import scope_index
 from memory_app.recall.rows import scope_index as scope_index_store
 from memory_app.records.records import Mention
-from memory_app.sleep import cycle, decay, synthesis
+from memory_app.sleep import decay, synthesis
 from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
@@ -54,7 +55,7 @@ BACKLOG_SCOPES = 10
 """Users whose turns wait."""
 
 LINKS_EACH = 5
-SAID = (
+TEXTS = (
     "I really like gardening.",
     "I really like chess.",
     "My dog is called Rex.",
@@ -108,15 +109,16 @@ class Ground:
     crowd: Crowd
     meter: Meter
 
-    def cost(self, call: str, size: int, of: str, act: Callable[[], object], *, note: str = "") -> Figure:
+    def cost(self, call: str, act: Callable[[], object], *, size: int, of: str) -> Figure:
         """The figure of one call; what it gave up with where it did not come to an end."""
         cost = Cost()
         try:
             with self.meter.measured() as cost:
                 act()
         except MemoryAppError as error:
+            # Kept as a row: a call that is given up at 100,000 is what these measurements look for.
             return Figure(call, size, of, note=f"not done: {error.message}")
-        return Figure(call, size, of, cost.statements, cost.blocks, cost.rows, note)
+        return Figure(call, size, of, statements=cost.statements, blocks=cost.blocks, rows=cost.rows)
 
     def scope_id(self, scope: Scope) -> int:
         with transaction(self.memory.runtime.engine, self.memory.tenant_id) as connection:
@@ -133,33 +135,31 @@ class Group:
     name: str
     sizes: tuple[int, ...]
     measure: Measure
-    sections: Mapping[str, dict[str, object]]
+    sections: Mapping[str, dict[str, object]] = field(default_factory=dict)
 
 
-def measure(data: Path | None, *, only: Sequence[str], most: int, say: Say) -> dict[str, Any]:
-    """Every figure of the groups named in ``only`` (all, where it is empty), at sizes up to ``most``."""
+def measure(data: Path | None, *, only: Sequence[str], largest: int, say: Say) -> dict[str, Any]:
+    """Every figure of the groups named in ``only`` (all, where it is empty), at sizes up to ``largest``."""
     figures: list[Figure] = []
     with (
         temporary_folder(data) as folder,
         embedded.running(folder, durable=False, on_progress=say) as servers,
     ):
-        number = count(1)
-        for group in GROUPS:
-            for size in group.sizes:
-                if size <= most and (not only or group.name in only):
-                    say(f"{group.name}: {size}")
-                    with _ground(
-                        servers, f"growth_{uuid4().hex[:8]}_{next(number)}", folder, group
-                    ) as ground:
-                        figures += group.measure(ground, size)
+        for group in (group for group in GROUPS if not only or group.name in only):
+            for size in (size for size in group.sizes if size <= largest):
+                say(f"{group.name}: {size}")
+                with _ground(servers, folder, group=group) as ground:
+                    figures += group.measure(ground, size)
     return {"figures": [asdict(figure) for figure in figures]}
 
 
 @contextlib.contextmanager
-def _ground(servers: embedded.Servers, name: str, folder: Path, group: Group) -> Iterator[Ground]:
-    made = embedded.create_database(servers, name)
+def _ground(servers: embedded.Servers, folder: Path, *, group: Group) -> Iterator[Ground]:
+    # A database for each size: what the size before left in the statistics would change the plans of the next.
+    name = f"growth_{uuid4().hex}"
+    database = embedded.create_database(servers, name)
     try:
-        settings = embedded_settings(made, **group.sections)
+        settings = embedded_settings(database, **group.sections)
         schema.upgrade(settings)
         ensure_key(settings, folder / f"{name}.key", tenant=TENANT)
         with MemoryApp.connect(settings, tenant=TENANT) as memory:
@@ -177,18 +177,19 @@ def _ground(servers: embedded.Servers, name: str, folder: Path, group: Group) ->
 
 def _backlog(ground: Ground, size: int) -> Iterator[Figure]:
     """What is done every few seconds while turns wait to be indexed."""
-    of = "waiting turns"
+    cost = partial(ground.cost, size=size, of="waiting turns")
     runtime, each = ground.memory.runtime, size // BACKLOG_SCOPES
     ground.crowd.scopes(BACKLOG_SCOPES)
     ground.crowd.sessions(turns=each, extracted=False)
     ground.crowd.turns(each, indexed=False)
     ground.crowd.settle()
-    yield ground.cost("finder: look", size, of, lambda: finder.look(runtime))
-    yield ground.cost("health: state of the pipe", size, of, lambda: health.read_pipeline(runtime))
-    yield ground.cost("claim of 64 turns", size, of, lambda: _claim(ground))
+    yield cost("finder: look", lambda: finder.look(runtime))
+    yield cost("health: state of the pipe", lambda: health.read_pipeline(runtime))
+    yield cost("claim of 64 turns", lambda: _claim(ground))
     ground.crowd.lend_turns()
     ground.crowd.settle()
-    yield ground.cost("claim where all are lent", size, of, lambda: _claim(ground))
+    # A claim that finds nothing must not walk through all that others hold.
+    yield cost("claim where all are lent", lambda: _claim(ground))
 
 
 def _claim(ground: Ground) -> None:
@@ -201,7 +202,7 @@ def _claim(ground: Ground) -> None:
 
 def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
     """What maintenance asks over everybody's scopes."""
-    of = "scopes"
+    cost = partial(ground.cost, size=size, of="scopes")
     runtime = ground.memory.runtime
     ground.crowd.scopes(size)
     ground.crowd.scope_with_model()
@@ -210,17 +211,18 @@ def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
     ground.crowd.schedules()
     ground.crowd.settle()
     model = runtime.embedder.model
-    yield ground.cost("big_scopes", size, of, lambda: scope_index.index_big_scopes(runtime))
-    yield ground.cost("stale_scopes", size, of, lambda: _stale(ground, model))
-    yield ground.cost("idle_sessions", size, of, lambda: synthesis.enqueue_idle(runtime))
+    yield cost("big_scopes", lambda: scope_index.index_big_scopes(runtime))
+    yield cost("stale_scopes", lambda: _stale(ground, model))
+    yield cost("idle_sessions", lambda: synthesis.enqueue_idle(runtime))
+    # The first looks ask for what waits; the one that is measured is a look like most others.
     for _ in range(LOOKS):
         synthesis.enqueue_idle(runtime)
-    yield ground.cost("idle_sessions, once more", size, of, lambda: synthesis.enqueue_idle(runtime))
-    yield ground.cost("due_scopes (all are due)", size, of, lambda: _due_jobs(ground))
+    yield cost("idle_sessions, once more", lambda: synthesis.enqueue_idle(runtime))
+    yield cost("due_scopes (all are due)", lambda: _due_jobs(ground))
     ground.crowd.due_sessions()
     ground.crowd.due_runs()
     ground.crowd.settle()
-    yield ground.cost("finder: look, all sessions and runs due", size, of, lambda: finder.look(runtime))
+    yield cost("finder: look, all sessions and runs due", lambda: finder.look(runtime))
 
 
 def _stale(ground: Ground, model: str) -> None:
@@ -239,26 +241,26 @@ def _due_jobs(ground: Ground) -> None:
 
 def _memories(ground: Ground, size: int) -> Iterator[Figure]:
     """A scope near its ceilings."""
-    of = "memories in the scope"
+    cost = partial(ground.cost, size=size, of="memories in the scope")
     memory, runtime = ground.memory, ground.memory.runtime
     scope_id = ground.scope_id(SCOPE)
+    # A little above what is written below, so that writing comes near the ceilings and does not reach them.
     _let_it_hold(memory, memories=size + size // 30 + 100, links=(size + size // 30 + 300) * LINKS_EACH)
     ground.crowd.memories(scope_id, size, links_each=LINKS_EACH)
+    # Maintenance would have built them long before a scope grew so big.
     if size >= runtime.settings.recall.scan_rows:
         scope_index.index_big_scopes(runtime)
     session_id = _talk(memory, ground.scope_id(SCOPE))
     ground.crowd.settle()
     memory.remember(SCOPE, "The first call of a process plans what the others do.")
-    done: list[extract.ExtractReport] = []
-    extracting = ground.cost(
-        f"extraction of {len(SAID)} turns",
-        size,
-        of,
-        lambda: done.append(extract.extract_session(runtime, session_id)),
+    reports: list[extract.ExtractReport] = []
+    extracting = cost(
+        f"extraction of {len(TEXTS)} turns",
+        lambda: reports.append(extract.extract_session(runtime, session_id)),
     )
-    yield replace(extracting, note=f"{done[0].memories} memories") if done else extracting
-    yield ground.cost("remember", size, of, lambda: memory.remember(SCOPE, "The blue kettle is broken."))
-    yield ground.cost(f"remember, {WRITES} times near the ceiling", size, of, lambda: _write(memory))
+    yield replace(extracting, note=f"{reports[0].memories} memories") if reports else extracting
+    yield cost("remember", lambda: memory.remember(SCOPE, "The blue kettle is broken."))
+    yield cost(f"remember, {WRITES} times near the ceiling", lambda: _write(memory))
 
 
 def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
@@ -268,7 +270,7 @@ def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
 
 def _talk(memory: MemoryApp, scope_id: int) -> int:
     """A session whose turns are indexed and wait to be extracted; each of them says one thing."""
-    memory.record_all(Scope(AGENT, "me", "chat"), [NewTurn(Role.USER, text) for text in SAID])
+    memory.record_all(Scope(AGENT, "me", "chat"), [NewTurn(Role.USER, text) for text in TEXTS])
     index.index_turns(memory.runtime)
     with transaction(memory.runtime.engine, memory.tenant_id) as connection:
         session = sessions.find(connection, scope_id, "chat")
@@ -291,7 +293,7 @@ def _links(ground: Ground, size: int) -> Iterator[Figure]:
             cake = f"X{place} cake"
             memory.remember(SCOPE, f"I love {cake}.", subject="I", relation="likes", object=cake)
 
-    figure = ground.cost("remember: all alike", size, "statements", say_all)
+    figure = ground.cost("remember: all alike", say_all, size=size, of="statements")
     yield replace(figure, note=f"{ground.crowd.count('links')} links")
 
 
@@ -324,49 +326,56 @@ def _import(ground: Ground, size: int) -> Iterator[Figure]:
         "links": [],
     }
     snapshot["counts"] |= {"nodes": 1, "entities": size, "mentions": 1, "links": 0}
-    yield ground.cost("import", size, "entities", lambda: memory.load(Scope(AGENT, "target"), snapshot))
+    target = Scope(AGENT, "target")
+    yield ground.cost("import", lambda: memory.load(target, snapshot), size=size, of="entities")
 
 
 def _sleep(ground: Ground, size: int) -> Iterator[Figure]:
     """A cycle over a scope in which every fourth memory is said twice."""
     memory, runtime = ground.memory, ground.memory.runtime
     scope_id = ground.scope_id(SCOPE)
-    _store(memory, scope_id, list(_repeats(size)))
+    _store(memory, scope_id, _repeats(size))
     ground.crowd.settle()
-    run = cycle.ask(runtime, memory.tenant_id, SCOPE, options={"force": True})
-    figure = ground.cost("sleep", size, "memories", lambda: jobs.perform(runtime, run.id, JOBS))
+    run = memory.sleep(SCOPE, force=True)
+    # Performed here: no worker runs beside a measurement, and its statements would not be counted.
+    figure = ground.cost("sleep", lambda: jobs.perform(runtime, run.id, JOBS), size=size, of="memories")
     with transaction(runtime.engine, memory.tenant_id) as connection:
-        done = runs.read(connection, run.id)
-    clusters = len((done.report or {}).get("clusters", ())) if done else 0
-    yield replace(figure, note=f"{clusters} clusters")
+        ended_run = runs.read(connection, run.id)
+    report = ended_run.report if ended_run else None
+    yield replace(figure, note=f"{len((report or {}).get('clusters', ()))} clusters")
 
 
 def _repeats(size: int) -> Iterator[str]:
-    said = statements(size, seed=5)
-    made = 0
-    while made < size:
-        text = next(said)
+    texts = statements(size, seed=5)
+    count = 0
+    while count < size:
+        text = next(texts)
         yield text
-        made += 1
-        if made < size and made % 4 == 1:
+        count += 1
+        if count < size and count % 4 == 1:
             yield f"As I said, {text[0].lower()}{text[1:]}"
-            made += 1
+            count += 1
 
 
-def _store(memory: MemoryApp, scope_id: int, said: Sequence[str]) -> None:
+def _store(memory: MemoryApp, scope_id: int, texts: Iterable[str]) -> None:
     """Statements as they are, as if nobody had looked for repeats."""
     runtime, tenant_id = memory.runtime, memory.tenant_id
-    waiting = iter(said)
+    waiting = iter(texts)
     while batch := list(islice(waiting, 500)):
         prepared = prepare(runtime, [Statement("fact", text) for text in batch], policy=Policy())
         with transaction(runtime.engine, tenant_id) as connection:
             now = clock.now(connection)
-            for one in prepared:
+            for statement in prepared:
                 row = unjudged_row(
-                    one, model=runtime.embedder.model, now=now, last_seen=now - timedelta(days=30)
+                    statement,
+                    model=runtime.embedder.model,
+                    now=now,
+                    # Old enough to have lost strength: a cycle leaves firm memories as they are.
+                    last_seen=now - timedelta(days=30),
                 )
                 memories.insert(connection, tenant_id, scope_id, new=row)
-            term_store.add(connection, tenant_id, [(scope_id, one.keywords) for one in prepared])
+            counted = [(scope_id, statement.keywords) for statement in prepared]
+            term_store.add(connection, tenant_id, counted)
 
 
 # --- what nobody asks for any more --------------------------------------------------------------------------
@@ -377,13 +386,14 @@ def _runs(ground: Ground, size: int) -> Iterator[Figure]:
     scope_id = ground.scope_id(SCOPE)
     ground.crowd.old_runs(scope_id, size, age=LONG_AGO)
     ground.crowd.settle()
-    figure = ground.cost("tidy", size, "old runs", lambda: upkeep.tidy(ground.memory.runtime))
+    figure = ground.cost("tidy", lambda: upkeep.tidy(ground.memory.runtime), size=size, of="old runs")
     yield replace(figure, note=f"{ground.crowd.count('runs')} runs left")
 
 
 def _lapsed(ground: Ground, size: int) -> Iterator[Figure]:
     """Turns that are too old to be searched."""
-    memory, of = ground.memory, "old turns in the scope"
+    memory = ground.memory
+    cost = partial(ground.cost, size=size, of="old turns in the scope")
     ground.crowd.scopes(1)
     ground.crowd.sessions(turns=size, extracted=True, age=LONG_AGO)
     ground.crowd.turns(size, indexed=True, age=LONG_AGO)
@@ -391,11 +401,11 @@ def _lapsed(ground: Ground, size: int) -> Iterator[Figure]:
     scope = Scope(AGENT, "crowd 1")
     run = decay.ask(memory.runtime, memory.tenant_id, scope)
     ground.crowd.settle()
-    yield ground.cost("decay", size, of, lambda: jobs.perform(memory.runtime, run.id, JOBS))
+    yield cost("decay", lambda: jobs.perform(memory.runtime, run.id, JOBS))
     ground.crowd.settle()
     memory.recall(scope, "The first call of a process plans what the others do.")
-    asked = ground.cost("recall", size, of, lambda: memory.recall(scope, "Which dog did I walk?"))
-    yield replace(asked, note=f"{ground.crowd.search_bytes() // size} bytes kept for search by each turn")
+    figure = cost("recall", lambda: memory.recall(scope, "Which dog did I walk?"))
+    yield replace(figure, note=f"{ground.crowd.search_bytes() // size} bytes kept for search by each turn")
 
 
 # --- search indexes of big scopes ---------------------------------------------------------------------------
@@ -407,6 +417,7 @@ def _big_scopes(ground: Ground, size: int) -> Iterator[Figure]:
     for place in range(size):
         ground.crowd.memories(ground.scope_id(Scope(AGENT, f"big {place}")), BIG, links_each=0)
     memory.remember(SCOPE, "I like the sea.")
+    # A call builds those of a few scopes and leaves the rest to the next one.
     while scope_index.index_big_scopes(runtime):
         pass
     ground.crowd.settle()
@@ -419,20 +430,20 @@ def _big_scopes(ground: Ground, size: int) -> Iterator[Figure]:
             memories.current_ids(connection, 1, [])
             locks = meter.relation_locks(connection)
 
-    figure = ground.cost("a look at turns and memories", size, "big scopes", ask)
+    figure = ground.cost("a look at turns and memories", ask, size=size, of="big scopes")
     with transaction(runtime.engine, memory.tenant_id) as connection:
         indexed = len(scope_index_store.indexed(connection, most=10_000))
     yield replace(figure, note=f"{indexed} scopes indexed, {locks} relations locked")
 
 
 GROUPS = (
-    Group("backlog", (1_000, 10_000, 100_000), _backlog, {}),
-    Group("scopes", (10, 1_000, 10_000), _scopes, {}),
-    Group("memories", (1_000, 10_000, 100_000), _memories, {}),
-    Group("links", (200,), _links, {}),
-    Group("import", (500, 2_000, 10_000), _import, {}),
-    Group("sleep", (1_000, 10_000), _sleep, {}),
-    Group("runs", (1_000, 10_000), _runs, {}),
-    Group("lapsed", (1_000, 10_000), _lapsed, {}),
-    Group("big scopes", (1, 20, 60), _big_scopes, {"recall": {"scan_rows": BIG}}),
+    Group("backlog", (1_000, 10_000, 100_000), measure=_backlog),
+    Group("scopes", (10, 1_000, 10_000), measure=_scopes),
+    Group("memories", (1_000, 10_000, 100_000), measure=_memories),
+    Group("links", (200,), measure=_links),
+    Group("import", (500, 2_000, 10_000), measure=_import),
+    Group("sleep", (1_000, 10_000), measure=_sleep),
+    Group("runs", (1_000, 10_000), measure=_runs),
+    Group("lapsed", (1_000, 10_000), measure=_lapsed),
+    Group("big scopes", (1, 20, 60), measure=_big_scopes, sections={"recall": {"scan_rows": BIG}}),
 )

@@ -54,6 +54,7 @@ def measure(
     # As the API does when it starts to serve.
     blas_threads.take_one()
     gc.collect()
+    # And the collector does not stop a call that is timed for what stands for good.
     gc.freeze()
     say(f"timing {calls} calls of each kind")
     times = {name: asdict(time_figures(_timed(call, calls))) for name, call in _calls(memory).items()}
@@ -70,8 +71,9 @@ def _fill(memory: MemoryApp, count: int) -> int:
     """The scope's id, with ``count`` memories in it."""
     with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
         scope_id = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, USER)).id
-    said = statements(count, seed=1)
-    while batch := list(islice(said, BATCH)):
+    texts = statements(count, seed=1)
+    while batch := list(islice(texts, BATCH)):
+        # Embedded outside of the transaction, as the product does it.
         prepared = prepare(memory.runtime, [Statement("fact", text) for text in batch], policy=Policy())
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
             for item in prepared:
@@ -82,8 +84,8 @@ def _fill(memory: MemoryApp, count: int) -> int:
 
 
 def _converse(memory: MemoryApp, count: int) -> None:
-    said = messages(count, seed=2)
-    while batch := list(islice(said, BATCH)):
+    texts = messages(count, seed=2)
+    while batch := list(islice(texts, BATCH)):
         memory.record_all(SCOPE, [NewTurn(Role.USER, text) for text in batch])
     index.index_turns(memory.runtime, most_batches=count)
 
@@ -96,7 +98,7 @@ def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:
             written += bulk.copy_memories(connection, scope_id, [other.id])
     with owner_connection(memory.runtime.settings) as connection:
         bulk.make_bare_table(connection)
-    bulk.settle(owner_url(memory.runtime.settings), "memories", "turns", "terms", "sessions")
+    bulk.settle(owner_url(memory.runtime.settings), tables=("memories", "turns", "terms", "sessions"))
     return written
 
 
@@ -104,27 +106,28 @@ def _calls(memory: MemoryApp) -> Mapping[str, Callable[[str], object]]:
     """What is timed: each takes a message that was never seen before."""
 
     def recall_with(preset: str) -> Callable[[str], object]:
-        return lambda said: memory.recall(SCOPE, said, preset=preset)
+        return lambda text: memory.recall(SCOPE, text, preset=preset)
 
-    def write_bare(said: str) -> None:
+    def write_bare(text: str) -> None:
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
-            bulk.insert_bare(connection, said)
+            bulk.insert_bare(connection, text)
 
     return {
         **{f"recall {preset}": recall_with(preset) for preset in PRESETS},
-        "recall as of now": lambda said: memory.recall(SCOPE, said, as_of=datetime.now(UTC)),
-        "context": lambda said: memory.context(SCOPE, said),
+        "recall as of now": lambda text: memory.recall(SCOPE, text, as_of=datetime.now(UTC)),
+        "context": lambda text: memory.context(SCOPE, text),
         "bare committed INSERT": write_bare,
         # Last: no worker runs here, and what it leaves unindexed is looked through by every recall.
-        "accept": lambda said: memory.record(SCOPE, said),
+        "accept": lambda text: memory.record(SCOPE, text),
     }
 
 
 def _timed(call: Callable[[str], object], count: int) -> list[float]:
-    said: Iterator[str] = messages(count + WARM_UP_CALLS, seed=3)
-    for text in islice(said, WARM_UP_CALLS):
+    texts: Iterator[str] = messages(count + WARM_UP_CALLS, seed=3)
+    # The first calls open connections, plan statements and fill caches.
+    for text in islice(texts, WARM_UP_CALLS):
         call(text)
-    return [_seconds(call, text) for text in said]
+    return [_seconds(call, text) for text in texts]
 
 
 def _seconds(call: Callable[[str], object], text: str) -> float:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_app.bench.conversation import Conversation, Question, Said, Stretch, read_json
+from memory_app.bench.conversation import Conversation, Message, Question, Stretch, read_json
 from memory_app.errors import InvalidInput
 from memory_app.records.records import Role
 
@@ -30,27 +30,31 @@ _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 
 def load(path: Path) -> tuple[Conversation, ...]:
     """All conversations of a file. `InvalidInput` when it is not LoCoMo."""
-    found = read_json(path)
-    if not isinstance(found, list):
+    samples = read_json(path)
+    if not isinstance(samples, list):
         raise InvalidInput(f"{path}: LoCoMo is a list of conversations", field="path")
     try:
-        return tuple(_conversation(sample) for sample in found)
+        return tuple(_conversation(sample) for sample in samples)
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(f"{path}: not LoCoMo ({type(error).__name__}: {error})", field="path") from error
 
 
-def evidence_ids(given: Iterable[str], known: frozenset[str]) -> frozenset[str]:
-    """Turn ids in evidence strings, also where two share one string or a colon strayed; unknown ones are left out."""
-    pairs = (pair for text in given for pair in _EVIDENCE.findall(text))
-    return frozenset(f"D{int(session)}:{int(turn)}" for session, turn in pairs) & known
+def evidence_ids(texts: Iterable[str], ids: frozenset[str]) -> frozenset[str]:
+    """Those of ``ids`` that stand in evidence strings, also where two share one string or a colon strayed."""
+    pairs = (pair for text in texts for pair in _EVIDENCE.findall(text))
+    # Through int, since the same turn is written D8:6 and D08:6.
+    return frozenset(f"D{int(session)}:{int(turn)}" for session, turn in pairs) & ids
 
 
 def _conversation(sample: Mapping[str, Any]) -> Conversation:
     parts = sample["conversation"]
-    numbers = sorted(int(match[1]) for key in parts if (match := _SESSION.fullmatch(key)))
+    matches = filter(None, map(_SESSION.fullmatch, parts))
+    # As numbers: by their names, session_10 would stand before session_2.
+    numbers = sorted(int(match[1]) for match in matches)
+    # A session may be dated and empty.
     sessions = tuple(_session(parts, number) for number in numbers if parts[f"session_{number}"])
-    known = frozenset(said.id for session in sessions for said in session.turns)
-    return Conversation(str(sample["sample_id"]), sessions, _questions(sample["qa"], known))
+    ids = frozenset(message.id for session in sessions for message in session.turns)
+    return Conversation(str(sample["sample_id"]), sessions, _questions(sample["qa"], ids))
 
 
 def _session(parts: Mapping[str, Any], number: int) -> Stretch:
@@ -58,21 +62,28 @@ def _session(parts: Mapping[str, Any], number: int) -> Stretch:
     return Stretch(
         f"session_{number}",
         tuple(
-            Said(turn["dia_id"], Role.USER, turn["speaker"], _said(turn), began + place * TURN_PACE)
+            Message(
+                id=turn["dia_id"],
+                # Both speakers are people, and evidence stands in what either of them says.
+                role=Role.USER,
+                speaker=turn["speaker"],
+                text=_text(turn),
+                at=began + place * TURN_PACE,
+            )
             for place, turn in enumerate(parts[f"session_{number}"])
         ),
     )
 
 
-def _said(turn: Mapping[str, Any]) -> str:
+def _text(turn: Mapping[str, Any]) -> str:
     caption = turn.get("blip_caption")
     return f"{turn['text']} … [picture: {caption}]" if caption else str(turn["text"])
 
 
-def _questions(asked: Sequence[Mapping[str, Any]], known: frozenset[str]) -> tuple[Question, ...]:
+def _questions(samples: Sequence[Mapping[str, Any]], ids: frozenset[str]) -> tuple[Question, ...]:
     questions = []
-    for question in asked:
-        evidence = evidence_ids(question["evidence"], known)
+    for question in samples:
+        evidence = evidence_ids(question["evidence"], ids)
         if evidence:
             category = question["category"]
             questions.append(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_app.bench.conversation import Conversation, Question, Said, Stretch, read_json
+from memory_app.bench.conversation import Conversation, Message, Question, Stretch, read_json
 from memory_app.errors import InvalidInput
 from memory_app.records.records import Role
 
@@ -61,7 +61,7 @@ def _session(name: str, date: str, messages: list[Mapping[str, Any]]) -> Stretch
     return Stretch(
         name,
         tuple(
-            Said(
+            Message(
                 f"{name}:{place}", Role(message["role"]), None, message["content"], begin + place * TURN_PACE
             )
             for place, message in enumerate(messages)

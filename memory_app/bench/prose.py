@@ -38,6 +38,7 @@ TEMPLATES = (
 
 def messages(count: int, *, seed: int) -> Iterator[str]:
     """``count`` messages of 30 to 100 characters."""
+    # An instance of its own: the module's is shared with whoever else draws from it.
     chance = random.Random(seed)
     for _ in range(count):
         place, place2 = chance.sample(PLACES, 2)
@@ -55,5 +56,6 @@ def messages(count: int, *, seed: int) -> Iterator[str]:
 
 def statements(count: int, *, seed: int) -> Iterator[str]:
     """``count`` statements, no two alike."""
-    for place, said in enumerate(messages(count, seed=seed)):
-        yield f"On day {place}: {said}"
+    # The number tells apart messages that chance made the same.
+    for place, message in enumerate(messages(count, seed=seed)):
+        yield f"On day {place}: {message}"

@@ -54,11 +54,8 @@ def measure(
         ids = load(memory, conversation)
         turns += len(ids)
         say(f"{conversation.name}: asking {len(conversation.questions)} questions")
-        answered += [
-            _ask(memory, conversation, question, ids, name)
-            for question in conversation.questions
-            for name in presets
-        ]
+        for question in conversation.questions:
+            answered += [_ask(memory, conversation, question, ids=ids, preset=name) for name in presets]
         answered += _textbook(conversation)
     return {
         "embedder": memory.runtime.embedder.model,
@@ -76,6 +73,7 @@ def load(memory: MemoryApp, conversation: Conversation) -> Mapping[UUID, str]:
     ids: dict[UUID, str] = {}
     for session in conversation.sessions:
         ids |= _record(memory, Scope(AGENT, conversation.name, session.name), session)
+    # At its usual limit it would leave the rest to a hint, and no worker is here to take it.
     index.index_turns(memory.runtime, most_batches=len(ids) // memory.runtime.settings.index.batch + 2)
     return ids
 
@@ -83,40 +81,53 @@ def load(memory: MemoryApp, conversation: Conversation) -> Mapping[UUID, str]:
 def _record(memory: MemoryApp, scope: Scope, session: Stretch) -> dict[UUID, str]:
     ids: dict[UUID, str] = {}
     for place in range(0, len(session.turns), BATCH):
-        said = session.turns[place : place + BATCH]
-        new = [NewTurn(turn.role, turn.text, speaker=turn.speaker, at=turn.at) for turn in said]
+        batch = session.turns[place : place + BATCH]
+        new = [NewTurn(turn.role, turn.text, speaker=turn.speaker, at=turn.at) for turn in batch]
         tickets = memory.record_all(scope, new)
-        ids |= {ticket.id: turn.id for ticket, turn in zip(tickets, said, strict=True)}
+        ids |= {ticket.id: turn.id for ticket, turn in zip(tickets, batch, strict=True)}
     return ids
 
 
 def _ask(
-    memory: MemoryApp, conversation: Conversation, question: Question, ids: Mapping[UUID, str], preset: str
+    memory: MemoryApp, conversation: Conversation, question: Question, *, ids: Mapping[UUID, str], preset: str
 ) -> Answered:
     began = time.perf_counter()
-    found = memory.recall(
+    recalled = memory.recall(
         Scope(AGENT, conversation.name),
         question.text,
         limit=RETRIEVED,
+        # The labels of the data sets name turns; facts and entities have none.
         tiers=(Tier.DAILY_LOGS,),
         preset=preset,
     )
     seconds = time.perf_counter() - began
-    ranked = [ids[hit.id] for hit in found.memories if isinstance(hit.id, UUID) and hit.id in ids]
-    ranking = rank_figures(ranked, question.evidence, sessions=conversation.session_of)
-    return Answered(conversation.name, question, preset, ranking, seconds)
+    ranked = [ids[hit.id] for hit in recalled.memories if isinstance(hit.id, UUID) and hit.id in ids]
+    return Answered(
+        conversation=conversation.name,
+        question=question,
+        preset=preset,
+        ranking=rank_figures(ranked, question.evidence, sessions=conversation.session_of),
+        seconds=seconds,
+    )
 
 
 def _textbook(conversation: Conversation) -> list[Answered]:
-    said = [(turn.id, turn.text) for session in conversation.sessions for turn in session.turns]
-    collection = textbook.collected(said)
+    texts = [(turn.id, turn.text) for session in conversation.sessions for turn in session.turns]
+    collection = textbook.collected(texts)
     answered = []
     for question in conversation.questions:
         began = time.perf_counter()
-        found = textbook.best(collection, question.text, limit=RETRIEVED)
+        ranked = textbook.best(collection, question.text, limit=RETRIEVED)
         seconds = time.perf_counter() - began
-        ranking = rank_figures(found, question.evidence, sessions=conversation.session_of)
-        answered.append(Answered(conversation.name, question, TEXTBOOK, ranking, seconds))
+        answered.append(
+            Answered(
+                conversation=conversation.name,
+                question=question,
+                preset=TEXTBOOK,
+                ranking=rank_figures(ranked, question.evidence, sessions=conversation.session_of),
+                seconds=seconds,
+            )
+        )
     return answered
 
 
@@ -124,10 +135,11 @@ def _report(answered: Sequence[Answered]) -> Mapping[str, object]:
     counted = [a for a in answered if not a.question.apart]
     by_category: dict[str, list[Ranking]] = defaultdict(list)
     by_conversation: dict[str, list[Ranking]] = defaultdict(list)
-    for one in answered:
-        by_category[one.question.category].append(one.ranking)
-    for one in counted:
-        by_conversation[one.conversation].append(one.ranking)
+    # By category all of them; the category that stands apart is shown for itself.
+    for answer in answered:
+        by_category[answer.question.category].append(answer.ranking)
+    for answer in counted:
+        by_conversation[answer.conversation].append(answer.ranking)
     return {
         "overall": asdict(mean_figures([a.ranking for a in counted])),
         "by_category": {

@@ -25,6 +25,7 @@ Say = Callable[[str], None]
 @contextlib.contextmanager
 def prepared(data: Path | None, *, say: Say, **sections: dict[str, object]) -> Iterator[MemoryApp]:
     """The product on migrated, durable servers; ``sections`` are settings on top of the environment's."""
+    # Durable, unlike the servers of `growth`: what a commit costs is part of every time that is measured.
     with temporary_folder(data) as folder, embedded.running(folder, on_progress=say) as servers:
         settings = embedded_settings(servers, **sections)
         schema.upgrade(settings)

@@ -28,13 +28,15 @@ class Collection:
 
 def collected(texts: Sequence[tuple[str, str]]) -> Collection:
     """The collection of ``texts``, pairs of an id and what it says; at least one."""
-    counts = tuple(Counter(_words(said)) for _, said in texts)
+    counts = tuple(Counter(_words(text)) for _, text in texts)
     lengths = [count.total() for count in counts]
     return Collection(
-        tuple(id for id, _ in texts),
-        counts,
-        Counter(word for count in counts for word in count),
-        max(sum(lengths) / len(lengths), 1.0),
+        ids=tuple(id for id, _ in texts),
+        counts=counts,
+        # In how many texts a word stands, not how often it is said.
+        frequencies=Counter(word for count in counts for word in count),
+        # At least 1, or texts without any word would divide by zero.
+        mean_length=max(sum(lengths) / len(lengths), 1.0),
     )
 
 
@@ -46,12 +48,13 @@ def best(collection: Collection, query: str, *, limit: int) -> list[str]:
     return [collection.ids[place] for place in places[:limit]]
 
 
-def _words(said: str) -> list[str]:
-    return re.findall(r"\w+", said.lower())
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _rarity(collection: Collection, word: str) -> float:
     holding = collection.frequencies[word]
+    # log(1 + …) never gets negative, as the textbook's weight of a word does that stands in most texts.
     return math.log1p((len(collection.ids) - holding + 0.5) / (holding + 0.5))
 
 

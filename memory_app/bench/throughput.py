@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -91,32 +91,34 @@ def _alone(memory: MemoryApp) -> tuple[list[float], list[float]]:
         bulk.make_bare_table(connection)
     accepting, bare = [], []
     scope = Scope(AGENT, "alone", "chat")
-    for said in messages(ALONE_CALLS, seed=1):
+    # By turns, so that both meet the same disk: its speed drifts while this runs.
+    for text in messages(ALONE_CALLS, seed=1):
         began = time.perf_counter()
-        memory.record(scope, said)
+        memory.record(scope, text)
         between = time.perf_counter()
         with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
-            bulk.insert_bare(connection, said)
+            bulk.insert_bare(connection, text)
         accepting.append(between - began)
         bare.append(time.perf_counter() - between)
     return accepting, bare
 
 
 def in_process(memory: MemoryApp) -> Accept:
-    return lambda session, said: memory.record(Scope(AGENT, f"user-{session}", session), said)
+    return lambda session, text: memory.record(Scope(AGENT, f"user-{session}", session), text)
 
 
 @contextlib.contextmanager
 def _over_http(stack: Stack, clients: int) -> Iterator[Accept]:
     """Callers with a kept connection each; a thread takes one that is free."""
-    with contextlib.ExitStack() as open_ones:
-        free = [open_ones.enter_context(calling(stack.addresses.api, stack.key)) for _ in range(clients)]
+    with contextlib.ExitStack() as connections:
+        free = [connections.enter_context(calling(stack.addresses.api, stack.key)) for _ in range(clients)]
 
-        def accept(session: str, said: str) -> object:
+        def accept(session: str, text: str) -> object:
+            # Never empty: there are as many threads as connections. A list's pop and append need no lock.
             api = free.pop()
             try:
                 path = f"{user_path(AGENT, f'web-{session}')}/sessions/{session}/turns"
-                return api.call("POST", path, {"role": "user", "content": said})
+                return api.call("POST", path, {"role": "user", "content": text})
             finally:
                 free.append(api)
 
@@ -128,7 +130,8 @@ def load(
 ) -> dict[str, Any]:
     """Send all turns, wait until the last is extracted; rates and times of this load alone."""
     before = _amounts(memory)
-    work = [(session_of(place, sessions), said) for place, said in enumerate(messages(turns, seed=2))]
+    # Made before the clock runs, which is to time the calls alone.
+    work = [(session_of(place, sessions), text) for place, text in enumerate(messages(turns, seed=2))]
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         seconds = list(pool.map(lambda item: _seconds(accept, *item), work))
@@ -153,26 +156,29 @@ def session_of(place: int, sessions: int) -> str:
     return f"session-{place % sessions}"
 
 
-def _seconds(accept: Accept, session: str, said: str) -> float:
+def _seconds(accept: Accept, session: str, text: str) -> float:
     began = time.perf_counter()
-    accept(session, said)
+    accept(session, text)
     return time.perf_counter() - began
 
 
 def _wait_until_through(memory: MemoryApp, stack: Stack, began: float = 0.0) -> tuple[float, float]:
     """Seconds since ``began`` at which nothing was unindexed, and nothing unextracted, any more."""
     indexed: float | None = None
-    seen: tuple[Sequence[tuple[str, int]], float] = ((), time.monotonic())
+    last_counts: Mapping[str, int] = {}
+    moved_at = time.monotonic()
     while True:
         counts = _amounts(memory).turns
         if indexed is None and not counts.get("accepted"):
             indexed = time.perf_counter() - began
         if indexed is not None and not counts.get("indexed") and not counts.get("accepted"):
             return indexed, time.perf_counter() - began
-        now = sorted(counts.items())
-        seen = seen if now == seen[0] else (now, time.monotonic())
-        if time.monotonic() - seen[1] > STALLED_SECONDS:
-            raise Misconfigured(f"nothing moves any more ({dict(now)}); see {stack.folder.logs}")
+        # Time alone says nothing on a slow machine; counts that stay the same do.
+        if counts != last_counts:
+            last_counts, moved_at = counts, time.monotonic()
+        if time.monotonic() - moved_at > STALLED_SECONDS:
+            raise Misconfigured(f"nothing moves any more ({dict(counts)}); see {stack.folder.logs}")
+        # Restarts a part that fell over, as `memory up` would.
         stack.tend()
         time.sleep(POLL_SECONDS)
 

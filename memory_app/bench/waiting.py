@@ -34,22 +34,23 @@ def measure(
         with running(options, say=say) as stack, MemoryApp.connect(stack.settings, tenant=TENANT) as memory:
             _let_it_ask(memory)
             say(f"{clients} callers, {turns} turns in {sessions} sessions, {model_seconds:g} s for an answer")
-            found = load(memory, stack, in_process(memory), turns=turns, sessions=sessions, clients=clients)
-            asked, violations = stub.stats(), _violations(memory)
-    calls = asked["calls"]
+            figures = load(memory, stack, in_process(memory), turns=turns, sessions=sessions, clients=clients)
+            # While the stack runs: its database and the stub's counts go with it.
+            model_stats, violations = stub.stats(), _violations(memory)
+    calls = model_stats["calls"]
     assert isinstance(calls, dict)
     fewest = fewest_calls(turns, sessions, batch=stack.settings.extract.batch)
     return {
         "rates": {
-            "accepted/s in process": found["accepted_per_second"],
-            "extracted/s": found["extracted_per_second"],
+            "accepted/s in process": figures["accepted_per_second"],
+            "extracted/s": figures["extracted_per_second"],
             "calls of the model": sum(calls.values()),
             "fewest calls possible": fewest,
-            "most calls in flight at once": asked["in_flight_most"],
+            "most calls in flight at once": model_stats["in_flight_most"],
             "order violations": violations,
         },
-        "times": {f"accept, {clients} callers": found.pop("times")},
-        "raw": {"turns": turns, "sessions": sessions, "clients": clients, "in_process": found},
+        "times": {f"accept, {clients} callers": figures.pop("times")},
+        "raw": {"turns": turns, "sessions": sessions, "clients": clients, "in_process": figures},
     }
 
 

@@ -44,17 +44,18 @@ def make_bare_table(connection: Connection) -> None:
     connection.execute(_BARE_GRANT)
 
 
-def insert_bare(connection: Connection, said: str) -> None:
-    connection.execute(_BARE_INSERT, {"said": said})
+def insert_bare(connection: Connection, text: str) -> None:
+    connection.execute(_BARE_INSERT, {"said": text})
 
 
-def settle(owner_url: str, *tables: str) -> None:
+def settle(owner_url: str, *, tables: Sequence[str]) -> None:
     """Do what autovacuum would begin to do a while after so many rows, in the middle of what is timed.
 
     Only for ``tables`` that were filled: an empty one that was vacuumed is planned as one that stays empty.
     """
     engine = db.connect_owner(owner_url, statement_timeout_ms=0)
     try:
+        # VACUUM refuses to run inside of a transaction.
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text(f"VACUUM (ANALYZE) {', '.join(tables)}"))
     finally:

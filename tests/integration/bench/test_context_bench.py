@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from memory_app import MemoryApp
 from memory_app.bench import context
-from memory_app.bench.conversation import Conversation, Question, Said, Stretch
+from memory_app.bench.conversation import Conversation, Message, Question, Stretch
 from memory_app.records.records import Role
 from memory_app.runtime import Runtime
 
@@ -18,7 +18,7 @@ def conversation() -> Conversation:
     """The answer, then so much talk that the end of the chat does not reach back to it."""
     chatter = [f"Today I walked {place} miles along the canal, and it rained." for place in range(400)]
     turns = tuple(
-        Said(str(place), Role.USER, "Ines", text, BEGIN + place * timedelta(minutes=1))
+        Message(str(place), Role.USER, "Ines", text, BEGIN + place * timedelta(minutes=1))
         for place, text in enumerate([ANSWER, *chatter])
     )
     questions = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memory_app import MemoryApp
-from memory_app.bench.conversation import Conversation, Question, Said, Stretch
+from memory_app.bench.conversation import Conversation, Message, Question, Stretch
 from memory_app.bench.retrieval import measure
 from memory_app.providers.embedders import WordLlamaEmbedder
 from memory_app.records.records import Role
@@ -115,7 +115,13 @@ def conversation() -> Conversation:
         Stretch(
             name,
             tuple(
-                Said(f"{name}:{place}", Role.USER, speaker, words, began + place * timedelta(minutes=1))
+                Message(
+                    f"{name}:{place}",
+                    Role.USER,
+                    speaker=speaker,
+                    text=words,
+                    at=began + place * timedelta(minutes=1),
+                )
                 for place, (speaker, words) in enumerate(said, start=1)
             ),
         )

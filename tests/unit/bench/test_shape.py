@@ -46,7 +46,7 @@ def pay(price, cash, found):
     assert figures.bindings_named_by_participles == 1
 
 
-def test_calls_with_many_positional_arguments_are_counted_for_domain_code_and_for_the_rest(
+def test_crowded_calls_are_counted_for_domain_code_apart(
     tmp_path: Path,
 ) -> None:
     write(
@@ -73,7 +73,7 @@ def test_a_variadic_function_may_take_many_arguments(tmp_path: Path) -> None:
     ]
 
 
-def test_every_function_of_the_list_of_variadic_ones_is_called_by_the_product() -> None:
+def test_every_variadic_function_of_the_list_is_called() -> None:
     trees = shape.modules(shape.ROOT, shape.PACKAGES)
     calls = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
     assert set(shape.VARIADIC) - {shape.function_name(call) for call in calls} == set()
