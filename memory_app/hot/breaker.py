@@ -49,6 +49,7 @@ def guarded(hot: Hot, name: str, *, circuit: Circuit = Circuit()) -> Iterator[No
         answered = True
         raise
     finally:
+        # Here and not in an except: a call that a signal ends has failed as well.
         if answered:
             succeeded(hot, name)
         else:
@@ -77,6 +78,7 @@ def rest_left(hot: Hot, name: str) -> float:
     """Seconds until provider ``name`` may be asked again; 0 while its circuit is closed. Raises `HotUnavailable`."""
     with hot.calling() as redis:
         until = redis.hget(hot.named_key(BREAKER, name), "open_until")
+        # By the clock of Redis, which wrote the instant: that of this machine may be off.
         seconds, microseconds = redis.time()
     return 0.0 if until is None else max(float(until) / 1000 - seconds - microseconds / 1e6, 0.0)
 
@@ -87,6 +89,7 @@ def _admit(hot: Hot, name: str, circuit: Circuit) -> bool:
     try:
         verdict, wait_ms = hot.run("breaker_admit", [hot.named_key(BREAKER, name)], arguments)
     except HotUnavailable:
+        # Not shared, a count of failures would open late and at each process by itself.
         return False
     if verdict == b"open":
         raise CircuitOpen(f"{name} failed too often; it rests", retry_after=wait_ms / 1000)

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 from redis.client import Pipeline
 
-from memory_app.hot.client import Asked, Hot
+from memory_app.hot.client import Commands, Hot
 from memory_app.hot.keys import CONTEXT, CONTEXT_EPOCH, digest, milliseconds
 
 
@@ -28,7 +28,7 @@ class CachedContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CacheLookup:
     """``context`` None is a miss. ``token`` is for the `put` of what is computed from now on."""
 
     context: CachedContext | None
@@ -40,7 +40,7 @@ def asked_about(*parts: object) -> str:
     return digest(json.dumps([str(part) for part in parts]))
 
 
-def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
+def ask(hot: Hot, scope_ids: Sequence[int]) -> Commands[CacheLookup]:
     """The cached context of ``scope_ids[0]``, if no memory of any of ``scope_ids`` changed since it was made.
 
     The others are the wider scopes whose memories it shows, such as the agent's own. Ask before reading the
@@ -51,20 +51,22 @@ def ask(hot: Hot, scope_ids: Sequence[int]) -> Asked[Found]:
     def put_to(pipeline: Pipeline) -> None:
         for scope_id in scope_ids:
             epoch = hot.scope_key(CONTEXT_EPOCH, scope_id)
+            # Sets a missing epoch and gives one that is there, in one command; Redis takes NX and GET together since 7.
             pipeline.set(epoch, nonce, nx=True, get=True, px=milliseconds(CONTEXT_EPOCH.life))
         pipeline.get(hot.scope_key(CONTEXT, scope_ids[0]))
 
-    def read(replies: Sequence[Any]) -> Found:
+    def read(replies: Sequence[Any]) -> CacheLookup:
         *epochs, value = replies
         token = " ".join(nonce if epoch is None else epoch.decode("ascii", "replace") for epoch in epochs)
-        return Found(_parsed(value, token), token)
+        return CacheLookup(_parsed(value, token), token)
 
-    return Asked(len(scope_ids) + 1, put_to, read)
+    return Commands(len(scope_ids) + 1, put_to, read)
 
 
 def put(hot: Hot, scope_ids: Sequence[int], context: CachedContext, *, token: str) -> None:
     """Keep ``context``, computed after `ask` of the same scopes gave ``token``. Raises `HotUnavailable`."""
-    ids = {section: [str(id) for id in some] for section, some in context.ids.items()}
+    ids = {section: [str(id) for id in memory_ids] for section, memory_ids in context.ids.items()}
+    # Not compared with the epochs of now: whoever reads compares, so a context that comes too late does no harm.
     value = json.dumps({"token": token, "asked": context.asked, "ids": ids})
     with hot.calling() as redis:
         redis.set(hot.scope_key(CONTEXT, scope_ids[0]), value, px=milliseconds(hot.context_life))
@@ -79,6 +81,7 @@ def drop(hot: Hot, scope_id: int) -> None:
     with hot.calling() as redis:
         pipeline = redis.pipeline()
         pipeline.set(hot.scope_key(CONTEXT_EPOCH, scope_id), uuid4().hex, px=milliseconds(CONTEXT_EPOCH.life))
+        # With the new epoch it would not be served any more; this frees its memory.
         pipeline.delete(hot.scope_key(CONTEXT, scope_id))
         pipeline.execute()
 
@@ -91,7 +94,7 @@ def _parsed(value: bytes | None, token: str) -> CachedContext | None:
         stored: Any = json.loads(value)
         if stored["token"] != token:
             return None
-        ids = {str(section): tuple(map(UUID, some)) for section, some in stored["ids"].items()}
+        ids = {str(section): tuple(map(UUID, texts)) for section, texts in stored["ids"].items()}
         return CachedContext(str(stored["asked"]), ids)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -61,6 +61,7 @@ class Outage:
                 raise HotUnavailable(
                     "Redis did not answer a moment ago; hot memory is left out", retry_after=self._until - now
                 )
+            # Before this call has an answer, so that the others leave Redis alone until it has one.
             self._until = now + self._pause
 
     def failed(self) -> None:
@@ -68,12 +69,13 @@ class Outage:
             self._until = self._clock() + self._pause
 
     def answered(self) -> None:
+        # One assignment needs no lock, and this stands in the way of every call.
         self._until = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
-    """Commands for a pipeline and what their ``replies`` mean, so that several are asked in one round trip."""
+class Commands(Generic[T]):
+    """Commands for a pipeline and what their ``replies`` mean, so that several parts share one round trip."""
 
     replies: int
     put_to: Callable[[Pipeline], None]
@@ -114,25 +116,27 @@ class Hot:
             self.outage.answered()
             raise translate(error, self.address) from error
         except RedisError as error:
+            # A refusal is an answer: Redis is there, and other calls may pass.
             self.outage.answered()
             raise translate(error, self.address) from error
         self.outage.answered()
 
-    def told(self, asked: Asked[T]) -> T:
-        """The answer. Raises `HotUnavailable`."""
-        return asked.read(self.told_together([asked]))
+    def fetch(self, commands: Commands[T]) -> T:
+        """What the replies to ``commands`` mean. Raises `HotUnavailable`."""
+        return commands.read(self.fetch_all([commands]))
 
-    def told_together(self, asked: Sequence[Asked[Any]]) -> list[Any]:
-        """The replies to all commands of ``asked``, in their order, in one round trip. Raises `HotUnavailable`."""
+    def fetch_all(self, parts: Sequence[Commands[Any]]) -> list[Any]:
+        """The replies to the commands of all ``parts``, in their order, in one round trip. Raises `HotUnavailable`."""
         with self.calling() as redis:
             pipeline = redis.pipeline()
-            for one in asked:
-                one.put_to(pipeline)
+            for commands in parts:
+                commands.put_to(pipeline)
             return pipeline.execute()
 
     def run(self, script: str, names: Sequence[str], arguments: Sequence[str | int | float]) -> Any:
         """Run ``lua/<script>.lua`` on the keys ``names``. Raises `HotUnavailable`."""
         with self.calling():
+            # By its digest; the client sends the text again where a restart or a flush has lost it.
             return self.scripts[script](keys=list(names), args=list(arguments))
 
     def ping(self) -> None:
@@ -184,6 +188,7 @@ def open_client(address: Address, *, timeout_seconds: float) -> Redis:
         "password": address.password,
         "socket_keepalive": True,
         "health_check_interval": HEALTH_CHECK_SECONDS,
+        # By itself the client tries three times more, with growing pauses: a caller would wait for all of them.
         "retry": Retry(NoBackoff(), 0),
         # Version 3 switches off the look at an idle connection that finds it closed by the server.
         "protocol": 2,
@@ -192,7 +197,10 @@ def open_client(address: Address, *, timeout_seconds: float) -> Redis:
         host, port = address.hosts[0]
         return Redis(host, port, **options)
     sentinels = Sentinel(  # type: ignore[no-untyped-call]
-        address.hosts, sentinel_kwargs={**tls, **waits, "retry": Retry(NoBackoff(), 0)}, **options
+        # Without user and password: those are of the Redis servers, and sentinels with a login are not supported.
+        address.hosts,
+        sentinel_kwargs={**tls, **waits, "retry": Retry(NoBackoff(), 0)},
+        **options,
     )
     redis: Redis = sentinels.master_for(address.primary)  # type: ignore[no-untyped-call]
     return redis

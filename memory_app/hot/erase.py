@@ -14,6 +14,7 @@ def erase(hot: Hot, scope_ids: Sequence[int]) -> int:
     Epochs go too, which refuses what was read before: a rebuild or a context in flight brings nothing back.
     """
     names = [hot.scope_key(key, scope_id) for scope_id in scope_ids for key in KEYS if key.per_scope]
+    # DEL without a key is an error.
     if not names:
         return 0
     with hot.calling() as redis:

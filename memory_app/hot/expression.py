@@ -14,10 +14,11 @@ from typing import Any
 
 from redis.client import Pipeline
 
-from memory_app.hot.client import Asked, Hot
+from memory_app.hot.client import Commands, Hot
 from memory_app.hot.keys import EXPRESSION, milliseconds
 from memory_app.records.records import VALENCES
 
+# One word of letters in any script, perhaps joined by hyphens.
 TONE = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 TONE_LIMIT_CHARS = 32
 
@@ -58,9 +59,13 @@ def note(
     `HotUnavailable`.
     """
     started = "" if session_started_at is None else _ms(session_started_at)
-    label = tone if tone and len(tone) <= TONE_LIMIT_CHARS and TONE.fullmatch(tone) else ""
-    arguments: list[str | int] = [session_id, _ms(at), label, started, milliseconds(EXPRESSION.life)]
+    word = tone if tone is not None and _is_word(tone) else ""
+    arguments: list[str | int] = [session_id, _ms(at), word, started, milliseconds(EXPRESSION.life)]
     hot.run("expression_note", [hot.scope_key(EXPRESSION, scope_id)], arguments)
+
+
+def _is_word(tone: str) -> bool:
+    return len(tone) <= TONE_LIMIT_CHARS and TONE.fullmatch(tone) is not None
 
 
 def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -> None:
@@ -73,14 +78,14 @@ def restart_session(hot: Hot, scope_id: int, *, session_id: int, at: datetime) -
         pipeline.execute()
 
 
-def ask(hot: Hot, scope_id: int) -> Asked[Expression]:
+def ask(hot: Hot, scope_id: int) -> Commands[Expression]:
     """What is known, or an `Expression` of Nones."""
 
     def put_to(pipeline: Pipeline) -> None:
         names = ["last_interaction_at", "tone", "session_id", "session_started_at"]
         pipeline.hmget(hot.scope_key(EXPRESSION, scope_id), names)
 
-    return Asked(1, put_to, _expression)
+    return Commands(1, put_to, _expression)
 
 
 def _expression(replies: Sequence[Any]) -> Expression:
@@ -109,4 +114,5 @@ def _instant(value: bytes | None) -> datetime | None:
     try:
         return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
     except (ValueError, OverflowError, OSError):
+        # A number that we did not write, beyond the years that a datetime holds.
         return None

@@ -29,6 +29,7 @@ def claim(hot: Hot, name: str, *, life_ms: int) -> bool:
     of keys. Raises `HotUnavailable`; the name may then be claimed all the same.
     """
     with hot.calling() as redis:
+        # NX makes one of several claimers the sender; the expiry frees the name where it dies before it sends.
         life = min(life_ms, milliseconds(HINT.life))
         return bool(redis.set(hot.named_key(HINT, name), 1, nx=True, px=life))
 

@@ -22,7 +22,9 @@ from memory_app.redis_url import Address, Tls
 
 OLDEST_VERSION = 7
 TIMEOUT_SECONDS = 3.0
+# Long enough for a server that speaks first; most are silent, and this is waited for in vain.
 GREETING_SECONDS = 0.5
+# An inline command, which needs no agreement on a version of the protocol.
 HELLO_BYTES = b"PING\r\n"
 
 
@@ -95,9 +97,11 @@ def _hello(redis: Redis) -> Mapping[str, str]:
     try:
         reply = redis.execute_command("HELLO")  # type: ignore[no-untyped-call]
     except ResponseError as error:
+        # HELLO came with Redis 6.
         if "unknown command" in str(error).lower():
             return {"version": "5"}
         raise
+    # Names and values by turns. The list of modules among them is no text, and nobody looks at it.
     words = [word.decode() if isinstance(word, bytes) else word for word in reply]
     return {str(name): str(value) for name, value in zip(words[::2], words[1::2], strict=False)}
 
@@ -121,9 +125,10 @@ def _info(redis: Redis) -> Mapping[str, Any]:
 
 def _clock_offset(redis: Redis) -> float | None:
     with suppress(NoPermissionError):
-        asked = time.time()
+        began = time.time()
         seconds, microseconds = redis.time()
-        return float(seconds + microseconds / 1e6 - (asked + time.time()) / 2)
+        # Against the middle of the round trip: the reply was made somewhere in between.
+        return float(seconds + microseconds / 1e6 - (began + time.time()) / 2)
     return None
 
 
@@ -150,12 +155,10 @@ def _denial(command: Command, address: Address) -> HotUnavailable:
 
 
 def _ours(error: Exception, address: Address) -> HotUnavailable:
-    """A server that closes the connection or is silent may only speak the other language, with TLS or without.
-
-    One in protected mode says so before it is asked anything, and the client takes that for the answer to a question
-    of its own.
-    """
+    """A server that closes the connection or is silent may only speak the other language, with TLS or without."""
+    # With a primary the hosts are sentinels, which say nothing about the Redis behind them.
     if address.primary is None and isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
+        # Said before anything is asked; the client takes it for the answer to a question of its own.
         if _says_at_once(address).startswith(b"-DENIED"):
             return named("protected mode", address)
         if address.tls is None and _speaks_tls(address):
@@ -175,6 +178,7 @@ def _says_at_once(address: Address) -> bytes:
 
 
 def _speaks_tls(address: Address) -> bool:
+    # Whom we talk to does not matter here, and nothing is sent.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with suppress(OSError), socket.create_connection(address.hosts[0], TIMEOUT_SECONDS) as connection:
@@ -185,7 +189,7 @@ def _speaks_tls(address: Address) -> bool:
 
 
 def _wants_certificate(address: Address, tls: Tls) -> bool:
-    """Who reads before anything is written sees the reason for which the server closes the connection."""
+    """Whether the server closes the connection because it was shown no certificate that it trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if tls.certificate_file is not None:
@@ -194,6 +198,7 @@ def _wants_certificate(address: Address, tls: Tls) -> bool:
         with socket.create_connection(address.hosts[0], TIMEOUT_SECONDS) as connection:
             connection.settimeout(GREETING_SECONDS)
             with context.wrap_socket(connection) as wrapped:
+                # TLS 1.3 has the server refuse after the handshake: reading gives its reason, writing a broken pipe.
                 wrapped.recv(1)
     except OSError as error:
         return fault_of(error).name == "client certificate required"

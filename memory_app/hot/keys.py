@@ -1,8 +1,7 @@
 """Every key in Redis, once: type, life, meaning. Keys are made nowhere else.
 
-All keys begin with the prefix of the settings. The scope's id stands in braces, so that a cluster keeps the
-keys of one scope together. A name that is not plain is replaced by its digest: whatever a caller puts into
-it, a key shows no text and cannot reach another key.
+All keys begin with the prefix of the settings. Whatever a caller puts into a name, a key shows no text and cannot reach
+another key.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ class Key:
     meaning: str
 
 
+# An epoch outlives every read that began under it by far. Where it is gone, what is read counts as new.
 KEYS = (
     STREAM := Key(
         "stream",
@@ -109,17 +109,20 @@ KEYS = (
 
 def scope_key(prefix: str, key: Key, scope_id: int) -> str:
     """The key of one scope, for rows that are ``per_scope``."""
+    # In braces the id is a hash tag: whatever spreads keys over servers keeps those of one scope together.
     return f"{prefix}scope:{{{scope_id}}}:{key.name}"
 
 
 def named_key(prefix: str, key: Key, name: str) -> str:
     """The key of one ``name`` (a task, a limit, a provider), for all other rows."""
+    # A name may hold anything; its digest tells nothing of it.
     plain = name if PLAIN_NAME.fullmatch(name) else f"digest:{digest(name)}"
     return f"{prefix}{key.name}:{plain}"
 
 
 def digest(text: str) -> str:
     """A short name for ``text`` that does not show it."""
+    # Half an emoji in a name must not be an error here.
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

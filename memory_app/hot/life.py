@@ -60,6 +60,7 @@ def read(hot: Hot, kinds: Sequence[str]) -> Mapping[str, tuple[Sign, ...]]:
     """All signs of each kind, the latest first, in one round trip. Raises `HotUnavailable`."""
     with hot.calling() as redis:
         pipeline = redis.pipeline()
+        # In the same round trip as the signs, so that their ages are those of one moment.
         pipeline.time()
         for key in _keys(hot, kinds):
             pipeline.hgetall(key)
@@ -71,8 +72,9 @@ def read(hot: Hot, kinds: Sequence[str]) -> Mapping[str, tuple[Sign, ...]]:
 def _signs(fields: Mapping[bytes, bytes], now_ms: int) -> tuple[Sign, ...]:
     signs = []
     for instance, value in fields.items():
-        said_at_ms, tasks = value.split()
-        age_seconds = max(now_ms - int(said_at_ms), 0) / 1000
+        noted_at_ms, tasks = value.split()
+        # The clock of Redis may be set back.
+        age_seconds = max(now_ms - int(noted_at_ms), 0) / 1000
         signs.append(Sign(instance.decode("utf-8", "replace"), age_seconds, int(tasks)))
     return tuple(sorted(signs, key=lambda sign: sign.age_seconds))
 

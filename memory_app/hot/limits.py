@@ -27,6 +27,7 @@ def take(hot: Hot, name: str, *, rate_per_second: float, burst: float, cost: flo
     A cost above ``burst`` passes when the bucket is full, and so is one untouched for a day. Nothing is taken
     when refused. Never raises for Redis.
     """
+    # A bucket never holds more than the burst: a greater cost would wait for ever.
     arguments = [rate_per_second, burst, min(cost, burst), milliseconds(LIMIT.life)]
     try:
         allowed, wait_ms = hot.run("limit_take", [hot.named_key(LIMIT, name)], arguments)

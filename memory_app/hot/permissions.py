@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from memory_app.hot.keys import DROPPED, KEYS, named_key, scope_key
+from memory_app.hot.keys import DROPPED, KEYS, Key, named_key, scope_key
 
 
 class Part(StrEnum):
@@ -25,8 +25,10 @@ class Part(StrEnum):
 
 Command = tuple[str, ...]
 
+# As in `memory_app.queue`, which cannot be imported here: it imports this package.
 QUEUES: Final = ("ingest", "model", "maintenance")
 
+# A key of ours under the commonest name. None of the commands is run, so it needs not exist.
 _KEY = "{prefix}hint:rights"
 _HOT: Final[tuple[Command, ...]] = (
     ("GET", _KEY),
@@ -48,6 +50,7 @@ _HOT: Final[tuple[Command, ...]] = (
     ("LRANGE", _KEY, "0", "1"),
     ("LTRIM", _KEY, "0", "1"),
     ("RPUSH", _KEY, "1"),
+    # The digest of no script: rights are checked before Redis looks for it.
     ("EVALSHA", "0" * 40, "1", _KEY),
     ("SCRIPT", "LOAD", "return 1"),
     ("TIME",),
@@ -114,16 +117,17 @@ BROKER: Final[dict[Part, tuple[Command, ...]]] = {
 
 def hot_commands(part: Part, *, prefix: str, db: int) -> tuple[Command, ...]:
     """What a part does in hot memory: each command once, and a write to each key."""
-    keys = (
-        [
-            scope_key(prefix, key, 1) if key.per_scope else named_key(prefix, key, "rights")
-            for key in KEYS
-            if key is not DROPPED
-        ]
-        if HOT[part] is _HOT
-        else []
-    )
-    return (*_filled(HOT[part], prefix, db), *(("DEL", key) for key in keys))
+    commands = _filled(HOT[part], prefix, db)
+    # Beat and doctor use single keys, which their commands name.
+    if HOT[part] is not _HOT:
+        return commands
+    # Messages that were dropped are counted at the broker.
+    keys = [key for key in KEYS if key is not DROPPED]
+    return (*commands, *(("DEL", _sample_key(prefix, key)) for key in keys))
+
+
+def _sample_key(prefix: str, key: Key) -> str:
+    return scope_key(prefix, key, 1) if key.per_scope else named_key(prefix, key, "rights")
 
 
 def broker_commands(part: Part, *, prefix: str, db: int) -> tuple[Command, ...]:

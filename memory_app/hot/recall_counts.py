@@ -26,8 +26,10 @@ def note(hot: Hot, tenant_id: int, ids: Iterable[UUID], *, hint: str, life_ms: i
         return False
     key = hot.named_key(RECALLED, "all")
     with hot.calling() as redis:
+        # No MULTI: each of the commands is right without the others, and a request waits for them.
         pipeline = redis.pipeline(transaction=False)
         pipeline.rpush(key, *lines)
+        # New ids come in at the end, so the oldest stand at the beginning.
         pipeline.ltrim(key, -MOST_WAITING, -1)
         pipeline.pexpire(key, milliseconds(RECALLED.life))
         pipeline.set(hot.named_key(HINT, hint), 1, nx=True, px=min(life_ms, milliseconds(HINT.life)))
@@ -38,12 +40,14 @@ def take(hot: Hot, *, most: int) -> dict[int, Counter[UUID]]:
     """Up to ``most`` ids, each with how often it was shown, by tenant; they are gone here. Raises `HotUnavailable`."""
     with hot.calling() as redis:
         lines = redis.lpop(hot.named_key(RECALLED, "all"), most)
-    taken: dict[int, Counter[UUID]] = {}
+    counts: dict[int, Counter[UUID]] = {}
+    # None where the list is empty.
     for line in lines if isinstance(lines, list) else ():
         parsed = _parsed(line) if isinstance(line, bytes) else None
         if parsed is not None:
-            taken.setdefault(parsed[0], Counter())[parsed[1]] += 1
-    return taken
+            tenant_id, memory_id = parsed
+            counts.setdefault(tenant_id, Counter())[memory_id] += 1
+    return counts
 
 
 def _parsed(line: bytes) -> tuple[int, UUID] | None:

@@ -1,8 +1,7 @@
 """The newest turns of a scope, by id. Their text is read from Postgres, so that Redis never holds it.
 
-The list exists only when it is whole: a turn is added to a list that is there and never begins one, or a list
-begun after a flush would pass for the full history. Whoever finds none reads the table and rebuilds; the
-epoch, which each turn changes, refuses a rebuild that was read before that turn.
+The list exists only when it is whole. Whoever finds none reads the table and rebuilds; the epoch, which each turn
+changes, refuses a rebuild that was read before that turn.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from uuid import UUID, uuid4
 
 from redis.client import Pipeline
 
-from memory_app.hot.client import Asked, Hot
+from memory_app.hot.client import Commands, Hot
 from memory_app.hot.keys import STREAM, STREAM_EPOCH, milliseconds
 
 
@@ -49,6 +48,7 @@ def append(hot: Hot, scope_id: int, entries: Sequence[Entry]) -> None:
     with hot.calling() as redis:
         pipeline = redis.pipeline()
         pipeline.set(hot.scope_key(STREAM_EPOCH, scope_id), uuid4().hex, px=milliseconds(STREAM_EPOCH.life))
+        # LPUSHX adds to a list that is there and never begins one: begun after a flush, it would pass for the whole.
         pipeline.lpushx(key, *[_line(entry) for entry in entries[-hot.stream_turns :]])
         pipeline.ltrim(key, 0, hot.stream_turns - 1)
         pipeline.pexpire(key, milliseconds(hot.stream_life))
@@ -63,7 +63,7 @@ class Listed:
     token: str
 
 
-def ask(hot: Hot, scope_id: int) -> Asked[Listed]:
+def ask(hot: Hot, scope_id: int) -> Commands[Listed]:
     """The list of a scope, which `newest_of` reads."""
     nonce = uuid4().hex
 
@@ -76,21 +76,25 @@ def ask(hot: Hot, scope_id: int) -> Asked[Listed]:
         before, lines = replies
         return Listed(tuple(lines), nonce if before is None else before.decode("ascii", "replace"))
 
-    return Asked(2, put_to, read)
+    return Commands(2, put_to, read)
 
 
 def newest_of(hot: Hot, listed: Listed, *, n: int, session_id: int | None) -> Newest:
     """The last ``n`` turns of the scope, or of one session of it."""
     lines = listed.lines
-    read = [_entry(line) for line in reversed(lines)]
-    kept = _in_order(entry for entry in read if entry is not None)
-    wanted = [entry for entry in kept if session_id is None or entry.session_id == session_id]
+    entries = [_entry(line) for line in reversed(lines)]
+    turns = _in_order(entry for entry in entries if entry is not None)
+    if session_id is not None:
+        turns = [turn for turn in turns if turn.session_id == session_id]
+    # A list below its limit was never cut: it holds every turn of the scope.
     holds_all = 0 < len(lines) < hot.stream_turns
-    reaches = (
-        len(wanted) >= n or holds_all or (session_id is not None and bool(wanted) and wanted[0].seq == 1)
-    )
-    whole = bool(lines) and None not in read and not has_gaps(wanted) and reaches
-    return Newest(tuple(wanted[-n:]) if n else (), whole, listed.token)
+    # Turns of a session are counted from 1, so that nothing stands before this one.
+    begins = session_id is not None and bool(turns) and turns[0].seq == 1
+    reaches_back = len(turns) >= n or holds_all or begins
+    is_readable = bool(lines) and None not in entries
+    is_whole = is_readable and reaches_back and not has_gaps(turns)
+    # A slice from -0 on would be the whole list.
+    return Newest(tuple(turns[-n:]) if n else (), is_whole, listed.token)
 
 
 def rebuild(hot: Hot, scope_id: int, entries: Sequence[Entry], *, token: str) -> bool:
@@ -126,7 +130,9 @@ def _in_order(entries: Iterable[Entry]) -> list[Entry]:
     by_session: dict[int, list[Entry]] = defaultdict(list)
     for entry in arrived:
         by_session[entry.session_id].append(entry)
-    ordered = {session: iter(sorted(some, key=lambda e: e.seq)) for session, some in by_session.items()}
+    ordered = {
+        session: iter(sorted(turns, key=lambda turn: turn.seq)) for session, turns in by_session.items()
+    }
     return [next(ordered[entry.session_id]) for entry in arrived]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_app.hot import cache, expression, stream
-from memory_app.hot.cache import Found
+from memory_app.hot.cache import CacheLookup
 from memory_app.hot.client import Hot
 from memory_app.hot.expression import Expression
 from memory_app.hot.stream import Listed
@@ -16,7 +16,7 @@ from memory_app.hot.stream import Listed
 class Warm:
     """The standing memories kept for a scope, its state, and its newest turns."""
 
-    kept: Found
+    kept: CacheLookup
     felt: Expression
     listed: Listed
 
@@ -28,6 +28,6 @@ def read(hot: Hot, scope_ids: Sequence[int]) -> Warm:
         expression.ask(hot, scope_ids[0]),
         stream.ask(hot, scope_ids[0]),
     )
-    replies = hot.told_together([kept, felt, listed])
+    replies = hot.fetch_all([kept, felt, listed])
     state, turns = kept.replies, kept.replies + felt.replies
     return Warm(kept.read(replies[:state]), felt.read(replies[state:turns]), listed.read(replies[turns:]))

@@ -49,7 +49,7 @@ def _from_stream(
 ) -> tuple[Turn, ...] | None:
     """None where the stream is away, not whole, or behind the session's row."""
     try:
-        entries = listed or runtime.hot.told(stream.ask(runtime.hot, scope_id))
+        entries = listed or runtime.hot.fetch(stream.ask(runtime.hot, scope_id))
         newest = stream.newest_of(runtime.hot, entries, n=limit, session_id=session.id if session else None)
         if not newest.is_whole:
             _rebuild(runtime, connection, scope_id, newest.token)
