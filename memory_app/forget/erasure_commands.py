@@ -87,6 +87,7 @@ def replay(
     """
     rows: list[Replayed] = []
     with closing(build(find_settings(data))) as runtime:
+        # Always of all tenants: a restore brings back the people of each.
         tenants = receipts.tenants_of(runtime, None)
         for row in receipts.replay(runtime, tenants, paths, dry_run=dry_run):
             rows.append(row)
@@ -104,20 +105,20 @@ def replay(
 
 
 def _show(row: Replayed, *, dry_run: bool) -> None:
-    """A line for each that led to anything; those that the database knows are only counted."""
+    # A file holds the erasures of years, and nearly all are known; they are only counted.
     if row.outcome is Outcome.KNOWN:
         return
-    text = f"{row.file}:{row.line}: "
+    outcome = str(row.outcome)
+    if dry_run and row.outcome is Outcome.ERASED:
+        outcome = "would be erased again"
     if row.receipt is None:
-        text += f"{row.outcome}: {row.wrong}"
+        text = f"{outcome}: {row.wrong}"
     else:
-        text += (
-            f"{row.receipt.of or 'erasure'} of {row.receipt.tenant}, {row.receipt.erased_at:%Y-%m-%d %H:%M}: "
-        )
-        text += "would be erased again" if dry_run and row.outcome is Outcome.ERASED else row.outcome
+        subject = row.receipt.of or "erasure"
+        text = f"{subject} of {row.receipt.tenant}, {row.receipt.erased_at:%Y-%m-%d %H:%M}: {outcome}"
     if row.counts:
         text += f", {sum(row.counts.values())} rows"
-    out.print(text, markup=False, highlight=False)
+    out.print(f"{row.file}:{row.line}: {text}", markup=False, highlight=False)
 
 
 def _summary(counts: Counter[Outcome], *, dry_run: bool) -> str:

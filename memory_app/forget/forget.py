@@ -1,7 +1,7 @@
-"""Forget: a memory, a turn, a session, a person. For good, and with whatever came only from it.
+"""Forget a memory, a turn, a session or a person for good, with whatever came only from it.
 
-Each is one transaction under the locks of the scopes concerned, so nothing is ever half forgotten and work in flight
-finds its scope gone, its session fenced or its sources missing. A dry run is the same transaction, rolled back.
+Each is one transaction under the locks of the scopes concerned, so nothing is ever half forgotten. Work in flight
+cannot bring anything back: it finds its scope gone, its session fenced or its sources missing.
 """
 
 from __future__ import annotations
@@ -108,8 +108,15 @@ def forget_again(runtime: Runtime, receipt: Receipt, erase: Erase, *, dry_run: b
         receipts.record_again(connection, receipt)
         return receipt
 
-    options = {"of": receipt.of, "again": True}
-    return _carry_out(runtime, receipt.tenant_id, erase, record, options, dry_run=dry_run)[0]
+    run, _ = _carry_out(
+        runtime,
+        receipt.tenant_id,
+        erase=erase,
+        record=record,
+        options={"of": receipt.of, "again": True},
+        dry_run=dry_run,
+    )
+    return run
 
 
 def read_erasure(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> Erasure:
@@ -122,17 +129,30 @@ def read_erasure(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> Erasure:
 
 
 def _forget(
-    runtime: Runtime, tenant_id: int, erase: Erase, *, of: Subject, name: str, dry_run: bool = False
+    runtime: Runtime,
+    tenant_id: int,
+    erase: Erase,
+    *,
+    of: Subject,
+    name: str,
+    dry_run: bool = False,
 ) -> Run:
     """Erase for the first time; the receipt also goes to the file that the settings name."""
 
     def record(connection: Connection, forgotten: Forgotten) -> Receipt:
         # The erased memory is among those that went with it, and is put first: the table keeps one digest only.
         others = sorted({str(id) for id in forgotten.memories} - {name})
-        digests = tuple(subject_digest(tenant_id, of, each) for each in (name, *others))
+        digests = tuple(subject_digest(tenant_id, of, other) for other in (name, *others))
         return receipts.record(connection, tenant_id, of=of, digests=digests, counts=forgotten.counts)
 
-    run, receipt = _carry_out(runtime, tenant_id, erase, record, {"of": of}, dry_run=dry_run)
+    run, receipt = _carry_out(
+        runtime,
+        tenant_id,
+        erase=erase,
+        record=record,
+        options={"of": of},
+        dry_run=dry_run,
+    )
     path = runtime.settings.erasures_file
     if receipt is not None and path is not None:
         try:
@@ -146,10 +166,10 @@ def _forget(
 def _carry_out(
     runtime: Runtime,
     tenant_id: int,
+    *,
     erase: Erase,
     record: Callable[[Connection, Forgotten], Receipt],
     options: dict[str, Any],
-    *,
     dry_run: bool,
 ) -> tuple[Run, Receipt | None]:
     """Erase, or rehearse it, and write down the run and the receipt; a rehearsal has none."""
@@ -157,12 +177,17 @@ def _carry_out(
         with transaction(runtime.engine, tenant_id) as connection:
             forgotten = erase(connection)
             if dry_run:
+                # The same transaction, rolled back: so the counts are those that a real erasure would have.
                 raise _Rehearsed(forgotten)
+            # The receipt is part of the transaction: none without an erasure, and no erasure without one.
             receipt = record(connection, forgotten)
-            run = _write_run(connection, tenant_id, options, forgotten, receipt)
+            run = _write_run(connection, tenant_id, options=options, forgotten=forgotten, receipt=receipt)
     except _Rehearsed as rehearsed:
+        forgotten = rehearsed.forgotten
         with transaction(runtime.engine, tenant_id) as connection:
-            return _write_run(connection, tenant_id, options, rehearsed.forgotten, None), None
+            run = _write_run(connection, tenant_id, options=options, forgotten=forgotten, receipt=None)
+        return run, None
+    # After the commit: what is read between the two would else be put into Redis again.
     _drop_hot(runtime, forgotten)
     rows = sum(forgotten.counts.values())
     log.info("forgotten", of=options["of"], erasure=str(receipt.id), rows=rows)
@@ -172,16 +197,19 @@ def _carry_out(
 def _write_run(
     connection: Connection,
     tenant_id: int,
+    *,
     options: dict[str, Any],
     forgotten: Forgotten,
     receipt: Receipt | None,
 ) -> Run:
     digests = () if receipt is None else receipt.digests
+    # A single digest is in the row of the receipt.
+    if len(digests) == 1:
+        digests = ()
     report = ForgetReport(
         erasure=None if receipt is None else receipt.id,
         counts=forgotten.counts,
-        # A single one stands in the receipt itself.
-        digests=tuple(digest.hex() for digest in digests) if len(digests) > 1 else (),
+        digests=tuple(digest.hex() for digest in digests),
     )
     options = options | {"dry_run": receipt is None}
     run_id = runs.record(connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options)
@@ -191,11 +219,12 @@ def _write_run(
 
 
 def _drop_hot(runtime: Runtime, forgotten: Forgotten) -> None:
-    """After the commit. Hot keys hold ids only and expire; a Redis that is away keeps ids of rows that are gone."""
+    """Drop what Redis has of what was forgotten."""
     try:
         hot_erase.erase(runtime.hot, forgotten.erased)
         for scope_id in forgotten.touched:
             stream.clear(runtime.hot, scope_id)
             cache.drop(runtime.hot, scope_id)
     except MemoryAppError as error:
+        # No reason to fail: the keys hold ids only, of rows that are gone, and expire.
         log.warning("hot_memory_not_dropped", error=error.kind)

@@ -1,7 +1,7 @@
 """Receipts of erasures, as they stand in a file beside the backups. Pure.
 
-With a receipt the same is erased again from a database that was restored from an older backup. The file itself names
-nobody: a receipt holds digests of names and ids, so a match is found only where the name still stands.
+With a receipt the same is erased again from a database that was restored from an older backup. The file names nobody:
+a receipt holds digests of names and ids, so only a database that still has a name can tell whose it is.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ VERSION = 1
 
 
 class ErasureState(StrEnum):
-    """A receipt is written in the transaction that erases, so it is never seen in another state.
+    """States of a receipt."""
 
-    The table would admit those of a run, too; nothing writes them.
-    """
-
+    # The only one: a receipt is written in the transaction that erases. The column would admit those of a run, too.
     DONE = "done"
 
 
@@ -58,11 +56,13 @@ class Receipt:
 
 def subject_digest(tenant_id: int, of: str, name: str) -> bytes:
     """16 bytes that stand for the name of one tenant's user or session, or for the id of a turn or memory."""
+    # With the tenant in it, equal names of two tenants have different digests.
     return blake2b(f"{tenant_id}:{of}:{name}".encode(), digest_size=16).digest()
 
 
 def session_name(agent: str, user: str | None, session: str | None) -> str:
-    """The full name of a session, as it goes into a digest. Names hold no NUL."""
+    """The full name of a session, as it goes into a digest."""
+    # Names hold no NUL, so two sessions never share a full name.
     return f"{agent}\0{user}\0{session}"
 
 
@@ -87,32 +87,33 @@ def receipt_line(receipt: Receipt) -> str:
 def parse_receipt(line: str) -> Receipt:
     """The receipt of a line; `InvalidInput` says what is wrong with it."""
     try:
-        given = json.loads(line)
+        row = json.loads(line)
     except ValueError as error:
         raise InvalidInput("the line is not JSON; it was perhaps cut") from error
-    if not isinstance(given, dict) or given.get("format") != FORMAT:
+    if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise InvalidInput(f"the line is no receipt of an erasure; its format must be {FORMAT!r}")
-    if given.get("version") != VERSION:
-        raise InvalidInput(f"the receipt has version {given.get('version')!r}; this code reads {VERSION}")
+    if row.get("version") != VERSION:
+        raise InvalidInput(f"the receipt has version {row.get('version')!r}; this code reads {VERSION}")
     try:
-        return _receipt(given)
+        return _receipt(row)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"the receipt has a field that is missing or does not fit ({error})") from error
 
 
-def _receipt(given: Mapping[str, Any]) -> Receipt:
-    erased_at = datetime.fromisoformat(given["erased_at"])
+def _receipt(row: Mapping[str, Any]) -> Receipt:
+    erased_at = datetime.fromisoformat(row["erased_at"])
+    # It is compared with times of the database, which a time without a zone cannot be.
     if erased_at.tzinfo is None:
         raise ValueError("erased_at lacks its zone")
-    digests = tuple(bytes.fromhex(digest) for digest in given["digests"])
+    digests = tuple(bytes.fromhex(digest) for digest in row["digests"])
     if not digests:
         raise ValueError("digests is empty")
     return Receipt(
-        UUID(given["id"]),
-        int(given["tenant_id"]),
-        str(given["tenant"]),
-        None if given["of"] is None else Subject(given["of"]),
-        digests,
-        erased_at,
-        {str(table): int(count) for table, count in given["counts"].items()},
+        id=UUID(row["id"]),
+        tenant_id=int(row["tenant_id"]),
+        tenant=str(row["tenant"]),
+        of=None if row["of"] is None else Subject(row["of"]),
+        digests=digests,
+        erased_at=erased_at,
+        counts={str(table): int(count) for table, count in row["counts"].items()},
     )

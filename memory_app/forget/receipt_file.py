@@ -1,4 +1,4 @@
-"""The file of receipts: one line for each erasure, only ever added to, so that several processes may share it."""
+"""Read the file of receipts, one line for each erasure, and add to it. Several processes may share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from memory_app.errors import InvalidInput
 from memory_app.forget.receipt import Receipt, parse_receipt, receipt_line
 
-OWN_EYES_ONLY = 0o600
+OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,10 @@ class Line:
 def append(path: Path, receipts: Sequence[Receipt]) -> None:
     """Add receipts at the end and wait until they are on the disk. Raises `OSError`.
 
-    A new file is for the eyes of its owner only.
+    A new file can be read by its owner only.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWN_EYES_ONLY)
+    # O_APPEND: the system moves to the end and writes in one step, also when another process writes.
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
     try:
         lines = "".join(f"{receipt_line(receipt)}\n" for receipt in receipts)
         # A line that was cut by a full disk or a crash must not swallow the next one; empty lines are skipped.
@@ -43,6 +44,7 @@ def append(path: Path, receipts: Sequence[Receipt]) -> None:
 def read(path: Path) -> Iterator[Line]:
     """The lines of the file in order, without empty ones. `InvalidInput` when it cannot be read."""
     try:
+        # A byte that is no UTF-8 spoils its line only: the other receipts are still read.
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, text in enumerate(file, start=1):
                 if text.strip():
@@ -59,6 +61,6 @@ def _line(number: int, text: str) -> Line:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    """One call where the system takes it whole, so that lines of several processes do not mix."""
+    # One call where the system takes it whole, so that lines of several processes do not mix.
     while content:
         content = content[os.write(descriptor, content) :]

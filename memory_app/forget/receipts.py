@@ -1,7 +1,7 @@
 """Receipts across tenants, for operators: list them, keep them in a file, and erase again what a backup brought back.
 
 A database knows its own erasures, and a backup those up to its making. A receipt of the file that the database does not
-know is therefore the sign of a restored backup, and the very thing to do again. Once done again it is known.
+know shows that a backup was restored, and is the erasure to do again. Then the database knows it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A line of the file and what became of it. ``counts`` are rows that went now."""
+    """A line of the file and what became of it. ``counts`` are the rows erased now."""
 
     file: Path
     line: int
@@ -55,7 +55,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A file of receipts beside the database: what only one of them knows, and lines that nobody can read."""
+    """A file of receipts beside the database: what only one of them knows, and lines that cannot be read."""
 
     receipts: int
     only_in_file: int
@@ -84,6 +84,7 @@ def tenants_of(runtime: Runtime, tenant: str | None) -> Tenants:
 def list_receipts(runtime: Runtime, tenants: Tenants, *, limit: int | None = None) -> tuple[Receipt, ...]:
     """Receipts of these tenants, newest first; ``limit`` None gives all."""
     rows: list[Receipt] = []
+    # One transaction for each tenant: row-level security shows the receipts of one at a time.
     for tenant_id in tenants:
         with transaction(runtime.engine, tenant_id) as connection:
             rows += receipts.listed(connection, tenant_id, limit=limit)
@@ -94,26 +95,24 @@ def list_receipts(runtime: Runtime, tenants: Tenants, *, limit: int | None = Non
 def export_receipts(runtime: Runtime, tenants: Tenants, path: Path) -> tuple[int, int]:
     """Add to the file what it lacks; how many receipts it has now, and how many of them are new.
 
-    Nothing is ever taken out: from a restored database, the file may know more than the database does. Raises
-    `InvalidInput` when the file cannot be read or written.
+    Raises `InvalidInput` when the file cannot be read or written.
     """
-    known = _known(receipt_file.read(path)) if path.exists() else {}
-    missing = [row for row in reversed(list_receipts(runtime, tenants)) if row.id not in known]
+    in_file = _by_id(receipt_file.read(path)) if path.exists() else {}
+    oldest_first = reversed(list_receipts(runtime, tenants))
+    missing = [row for row in oldest_first if row.id not in in_file]
     try:
+        # Nothing is ever taken out: where a backup was restored, the file knows more than the database does.
         receipt_file.append(path, missing)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be written ({error.strerror})", field="path") from error
-    return len(known) + len(missing), len(missing)
+    return len(in_file) + len(missing), len(missing)
 
 
 def compare(engine: Engine, tenants: Tenants, path: Path) -> Comparison:
     """The file beside the database. Receipts of tenants that are not here are left out. Raises `InvalidInput`."""
     lines = list(receipt_file.read(path))
-    in_file = {row.id: row for row in _known(lines).values() if tenants.get(row.tenant_id) == row.tenant}
-    in_database: set[UUID] = set()
-    for tenant_id in tenants:
-        with transaction(engine, tenant_id) as connection:
-            in_database |= receipts.ids(connection, tenant_id)
+    in_file = {id: row for id, row in _by_id(lines).items() if _is_here(row, tenants)}
+    in_database = _ids(engine, tenants)
     missing = [row for row in in_file.values() if row.id not in in_database]
     return Comparison(
         receipts=len(in_file),
@@ -132,61 +131,75 @@ def replay(
     Only rows that are older than the erasure go. A second run finds nothing to do. Raises `InvalidInput` when a file
     cannot be read, before anything is erased.
     """
+    # A list, so that a file that cannot be read is noticed before the first erasure.
     lines = [(path, line) for path in paths for line in receipt_file.read(path)]
-    known: set[UUID] = set()
-    for tenant_id in tenants:
-        with transaction(runtime.engine, tenant_id) as connection:
-            known |= receipts.ids(connection, tenant_id)
-    due = [
-        line.receipt
-        for _, line in lines
-        if line.receipt is not None and _is_due(line.receipt, tenants) and line.receipt.id not in known
-    ]
+    in_database = _ids(runtime.engine, tenants)
+    in_files = [line.receipt for _, line in lines if line.receipt is not None]
+    due = [row for row in in_files if _is_here(row, tenants) and row.id not in in_database]
     matches = _matches(runtime, due)
     for path, line in lines:
         receipt = line.receipt
+        counts: Mapping[str, int] = {}
         if receipt is None:
-            yield Replayed(path, line.number, Outcome.UNREADABLE, None, {}, line.wrong)
-        elif not _is_due(receipt, tenants):
-            yield Replayed(path, line.number, Outcome.OTHER_TENANT, receipt, {})
-        elif receipt.id in known:
-            yield Replayed(path, line.number, Outcome.KNOWN, receipt, {})
+            outcome = Outcome.UNREADABLE
+        elif not _is_here(receipt, tenants):
+            outcome = Outcome.OTHER_TENANT
+        elif receipt.id in in_database:
+            outcome = Outcome.KNOWN
         else:
-            known.add(receipt.id)
-            yield _replay_one(runtime, path, line.number, receipt, matches, dry_run=dry_run)
+            # Two files may hold the same receipt.
+            in_database.add(receipt.id)
+            counts = _erase_again(runtime, receipt, matches=matches, dry_run=dry_run)
+            outcome = Outcome.ERASED if counts else Outcome.ABSENT
+        yield Replayed(
+            file=path,
+            line=line.number,
+            outcome=outcome,
+            receipt=receipt,
+            counts=counts,
+            wrong=line.wrong,
+        )
 
 
 _Match = tuple[Subject, str]
 
 
-def _known(lines: Iterable[receipt_file.Line]) -> dict[UUID, Receipt]:
+def _by_id(lines: Iterable[receipt_file.Line]) -> dict[UUID, Receipt]:
     return {line.receipt.id: line.receipt for line in lines if line.receipt is not None}
 
 
-def _is_due(receipt: Receipt, tenants: Tenants) -> bool:
-    """Whether its tenant is here. The number alone would not do: another tenant may have it by now."""
+def _ids(engine: Engine, tenants: Tenants) -> set[UUID]:
+    """Ids of all receipts that the database has."""
+    ids: set[UUID] = set()
+    for tenant_id in tenants:
+        with transaction(engine, tenant_id) as connection:
+            ids |= receipts.ids(connection, tenant_id)
+    return ids
+
+
+def _is_here(receipt: Receipt, tenants: Tenants) -> bool:
+    """Is the receipt's tenant in this database?"""
+    # The number alone would not do: in another database another tenant may have it.
     return tenants.get(receipt.tenant_id) == receipt.tenant
 
 
 def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
-    """What of the database the receipts mean, by digest. Reads names and ids only of the kinds they are about."""
+    """Names and ids of the database that the receipts are about, by digest."""
     matches: dict[bytes, _Match] = {}
     for tenant_id in sorted({receipt.tenant_id for receipt in due}):
+        own = [receipt for receipt in due if receipt.tenant_id == tenant_id]
         for of in Subject:
-            digests = {
-                digest
-                for receipt in due
-                if receipt.tenant_id == tenant_id and receipt.of in (None, of)
-                for digest in receipt.digests
-            }
+            # Only kinds that the receipts are about are read: a database has many more turns than users.
+            digests = {digest for row in own if row.of in (None, of) for digest in row.digests}
             if digests:
-                matches |= _matches_of(runtime, tenant_id, of, digests)
+                matches |= _matches_of(runtime, tenant_id, of=of, digests=digests)
     return matches
 
 
-def _matches_of(runtime: Runtime, tenant_id: int, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
+def _matches_of(runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
     matches: dict[bytes, _Match] = {}
     with transaction(runtime.engine, tenant_id) as connection:
+        # A digest cannot be turned back into a name, so each name that is here is digested and compared.
         for name in receipts.names(connection, tenant_id, of):
             digest = subject_digest(tenant_id, of, name)
             if digest in digests:
@@ -194,31 +207,26 @@ def _matches_of(runtime: Runtime, tenant_id: int, of: Subject, digests: set[byte
     return matches
 
 
-def _replay_one(
-    runtime: Runtime,
-    path: Path,
-    line: int,
-    receipt: Receipt,
-    matches: Mapping[bytes, _Match],
-    *,
-    dry_run: bool,
-) -> Replayed:
-    here = [matches[digest] for digest in receipt.digests if digest in matches]
+def _erase_again(
+    runtime: Runtime, receipt: Receipt, *, matches: Mapping[bytes, _Match], dry_run: bool
+) -> Mapping[str, int]:
+    """Rows by table that went."""
+    subjects = [matches[digest] for digest in receipt.digests if digest in matches]
 
     def erase(connection: Connection) -> Forgotten:
         forgotten = NOTHING
-        for of, name in here:
-            forgotten = united(forgotten, _erase_older(connection, receipt, of, name))
+        for of, name in subjects:
+            forgotten = united(forgotten, _erase_older(connection, receipt, of=of, name=name))
         return forgotten
 
     run = forget.forget_again(runtime, receipt, erase, dry_run=dry_run)
-    counts = run.report["counts"]
-    return Replayed(path, line, Outcome.ERASED if counts else Outcome.ABSENT, receipt, counts)
+    counts: Mapping[str, int] = run.report["counts"]
+    return counts
 
 
-def _erase_older(connection: Connection, receipt: Receipt, of: Subject, name: str) -> Forgotten:
-    """Ids are never given twice, so a turn or a memory is as old as its erasure; a name may be somebody new."""
+def _erase_older(connection: Connection, receipt: Receipt, *, of: Subject, name: str) -> Forgotten:
     tenant_id, before = receipt.tenant_id, receipt.erased_at
+    # Somebody new may have a name since the erasure; an id of a turn or a memory is never given twice.
     if of is Subject.USER:
         return erase_user(connection, tenant_id, name, before=before)
     if of is Subject.SESSION:

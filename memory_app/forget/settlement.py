@@ -1,7 +1,7 @@
-"""Settlement: delete turns and memories of a scope together with what rests on them alone.
+"""Delete turns and memories of a scope together with what rests on them alone.
 
-What else rests on them stays, goes or is retired as `memory_app.forget.rules` decides. The scope's row must be
-locked.
+Memories that have other sources, too, stay, go or are retired as `memory_app.forget.rules` decides. The scope's row
+must be locked.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Rows by table, and the scopes whose caches hold ids of them; ``erased`` ones are gone altogether.
+    """Rows by table, the ``touched`` scopes whose caches may hold ids of them, and the scopes that are ``erased``.
 
-    ``memories`` are the rows that were asked for by name, with all that said the same or was merged into them.
+    ``memories`` are the rows that the caller named, with all that said the same or was merged into them.
     """
 
     counts: Counts
@@ -41,10 +41,10 @@ NOTHING = Forgotten({})
 def united(first: Forgotten, second: Forgotten) -> Forgotten:
     """The two added up."""
     return Forgotten(
-        added(first.counts, second.counts),
-        first.touched | second.touched,
-        (*first.erased, *second.erased),
-        (*first.memories, *second.memories),
+        counts=added(first.counts, second.counts),
+        touched=first.touched | second.touched,
+        erased=(*first.erased, *second.erased),
+        memories=(*first.memories, *second.memories),
     )
 
 
@@ -52,21 +52,24 @@ def forget_turns(
     connection: Connection,
     tenant_id: int,
     scope_id: int,
-    found: Sequence[TurnRow],
     *,
+    turns: Sequence[TurnRow],
     gone: Sequence[UUID] = (),
 ) -> Forgotten:
     """Delete turns, and the memories ``gone``, with their share in every count and what came only from them."""
-    ids = [turn.id for turn in found]
+    ids = [turn.id for turn in turns]
+    # Before the turns are deleted: the foreign keys take the evidence with them.
     resting = erase.resting_on(connection, scope_id, ids)
     for other in resting:
         # The caller has locked its own scope.
         if other != scope_id:
             names.lock_scope(connection, tenant_id, other)
-    erase.fence_sessions(connection, scope_id, found)
-    counts: Counts = {"turns": erase.delete_turns(connection, tenant_id, scope_id, found)}
+    # An extraction that has read the turns is under way perhaps, and must not commit what it made of them.
+    erase.fence_sessions(connection, scope_id, turns)
+    counts: Counts = {"turns": erase.delete_turns(connection, tenant_id, scope_id, turns=turns)}
     counts = added(counts, {"checkpoints": erase.delete_checkpoints(connection, scope_id, ids)})
-    text = "\n".join(turn.text for turn in found)
+    text = "\n".join(turn.text for turn in turns)
+    # In the order of ids, as everywhere: two erasures that lock rows of the same scopes must not wait in a circle.
     for other in sorted({scope_id, *resting}):
         settled = settle(
             connection,
@@ -74,20 +77,20 @@ def forget_turns(
             other,
             gone=gone if other == scope_id else (),
             touched=resting.get(other, ()),
-            said=text,
+            erased_text=text,
             by_turn=True,
         )
         counts = added(counts, settled)
     labels = erase.labels(connection, scope_id)
-    named = Counter(entity for turn in found for entity in _named(labels, turn.text))
-    counts = added(counts, {"entities": erase.lower_mentions(connection, scope_id, named)})
+    mentions = Counter(entity for turn in turns for entity in _entities_in(turn.text, labels))
+    counts = added(counts, {"entities": erase.lower_mentions(connection, scope_id, mentions)})
     return Forgotten(counts, frozenset({scope_id, *resting}))
 
 
-def _named(labels: Sequence[tuple[int, tuple[str, ...]]], text: str) -> list[int]:
+def _entities_in(text: str, labels: Sequence[tuple[int, tuple[str, ...]]]) -> list[int]:
     """Entities that a text names by any of their labels."""
     folded = text.casefold()
-    return [entity for entity, called in labels if any(name.casefold() in folded for name in called)]
+    return [entity for entity, names in labels if any(name.casefold() in folded for name in names)]
 
 
 def settle(
@@ -97,47 +100,55 @@ def settle(
     *,
     gone: Collection[UUID],
     touched: Collection[UUID],
-    said: str,
+    erased_text: str,
     by_turn: bool,
 ) -> Counts:
     """Delete memories that rest on what is erased alone, retire those without a source, restore parts of merges."""
     family = erase.family(connection, scope_id, {*gone, *touched}, touched=touched)
-    fate = fates(family.kin, gone=gone, said=said, by_turn=by_turn)
+    fate = fates(family.kin, gone=gone, erased_text=erased_text, by_turn=by_turn)
     lost = sorted(id for id, verdict in fate.items() if verdict is Fate.GONE)
     unsupported = [id for id, verdict in fate.items() if verdict is Fate.UNSUPPORTED]
+    # Before the memories are deleted: the foreign keys take their mentions with them.
     mentioned = erase.mentioned_by(connection, scope_id, lost)
     checkpoints = erase.delete_checkpoints(connection, scope_id, lost)
     erase.drop_answers(connection, scope_id)
-    # The parts come back only after the merged row is gone, whose text may be that of one of them.
+    # The parts come back only after the merged row is gone: it may have the text of one of them, and of the current
+    # rows only one may have a text.
     deleted = merges.remove(connection, tenant_id, scope_id, ids=lost)
-    _bring_back(connection, scope_id, family, set(lost))
+    _restore_parts(connection, scope_id, family=family, lost=set(lost))
     retired = erase.retire_unsupported(connection, scope_id, unsupported)
-    entities = erase.lower_mentions(connection, scope_id, dict.fromkeys(mentioned, 0 if by_turn else 1))
+    # Where turns are forgotten, their mentions are counted by the turns and not by the memories made of them.
+    fewer = 0 if by_turn else 1
+    entities = erase.lower_mentions(connection, scope_id, dict.fromkeys(mentioned, fewer))
     return added(
         {},
         {"memories": deleted, "memories retired": retired, "entities": entities, "checkpoints": checkpoints},
     )
 
 
-def _bring_back(connection: Connection, scope_id: int, family: Family, lost: set[UUID]) -> None:
+def _restore_parts(connection: Connection, scope_id: int, *, family: Family, lost: set[UUID]) -> None:
     """Put the remaining parts of deleted merged rows in their place: current, or retired as the row was."""
     for id in sorted(lost & family.parts.keys()):
-        parts = _parts_left(family, id, lost)
-        retired = family.retired.get(id)
-        if not parts or (retired is not None and retired[2] in lost):
+        parts = _remaining_parts(id, family, lost)
+        if not parts:
             continue
-        if retired is None:
-            duplicates = {part for part, _ in merges.twins(connection, scope_id, parts, besides=parts)}
+        if id not in family.retired:
+            # A current row may have been stored since that says what a part says.
+            twins = merges.twins(connection, scope_id, parts, besides=parts)
+            duplicates = {part for part, _ in twins}
             merges.restore(connection, scope_id, [part for part in parts if part not in duplicates])
-        else:
-            at, reason, successor = retired
+            continue
+        at, reason, successor = family.retired[id]
+        # A row that was merged into one that goes too: its parts are among the parts of that one.
+        if successor not in lost:
             erase.hand_on(connection, scope_id, parts, at=at, reason=reason, successor=successor)
 
 
-def _parts_left(family: Family, id: UUID, lost: set[UUID]) -> list[UUID]:
+def _remaining_parts(id: UUID, family: Family, lost: set[UUID]) -> list[UUID]:
+    """The parts of a merged row; in place of a part that goes too, the parts of that."""
     parts: list[UUID] = []
     for part in family.parts.get(id, ()):
-        parts += _parts_left(family, part, lost) if part in lost else [part]
+        parts += _remaining_parts(part, family, lost) if part in lost else [part]
     return parts
 
 

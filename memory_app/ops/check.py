@@ -1,13 +1,16 @@
-"""One thing that doctor looked at, and what several of its parts judge in the same way."""
+"""The result of one check of the doctor, and checks that several of its parts share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memory_app.errors import MemoryAppError
+
+# Leases and due times follow the database's clock alone, so a wrong clock elsewhere breaks nothing: times in logs and
+# of turns do not fit together.
 CLOCK_WARN_SECONDS = 1.0
 CLOCK_FAIL_SECONDS = 30.0
-"""Leases and due times follow the database's clock; far apart, logs and times of turns do not fit together."""
 
 
 class State(StrEnum):
@@ -18,7 +21,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at and found; ``to_do`` is empty when all is well."""
+    """What was looked at, what was found, and what to do about it; ``to_do`` is empty when all is well."""
 
     name: str
     state: State
@@ -26,13 +29,32 @@ class Check:
     to_do: str = ""
 
 
+def ok(name: str, found: str) -> Check:
+    return Check(name, State.OK, found)
+
+
+def warn(name: str, found: str, *, to_do: str) -> Check:
+    return Check(name, State.WARN, found, to_do=to_do)
+
+
+def fail(name: str, found: str, *, to_do: str) -> Check:
+    return Check(name, State.FAIL, found, to_do=to_do)
+
+
+def failure(name: str, error: MemoryAppError) -> Check:
+    """The check that ended with this error."""
+    # Messages of errors say what is wrong, then, after a semicolon, what to do.
+    found, _, to_do = error.message.partition("; ")
+    return fail(name, found, to_do=to_do)
+
+
 def clock(of: str, offset_seconds: float) -> Check:
-    """Whether the clock of a server goes as this machine's."""
+    """Whether the clock of a server agrees with this machine's."""
     name, found = f"clock of {of}", f"{offset_seconds:+.3f} s from this machine's"
     if abs(offset_seconds) < CLOCK_WARN_SECONDS:
-        return Check(name, State.OK, found)
-    state = State.FAIL if abs(offset_seconds) >= CLOCK_FAIL_SECONDS else State.WARN
-    return Check(name, state, found, "let every machine follow the same time server (NTP)")
+        return ok(name, found)
+    judge = fail if abs(offset_seconds) >= CLOCK_FAIL_SECONDS else warn
+    return judge(name, found, to_do="let every machine follow the same time server (NTP)")
 
 
 def version(text: str) -> tuple[int, ...]:

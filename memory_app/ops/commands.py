@@ -1,7 +1,8 @@
-"""``doctor`` and ``status``: is it well, and how far has it come?"""
+"""``doctor`` checks all parts and says what to do; ``status`` counts what is stored and what is waiting."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -39,25 +40,31 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Sessions, turns by stage, memories by kind, periods that were missed, backlog and workers."""
-    found = status_service.status(find_settings(data), tenant=tenant)
+    report = status_service.status(find_settings(data), tenant=tenant)
     if as_json:
-        write_json(found)
+        write_json(report)
         return
-    pipe = found.pipeline
+    pipe = report.pipeline
     backlog = f"{shown(pipe.unindexed)} turns to index (oldest {pipe.oldest_unindexed_seconds:.0f} s)"
     backlog += f", {shown(pipe.due_sessions)} sessions to extract (oldest {pipe.oldest_due_seconds:.0f} s)"
-    out.print(f"backlog: {backlog}", markup=False, highlight=False)
-    for name, queues in (found.workers or {}).items():
-        out.print(f"worker {name}: {', '.join(queues)}", markup=False, highlight=False)
-    if not found.workers:
-        why = "Redis does not answer" if found.workers is None else "none answers"
-        out.print(f"workers: {why}", markup=False, highlight=False)
-    if found.dropped is not None and found.dropped.total:
-        out.print(f"messages dropped: {_listed(found.dropped.counts)}", markup=False, highlight=False)
+    _print(f"backlog: {backlog}")
+    for name, queues in (report.workers or {}).items():
+        _print(f"worker {name}: {', '.join(queues)}")
+    if not report.workers:
+        reason = "Redis does not answer" if report.workers is None else "none answers"
+        _print(f"workers: {reason}")
+    if report.dropped is not None and report.dropped.total:
+        _print(f"messages dropped: {_listed(report.dropped.counts)}")
     columns = ("tenant", "sessions", "turns by stage", "memories by kind", "missed periods")
     rows = [
-        (name, a.sessions, _listed(a.turns), _listed(a.memories), _listed(a.missed_periods))
-        for name, a in found.tenants.items()
+        (
+            name,
+            tenant.sessions,
+            _listed(tenant.turns),
+            _listed(tenant.memories),
+            _listed(tenant.missed_periods),
+        )
+        for name, tenant in report.tenants.items()
     ]
     write_table("tenants", columns, rows)
 
@@ -65,10 +72,15 @@ def status(
 def _write(check: Check) -> None:
     colour = COLOURS[check.state]
     out.print(f"[{colour}]{check.state:<5}[/{colour}]", end="", highlight=False)
-    out.print(f"{check.name:<19} {check.found}", markup=False, highlight=False)
+    _print(f"{check.name:<19} {check.found}")
     if check.to_do:
-        out.print(f"     {'':<19} → {check.to_do}", markup=False, highlight=False)
+        _print(f"     {'':<19} → {check.to_do}")
 
 
-def _listed(counts: object) -> str:
-    return ", ".join(f"{n} {name}" for name, n in counts.items()) if isinstance(counts, dict) else ""
+def _print(line: str) -> None:
+    # Names of tenants and workers may look like markup.
+    out.print(line, markup=False, highlight=False)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

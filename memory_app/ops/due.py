@@ -1,6 +1,7 @@
-"""Tell a backlog from a stand-still: is work that is late in somebody's hands?
+"""Tell a backlog from a stand-still.
 
-The age of the oldest work alone cannot tell: under a flood it grows although every worker is busy.
+The age of the oldest work alone cannot tell: under a flood it grows although every worker is busy. So the question is
+whether a worker has work of that kind in hand.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from memory_app import queue
 from memory_app.jobs.life import FINDER, Heard, worker_of
 from memory_app.jobs.rows.health import DueWork
 
+# Hints, finders and Beat bring work to its worker within seconds.
 LATE_AFTER_SECONDS = 60.0
-"""Hints, finders and Beat bring work to its worker within seconds."""
 
+# Between two pieces of work a worker has none in hand for a moment, so one look says too little.
 LOOKS = 3
 PAUSE_SECONDS = 0.3
-"""Between two pieces of work nobody has any in hand for a moment, so one look says too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,14 @@ def _may_wait(kind: str, heard: Mapping[str, Heard]) -> bool:
     """May work of this kind wait for minutes although every worker is busy?"""
     if kind == "runs":
         # The worker for maintenance may be busy with what is no run, such as an index.
-        names = worker_of(queue.MODEL), worker_of(queue.MAINTENANCE)
-        signs = [sign for name in names if name in heard for sign in heard[name].living]
-        return any(sign.tasks > 0 for sign in signs)
+        return _is_busy(queue.MODEL, heard) or _is_busy(queue.MAINTENANCE, heard)
     if kind == "periodic jobs":
         # A finder looks for them every few seconds; Beat when its schedule says so, which may be at night alone.
         return FINDER not in heard or not heard[FINDER].living
     return False
+
+
+def _is_busy(queue_name: str, heard: Mapping[str, Heard]) -> bool:
+    """Has a worker of this queue a task in hand?"""
+    worker = worker_of(queue_name)
+    return worker in heard and any(sign.tasks > 0 for sign in heard[worker].living)

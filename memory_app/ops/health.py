@@ -1,6 +1,7 @@
-"""Health: whether the whole pipe works: the database, the broker, each kind of part, and the work that is due.
+"""Check whether the whole pipe works: the database, the broker, each kind of part, and the work that is due.
 
-A kind of which no process was ever heard is no failure: whether it is missed shows the age of its work.
+A kind of part that never gave a sign of life is no failure: an installation may do without it. If it is missed, its
+work becomes late.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WORK = ("turns", "sessions", "runs", "periodic jobs")
 class Part:
     """One part of the pipe. ``reason`` says what is wrong; None when it works.
 
-    ``is_needed``: without it the pipe stands still. Where another does the same, a reason is a warning only.
+    ``is_needed``: without it the pipe stands still; else a reason is a warning only.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """All parts, and the state of the pipe where the database told it."""
+    """All parts, and the state of the pipe; None while the database is away."""
 
     parts: tuple[Part, ...]
     pipeline: PipelineState | None
@@ -61,10 +62,11 @@ def health(runtime: Runtime) -> Health:
 
 
 def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
-    """How the pipe is doing, and how the database is; over all tenants and without naming any."""
+    """The state of the pipe over all tenants, and of the database."""
     try:
         with transaction(runtime.engine, None) as connection:
             stored = revision.stored(connection)
+            # A newer schema is no failure: during a rolling upgrade the old release goes on with it.
             if stored != revision.newest() and not revision.is_ahead(stored):
                 return None, Part("database", revision.difference(stored))
             return pipeline_state(connection), Part("database")
@@ -92,6 +94,7 @@ def _listen(runtime: Runtime) -> Mapping[str, Heard] | None:
 
 def _processes(heard: Mapping[str, Heard] | None) -> tuple[Part, ...]:
     """The workers of each queue, the finder and Beat. One that fell silent is a failure within half a minute."""
+    # Signs of life go through Redis, which is a part of its own here.
     if heard is None:
         return tuple(Part(kind, "unknown", is_needed=False) for kind in (*life.WORKERS, FINDER, BEAT))
     workers = [Part(kind, heard[kind].trouble, is_needed=heard[kind].is_silent) for kind in life.WORKERS]
@@ -99,7 +102,7 @@ def _processes(heard: Mapping[str, Heard] | None) -> tuple[Part, ...]:
 
 
 def _looker(kind: str, heard: Mapping[str, Heard], *, other: str) -> Part:
-    """The finder and Beat look for the same work: either is enough."""
+    # The finder and Beat look for the same work: either is enough.
     own, others = heard[kind], heard[other]
     if own.is_absent and others.living:
         return Part(kind)
@@ -107,15 +110,16 @@ def _looker(kind: str, heard: Mapping[str, Heard], *, other: str) -> Part:
 
 
 def _work(runtime: Runtime, heard: Mapping[str, Heard]) -> tuple[Part, ...]:
-    """Each kind of work: late while nobody is at it is a failure, a backlog is told."""
+    """Each kind of work. Late work that no worker has in hand is a failure, a backlog a warning."""
     try:
-        late = {one.kind: one for one in due.lateness(lambda: _look(runtime), heard)}
+        late = {work.kind: work for work in due.lateness(lambda: _look(runtime), heard)}
     except MemoryAppError:
         return tuple(Part(kind, "unknown", is_needed=False) for kind in WORK)
-    return tuple(
-        Part(kind, late[kind].reason, is_needed=late[kind].is_stalled) if kind in late else Part(kind)
-        for kind in WORK
-    )
+    parts = []
+    for kind in WORK:
+        work = late.get(kind)
+        parts.append(Part(kind) if work is None else Part(kind, work.reason, is_needed=work.is_stalled))
+    return tuple(parts)
 
 
 def _look(runtime: Runtime) -> tuple[DueWork, ...]:

@@ -1,11 +1,11 @@
-"""``health``: one part of this machine or container, looked at lightly, for supervisors that ask every few seconds.
+"""``health``: check one part of this machine or container, for supervisors that ask every few seconds.
 
-Only the standard library is imported here: typer reads even ``--help`` through validators that cost more than the
-check. `memory doctor` looks at the whole.
+`memory doctor` checks the whole.
 """
 
 from __future__ import annotations
 
+# Only the standard library: importing typer costs more than the check, and supervisors ask often.
 import argparse
 import http.client
 import os
@@ -70,10 +70,10 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def _look(name: str, kinds: Sequence[str], folder: Path | None) -> None:
-    """By the signs of all processes of these kinds: one that hangs is not hidden by another."""
     signs = [sign for sign in life.read(folder) if sign.kind in kinds]
     if not signs:
         _fail(f"no {name} of this user runs here, or it has not started yet")
+    # The oldest sign decides, so that a process that hangs is not hidden by another that works.
     oldest = max(signs, key=lambda sign: sign.age_seconds)
     if oldest.is_silent:
         _fail(f"{oldest.kind} (process {oldest.pid}) has not gone on for {oldest.age_seconds:.0f} s")

@@ -17,6 +17,7 @@ def migrate(data: Data = None) -> None:
     """Bring the database to the newest schema, as its owner."""
     settings = find_settings(data)
     revision = schema.upgrade(settings)
+    # Migrations run on what their predecessors left; an object that a person changed by hand is only noticed here.
     differences = schema.differences(settings)
     for difference in differences:
         err.print(

@@ -1,4 +1,4 @@
-"""Looks at the whole system that anybody may ask for, without a key and any number of times."""
+"""Share checks of the whole system between callers, who may ask without a key and any number of times."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from anyio import CapacityLimiter, to_thread
 
 T = TypeVar("T")
 
+# With threads of their own, so that a check that hangs takes none from the calls of tenants.
 LOOKS = 2
-"""Looks at the same time. They have threads and connections that calls do not take."""
+"""Checks at the same time."""
 
 
 @dataclass(slots=True)
 class Looks:
-    """Whoever asks while a look is under way gets what it sees, so that a thousand who ask cost no more than one."""
+    """Runs checks. Who asks while a check is under way gets its result, so that a thousand cost no more than one."""
 
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(LOOKS))
     _under_way: dict[str, asyncio.Task[Any]] = field(default_factory=dict)
@@ -25,9 +26,10 @@ class Looks:
     async def see(self, name: str, look: Callable[[], T]) -> T:
         """What ``look``, called in a thread, returns or raises."""
         task = self._under_way.get(name)
+        # A task can be awaited only in the event loop that made it.
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             task = asyncio.create_task(to_thread.run_sync(look, limiter=self.threads))
             self._under_way[name] = task
-        # One who hangs up takes nothing from the others.
-        seen: T = await asyncio.shield(task)
-        return seen
+        # A caller who hangs up must not cancel the check for the others.
+        result: T = await asyncio.shield(task)
+        return result

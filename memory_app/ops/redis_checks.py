@@ -1,9 +1,9 @@
-"""What doctor looks at in Redis, and what a part refuses to start on: hot memory, and a broker of its own if any."""
+"""Checks of Redis, for the doctor and before a part starts: hot memory, and a broker of its own if there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import structlog
@@ -15,14 +15,14 @@ from memory_app.hot.client import connect as connect_hot
 from memory_app.hot.faults import HotRefused, HotUnavailable, named
 from memory_app.hot.inspection import Server, check_rights, inspect
 from memory_app.hot.permissions import Command, Part, broker_commands, hot_commands
-from memory_app.ops.check import Check, State, clock
+from memory_app.ops.check import Check, clock, fail, failure, ok, warn
 from memory_app.redis_url import Address
 from memory_app.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 DROPPED_WARN_SECONDS = 3600.0
-"""A message that was dropped longer ago is told, and no reason to worry."""
+"""A message that was dropped longer ago is reported without a warning."""
 
 OUR_USERS = {f"memory-{part}": part for part in Part}
 """Users by the names of ``deploy/redis/users.acl``, each for one part."""
@@ -39,9 +39,12 @@ class Place:
 
     def commands(self, part: Part, prefix: str) -> Sequence[Command]:
         """What a part does there."""
-        db = self.address.db
-        hot = hot_commands(part, prefix=prefix, db=db) if self.is_hot else ()
-        return (*hot, *(broker_commands(part, prefix=prefix, db=db) if self.is_broker else ()))
+        commands: list[Command] = []
+        if self.is_hot:
+            commands += hot_commands(part, prefix=prefix, db=self.address.db)
+        if self.is_broker:
+            commands += broker_commands(part, prefix=prefix, db=self.address.db)
+        return commands
 
 
 def places(settings: Settings) -> tuple[Place, ...]:
@@ -55,10 +58,7 @@ def places(settings: Settings) -> tuple[Place, ...]:
 
 
 def admit(settings: Settings, part: Part) -> None:
-    """Let a part start. Raises `HotRefused` for what waiting cannot mend.
-
-    A Redis that is away or full is only logged: turns are accepted without it, and the others wait for it.
-    """
+    """Let a part start. Raises `HotRefused` for a fault that does not pass by itself."""
     for place in places(settings):
         commands = place.commands(part, settings.redis.prefix)
         if not commands:
@@ -66,23 +66,25 @@ def admit(settings: Settings, part: Part) -> None:
         try:
             server = inspect(place.address)
             _refuse_eviction(server, place.address)
-            if server.is_replica:  # it refuses writes for this reason before any other
+            # Before the rights: a replica refuses every write, whatever the user may do.
+            if server.is_replica:
                 raise named("a replica", place.address)
             check_rights(place.address, commands)
         except HotRefused:
             raise
         except HotUnavailable as error:
+            # Away or full: turns are accepted without Redis, and the other parts wait for it.
             log.warning("redis_not_ready", setting=place.address.setting, reason=error.message)
 
 
 def look(settings: Settings) -> Iterator[Check]:
     """Each server: kind and version, settings, TLS, our rights and its clock."""
     try:
-        found = places(settings)
+        servers = places(settings)
     except MemoryAppError as error:
         yield _failure("redis", error)
         return
-    for place in found:
+    for place in servers:
         yield from _look(place, settings)
 
 
@@ -90,7 +92,7 @@ def _look(place: Place, settings: Settings) -> Iterator[Check]:
     tls = place.address.tls
     if tls is not None and not tls.is_verified:
         to_do = "name its CA with MEMORY_REDIS__CA_FILE, and take MEMORY_REDIS__VERIFY_TLS away"
-        yield Check(f"tls of {place.name}", State.WARN, "any server is trusted", to_do)
+        yield warn(f"tls of {place.name}", "any server is trusted", to_do=to_do)
     try:
         server = inspect(place.address)
     except MemoryAppError as error:
@@ -99,7 +101,7 @@ def _look(place: Place, settings: Settings) -> Iterator[Check]:
     if server.is_replica:
         yield _failure(place.name, named("a replica", place.address))
     else:
-        yield Check(place.name, State.OK, f"{server.name} {server.version}")
+        yield ok(place.name, f"{server.name} {server.version}")
         yield _rights(place, settings.redis.prefix)
     if place.is_broker:
         yield _eviction(server)
@@ -109,13 +111,13 @@ def _look(place: Place, settings: Settings) -> Iterator[Check]:
 
 
 def _failure(name: str, error: MemoryAppError) -> Check:
-    """Our sentences say what is wrong, and after a semicolon what to do."""
-    found, _, to_do = error.message.partition("; ")
-    return Check(name, State.FAIL, found, to_do or "see the log of the server")
+    """As `check.failure`; an error of the server itself says nothing of what to do."""
+    check = failure(name, error)
+    return check if check.to_do else replace(check, to_do="see the log of the server")
 
 
 def _rights(place: Place, prefix: str) -> Check:
-    """Of the part whose user this is; of all parts where all use the same."""
+    """The rights of the part whose user this is; those of all parts where they share a user."""
     user = place.address.username or "default"
     parts = [OUR_USERS[user]] if user in OUR_USERS else list(Part)
     name = f"rights in {place.name}"
@@ -124,19 +126,21 @@ def _rights(place: Place, prefix: str) -> Check:
             check_rights(place.address, place.commands(part, prefix))
         except HotRefused as error:
             found, _, to_do = error.message.partition("; ")
-            state = State.FAIL if user in (*OUR_USERS, "default") else State.WARN
-            return Check(name, state, f"{part}: {found}", to_do)
+            # Nobody knows which parts a user of another name is for; it may well need less.
+            judge = fail if user in (*OUR_USERS, "default") else warn
+            return judge(name, f"{part}: {found}", to_do=to_do)
         except HotUnavailable as error:
             return _failure(name, error)
     need = f"the part {parts[0]} needs" if len(parts) == 1 else "all parts need"
-    return Check(name, State.OK, f"user {user} may do what {need}")
+    return ok(name, f"user {user} may do what {need}")
 
 
 def open_hot(settings: Settings) -> Hot:
-    """Hot memory, with a patience of its own; close it."""
+    """Hot memory, for a check; close it."""
     return connect_hot(
         settings.redis_address,
         prefix=settings.redis.prefix,
+        # Longer than calls wait: a slow server is to be looked at, not taken for one that is away.
         timeout_seconds=3,
         stream_turns=settings.hot.stream_turns,
         stream_life=timedelta(days=settings.hot.stream_days),
@@ -145,7 +149,7 @@ def open_hot(settings: Settings) -> Hot:
 
 
 def messages(settings: Settings) -> Iterator[Check]:
-    """What was dropped from the queues within a day. Nothing is said where Redis is away."""
+    """What was dropped from the queues within a day; nothing while Redis is away, which has a check of its own."""
     drops = dropped.connect(settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=3)
     try:
         report = drops.read()
@@ -154,21 +158,22 @@ def messages(settings: Settings) -> Iterator[Check]:
     finally:
         drops.close()
     if report.seconds_ago is None:
-        yield Check("messages", State.OK, "none was dropped")
+        yield ok("messages", "none was dropped")
         return
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.counts.items()))
     found = f"{report.total} dropped ({reasons}), the last {report.seconds_ago:.0f} s ago"
     if report.seconds_ago > DROPPED_WARN_SECONDS:
-        yield Check("messages", State.OK, found)
+        yield ok("messages", found)
     else:
         to_do = (
             "another program writes to our queues, or an older release of ours: give each part a Redis user of its own "
             "(deploy/redis/users.acl) and no other program access to keys with this prefix"
         )
-        yield Check("messages", State.WARN, found, to_do)
+        yield warn("messages", found, to_do=to_do)
 
 
 def _refuse_eviction(server: Server, address: Address) -> None:
+    # A volatile policy takes only keys with an expiry, which are hot memory; queues have none.
     if server.policy is not None and server.policy.startswith("allkeys"):
         raise named("evicts", address)
 
@@ -176,21 +181,17 @@ def _refuse_eviction(server: Server, address: Address) -> None:
 def _eviction(server: Server) -> Check:
     policy = server.policy
     if policy is None:
-        return Check("eviction", State.OK, "not asked: our user may not run INFO")
+        return ok("eviction", "not asked: our user may not run INFO")
     if policy == "noeviction":
-        return Check("eviction", State.OK, "maxmemory-policy is noeviction")
+        return ok("eviction", "maxmemory-policy is noeviction")
     to_do = "CONFIG SET maxmemory-policy noeviction, and in its configuration file"
     if policy.startswith("volatile"):
-        return Check(
-            "eviction", State.WARN, f"maxmemory-policy is {policy}: hot memory is forgotten early", to_do
-        )
-    return Check(
-        "eviction", State.FAIL, f"maxmemory-policy is {policy}", f"{to_do}; others drop queued hints"
-    )
+        return warn("eviction", f"maxmemory-policy is {policy}: hot memory is forgotten early", to_do=to_do)
+    return fail("eviction", f"maxmemory-policy is {policy}", to_do=f"{to_do}; others drop queued hints")
 
 
 def _persistence(server: Server) -> Check:
     if int(server.info.get("aof_enabled", 0)):
-        return Check("persistence", State.OK, "append-only file")
+        return ok("persistence", "append-only file")
     to_do = "set appendonly yes; without it a restart forgets hints, which finders then send again"
-    return Check("persistence", State.WARN, "no append-only file", to_do)
+    return warn("persistence", "no append-only file", to_do=to_do)

@@ -1,4 +1,7 @@
-"""Routes for operators: is the process alive, is the pipe whole, and the numbers. No key, no names, no text."""
+"""Routes for operators: whether the process is alive, whether the pipe is whole, and metrics.
+
+They take no key, so they name nobody and show no text.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,13 @@ async def live() -> LiveAnswer:
 async def ready(request: Request, response: Response) -> ReadyAnswer:
     """The whole pipe: database, broker, and whether work that is due gets done."""
     looks: Looks = request.app.state.looks
-    found = await looks.see("ready", partial(health, request.app.state.runtime))
-    if not found.is_ok:
+    report = await looks.see("ready", partial(health, request.app.state.runtime))
+    if not report.is_ok:
         response.status_code = 503
     return ReadyAnswer(
-        ok=found.is_ok,
-        parts={part.name: PartAnswer(ok=part.is_ok, reason=part.reason) for part in found.parts},
-        pipeline=None if found.pipeline is None else PipelineAnswer.model_validate(found.pipeline),
+        ok=report.is_ok,
+        parts={part.name: PartAnswer(ok=part.is_ok, reason=part.reason) for part in report.parts},
+        pipeline=None if report.pipeline is None else PipelineAnswer.model_validate(report.pipeline),
     )
 
 
@@ -67,7 +70,7 @@ class PipelineCollector(Collector):
         self.runtime = runtime
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: so that registering asks no database."""
+        # A registry may call collect() to learn the names, and would ask the database while the API starts.
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
@@ -76,11 +79,12 @@ class PipelineCollector(Collector):
             "memory_database_up", "1 when the database answers.", value=float(database.is_ok)
         )
         if pipeline is not None:
-            for name, said in _GAUGES.items():
-                yield GaugeMetricFamily(f"memory_{name}", said, value=float(getattr(pipeline, name)))
+            for name, description in _GAUGES.items():
+                yield GaugeMetricFamily(f"memory_{name}", description, value=float(getattr(pipeline, name)))
         yield from self._dropped()
 
     def _dropped(self) -> Iterator[CounterMetricFamily]:
+        # Without Redis the other metrics are still shown.
         with suppress(Transient):
             family = CounterMetricFamily(
                 "memory_dropped_messages",

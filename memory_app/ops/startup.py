@@ -1,4 +1,4 @@
-"""Before a part starts: whether the database will have it."""
+"""Check the database before a part starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 def check_database(engine: Engine) -> None:
-    """Raise `StoreRefused` for what only a person can mend, such as a wrong password.
-
-    Parts may be started in any order: a database that is away or not migrated yet is logged, and waited for.
-    """
+    """Raise `StoreRefused` for what only a person can mend, such as a wrong password."""
     try:
         with transaction(engine, None) as connection:
             difference = revision.difference(revision.stored(connection))
@@ -24,5 +21,6 @@ def check_database(engine: Engine) -> None:
         raise
     except StoreUnavailable as error:
         difference = error.message
+    # Parts may be started in any order, so a database that is away or not migrated yet is waited for.
     if difference is not None:
         log.warning("database_not_ready", reason=difference)

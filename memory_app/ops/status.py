@@ -1,4 +1,4 @@
-"""Status: how much there is and how far the work has come, per tenant, for operators. Counts only."""
+"""Count what is stored and how far the work has come, per tenant, for operators. No content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memory_app.tenancy.rows import keys
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``workers`` maps a worker to its queues; None when Redis did not carry the question, as with ``dropped``."""
+    """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away."""
 
     pipeline: PipelineState
     workers: Mapping[str, tuple[str, ...]] | None
@@ -40,6 +40,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         with db.transaction(engine, None) as connection:
             pipeline = health.pipeline_state(connection)
         amounts = {}
+        # A transaction for each tenant: row-level security shows the rows of one at a time.
         for tenant_id, name in _tenants(settings, engine, tenant):
             with db.transaction(engine, tenant_id) as connection:
                 amounts[name] = inspection.amounts(connection)
@@ -51,8 +52,9 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
 def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:
     if tenant is not None:
         with db.transaction(engine, None) as connection:
-            found = keys.find_tenant(connection, tenant)
-        return () if found is None else ((found, tenant),)
+            tenant_id = keys.find_tenant(connection, tenant)
+        return () if tenant_id is None else ((tenant_id, tenant),)
+    # Only the owner of the tables sees all tenants.
     if settings.database.owner_url is None:
         return ()
     owner = db.connect_owner(settings.database.owner_url.get_secret_value())

@@ -7,7 +7,7 @@ after a few starts the work looks as if it killed its workers, and is set aside.
 from __future__ import annotations
 
 from memory_app.jobs import jobs
-from memory_app.ops.check import Check, State
+from memory_app.ops.check import Check, ok, warn
 from memory_app.settings import Settings
 
 NAME = "time-outs"
@@ -29,8 +29,8 @@ def check(settings: Settings) -> Check:
             wait = f"{seconds:g} s" if seconds else "0, which is no limit"
             collisions.append(f"{name} ({wait}) is not below {', '.join(longer)}")
     if collisions:
-        return Check(NAME, State.WARN, "; ".join(collisions), TO_DO)
-    return Check(NAME, State.OK, "each wait for the database ends before the lease of any work")
+        return warn(NAME, "; ".join(collisions), to_do=TO_DO)
+    return ok(NAME, "each wait for the database ends before the lease of any work")
 
 
 def _time_outs(settings: Settings) -> dict[str, int]:

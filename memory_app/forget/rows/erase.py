@@ -1,4 +1,4 @@
-"""Rows that are forgotten, and what rests on them. Everything returns counts; nothing here decides.
+"""Read and delete the rows of an erasure, and what rests on them. Nothing here decides.
 
 The rows of the scopes must be locked. Deleting a turn or a memory takes its links, mentions, evidence and feedback with
 it, by the foreign keys.
@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from uuid import UUID
 
 from sqlalchemy import (
@@ -38,13 +39,14 @@ from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import LinkType, Origin, Retirement
 from memory_app.records.run import OPEN
 
+# A day after the first instant of Python, so that it can be written in any time zone.
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
-"""Before every row; a day from the edge, so that any zone can show it."""
+"""Before every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """What is needed to take a turn's share out of everything."""
+    """The fields of a turn that say what its share in other rows is."""
 
     id: UUID
     session_id: int
@@ -101,6 +103,8 @@ _RESTING = (
     .distinct()
     .where(evidence.c.turn_scope_id == _SCOPE, among(evidence.c.turn_id, "ids"))
 )
+# The fence keeps an extraction that is under way from committing. Its lease ends and the session is due, so that the
+# rest is extracted at once. The summary may say what the turns said.
 _FENCE = text(
     """
     UPDATE sessions SET fence = fence + 1, lease_until = NULL, summary = NULL,
@@ -125,6 +129,7 @@ _DELETE_EMPTY_SESSIONS = text(
       AND NOT EXISTS (SELECT FROM memories m WHERE m.scope_id = s.scope_id AND m.session_id = s.id)
     """
 )
+# What hangs on no turn or memory is told by its age alone.
 _DELETE_OLDER = {
     table.name: delete(table).where(table.c.scope_id == _SCOPE, table.c.created_at < _BEFORE)
     for table in (checkpoints, runs)
@@ -138,6 +143,7 @@ _SPEAKERS = text(
       AND NOT EXISTS (SELECT FROM turns t WHERE t.scope_id = s.scope_id AND t.speaker = s.name)
     """
 )
+# In the same session only: equal words in another session are a statement of its own, from other turns.
 _SAME_WORDS = text(
     """
     SELECT o.id FROM memories m JOIN memories o ON o.scope_id = m.scope_id AND o.kind = m.kind
@@ -145,6 +151,7 @@ _SAME_WORDS = text(
     WHERE m.scope_id = :scope AND m.id = ANY(:ids)
     """
 )
+# UNION and not UNION ALL: links may lead in a circle, and the recursion must end.
 _KIN = text(
     f"""
     WITH RECURSIVE kin AS (
@@ -193,6 +200,7 @@ _UNSUPPORTED = (
     .where(_OF_MEMORIES, memories.c.retired_at.is_(None))
     .values(retired_at=func.now(), retired_reason=Retirement.EXPIRED)
 )
+# Ids are looked for in the text of the document: they are unique, and may stand in any list of it.
 _CHECKPOINTS = text(
     """
     DELETE FROM checkpoints c WHERE c.scope_id = :scope
@@ -214,6 +222,7 @@ _LOWER = text(
     WHERE e.scope_id = :scope AND e.id = v.id
     """
 )
+# An entity that a remaining turn names stays, although no memory mentions it: it came from that turn, too.
 _ORPHANS = text(
     """
     DELETE FROM entities e WHERE e.scope_id = :scope AND e.id = ANY(:ids)
@@ -264,46 +273,50 @@ def resting_on(
     connection: Connection, scope_id: int, turn_ids: Sequence[UUID]
 ) -> dict[int, tuple[UUID, ...]]:
     """Memories that name any of the turns as evidence, by their scope."""
-    found: dict[int, list[UUID]] = defaultdict(list)
+    memories: dict[int, list[UUID]] = defaultdict(list)
     for row in connection.execute(_RESTING, {"scope": scope_id, "ids": list(turn_ids)}):
-        found[row.scope_id].append(row.memory_id)
-    return {scope: tuple(ids) for scope, ids in sorted(found.items())}
+        memories[row.scope_id].append(row.memory_id)
+    # Sorted, since callers lock the scopes in this order.
+    return {scope: tuple(ids) for scope, ids in sorted(memories.items())}
 
 
 def resting_outside(
     connection: Connection, scope_ids: Sequence[int]
 ) -> tuple[dict[int, tuple[UUID, ...]], str]:
     """Memories of other scopes that rest on turns of these, by their scope; and what those turns say, in one text."""
-    found: dict[int, set[UUID]] = defaultdict(set)
-    said: set[str] = set()
+    memories: dict[int, set[UUID]] = defaultdict(set)
+    texts: set[str] = set()
     for row in connection.execute(_CITED_ELSEWHERE, {"scopes": list(scope_ids)}):
-        found[row.scope_id].add(row.memory_id)
-        said.add(row.text)
-    return {scope: tuple(sorted(ids)) for scope, ids in sorted(found.items())}, "\n".join(sorted(said))
+        memories[row.scope_id].add(row.memory_id)
+        texts.add(row.text)
+    # Sorted, since callers lock the scopes in this order.
+    return {scope: tuple(sorted(ids)) for scope, ids in sorted(memories.items())}, "\n".join(sorted(texts))
 
 
-def fence_sessions(connection: Connection, scope_id: int, gone: Sequence[TurnRow]) -> None:
-    """An extraction that has read the turns can no longer commit what it made of them."""
+def fence_sessions(connection: Connection, scope_id: int, turns: Sequence[TurnRow]) -> None:
+    """Keep an extraction that has read the turns from committing what it made of them."""
     seqs: dict[int, list[int]] = defaultdict(list)
-    for turn in gone:
+    for turn in turns:
         seqs[turn.session_id].append(turn.seq)
-    for session_id, places in sorted(seqs.items()):
-        connection.execute(_FENCE, {"scope": scope_id, "session": session_id, "seqs": places})
+    for session_id, session_seqs in sorted(seqs.items()):
+        connection.execute(_FENCE, {"scope": scope_id, "session": session_id, "seqs": session_seqs})
 
 
 def drop_answers(connection: Connection, scope_id: int) -> None:
-    """What a model said about what is forgotten is not kept: unfinished jobs of the scope ask again."""
+    """Delete the answers of models that unfinished jobs of the scope keep for a retry; they ask again."""
     connection.execute(_DROP_ANSWERS, {"scope": scope_id})
 
 
-def delete_turns(connection: Connection, tenant_id: int, scope_id: int, gone: Sequence[TurnRow]) -> int:
-    """Delete turns with their share in the document frequencies, and speakers who then said nothing."""
-    counted = [(scope_id, turn.terms) for turn in gone if turn.terms is not None]
+def delete_turns(connection: Connection, tenant_id: int, scope_id: int, *, turns: Sequence[TurnRow]) -> int:
+    """Delete turns with their share in the document frequencies, and speakers who have no turn any more."""
+    # A turn that was not indexed yet has no terms, and was not counted.
+    counted = [(scope_id, turn.terms) for turn in turns if turn.terms is not None]
     term_store.add(connection, tenant_id, counted, sign=-1)
-    deleted = connection.execute(
-        _DELETE_TURNS, {"scope": scope_id, "ids": [turn.id for turn in gone]}
-    ).rowcount
-    connection.execute(_SPEAKERS, {"scope": scope_id, "names": sorted({turn.speaker for turn in gone})})
+    ids = [turn.id for turn in turns]
+    deleted = connection.execute(_DELETE_TURNS, {"scope": scope_id, "ids": ids}).rowcount
+    # After the turns: a speaker goes when no turn has the name.
+    speakers = sorted({turn.speaker for turn in turns})
+    connection.execute(_SPEAKERS, {"scope": scope_id, "names": speakers})
     return deleted
 
 
@@ -314,7 +327,7 @@ def delete_session(connection: Connection, scope_id: int, session_id: int) -> in
 def delete_empty_sessions(
     connection: Connection, scope_id: int, *, before: datetime, session_id: int | None = None
 ) -> int:
-    """Delete sessions (or the one named) that began before that instant and hold nothing any more."""
+    """Delete sessions, or only ``session_id``, that began before that instant and are empty now."""
     values = {"scope": scope_id, "session": session_id, "before": before}
     return connection.execute(_DELETE_EMPTY_SESSIONS, values).rowcount
 
@@ -355,17 +368,18 @@ def family(
         parents[row.id].add(row.parent)
         if row.is_part:
             parts[row.id].append(row.parent)
-    everyone = list({*resting, *(parent for some in parents.values() for parent in some)})
+    members = list({*resting, *chain.from_iterable(parents.values())})
     evidence: dict[UUID, dict[UUID, str]] = defaultdict(dict)
-    for row in connection.execute(_EVIDENCE, {"scope": scope_id, "ids": everyone}):
+    for row in connection.execute(_EVIDENCE, {"scope": scope_id, "ids": members}):
         evidence[row.memory_id][row.turn_id] = row.text
     kin, retired = {}, {}
-    for row in connection.execute(_ROWS, {"scope": scope_id, "ids": everyone}):
+    for row in connection.execute(_ROWS, {"scope": scope_id, "ids": members}):
+        # A merged row takes over the evidence of its parts; only what it was told since is its own.
         inherited = {turn for part in parts[row.id] for turn in evidence[part]}
         kin[row.id] = Kin(
-            row.id,
-            row.text,
-            Origin(row.origin),
+            id=row.id,
+            text=row.text,
+            origin=Origin(row.origin),
             is_merged=bool(parts[row.id]),
             is_touched=row.id in touched,
             parents=frozenset(parents[row.id]),
@@ -374,7 +388,7 @@ def family(
         )
         if row.retired_at is not None:
             retired[row.id] = (row.retired_at, Retirement(row.retired_reason), row.successor)
-    return Family(kin, retired, {id: tuple(found) for id, found in parts.items()})
+    return Family(kin, retired, {id: tuple(part_ids) for id, part_ids in parts.items()})
 
 
 def hand_on(
@@ -386,7 +400,7 @@ def hand_on(
     reason: Retirement,
     successor: UUID | None,
 ) -> None:
-    """Retire the parts of a row that goes the way that row was retired."""
+    """Retire the parts of a row that is deleted as that row was retired: they take its place in the history."""
     values = {
         "scope": scope_id,
         "ids": list(ids),
@@ -404,8 +418,10 @@ def retire_unsupported(connection: Connection, scope_id: int, ids: Sequence[UUID
 
 def delete_checkpoints(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> int:
     """Delete checkpoints that hold any of the memories or turns."""
-    values = {"scope": scope_id, "ids": [str(id) for id in ids]}
-    return connection.execute(_CHECKPOINTS, values).rowcount if ids else 0
+    # Without ids the statement would still read every document of the scope.
+    if not ids:
+        return 0
+    return connection.execute(_CHECKPOINTS, {"scope": scope_id, "ids": list(map(str, ids))}).rowcount
 
 
 def labels(connection: Connection, scope_id: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -419,10 +435,10 @@ def mentioned_by(connection: Connection, scope_id: int, memory_ids: Sequence[UUI
 
 
 def lower_mentions(connection: Connection, scope_id: int, counts: Mapping[int, int]) -> int:
-    """Count fewer mentions of entities and drop their summaries; then those that nothing names any more go, and how
-    many did."""
+    """Count fewer mentions of entities, and delete those that nothing names any more; how many went."""
     if not counts:
         return 0
+    # Summaries are dropped, too: they may say what is forgotten.
     ids = sorted(counts)
     connection.execute(_LOWER, {"scope": scope_id, "ids": ids, "counts": [counts[id] for id in ids]})
     return connection.execute(_ORPHANS, {"scope": scope_id, "ids": ids}).rowcount

@@ -1,4 +1,4 @@
-"""Everything that is stored about one person, gone in one transaction."""
+"""Lock and delete everything that is stored about one person."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memory_app.db.tables.memories import evidence
 from memory_app.db.tables.tenancy import scopes, users
 from memory_app.db.tables.turns import sessions
 
+# Children first: the foreign keys would delete them with their parents, and then nobody could say how many rows went.
 TABLES = (
     "feedback",
     "evidence",
@@ -27,8 +28,7 @@ TABLES = (
     "runs",
     "sessions",
 )
-"""What hangs on a scope and is counted in a receipt, in an order in which no row still refers to one that is gone."""
-
+"""Tables with rows of a scope that a receipt counts, in the order of their deletion."""
 
 _BEFORE = bindparam("before", type_=DateTime(timezone=True))
 _USER = (
@@ -82,17 +82,16 @@ def lock_user(
 
 
 def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[int, ...]:
-    """The scopes of a user with all agents, and their sessions, held until the end of the transaction.
-
-    Whoever is about to add a memory waits and then finds the scope gone; whoever adds turns is waited for.
-    """
+    """The scopes of a user with all agents, and their sessions, held until the end of the transaction."""
+    # Who is about to add a memory waits for the scope, and then finds it gone.
     scopes = tuple(connection.execute(_SCOPES, {"tenant": tenant_id, "user": user_id}).scalars())
+    # Who adds turns locks only the session; this waits for them, so that their turns are deleted, too.
     connection.execute(_LOCK_SESSIONS, {"scopes": list(scopes)})
     return scopes
 
 
 def delete_user(
-    connection: Connection, tenant_id: int, user_id: int, scope_ids: Sequence[int]
+    connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]
 ) -> dict[str, int]:
     """Delete the user and everything in the scopes; rows by table."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
@@ -104,8 +103,9 @@ def delete_user(
     return {table: count for table, count in counts.items() if count}
 
 
-def start_anew(connection: Connection, tenant_id: int, user_id: int, scope_ids: Sequence[int]) -> None:
-    """Let the user be one who came today: without the old time zone, and given the agents' default memories again."""
+def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:
+    """Make the user one who came today: without the old time zone."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
     connection.execute(_NEW_USER, values)
+    # The default memories of the agents were erased with the rest, so they are stored again.
     connection.execute(_NEW_SCOPES, values)

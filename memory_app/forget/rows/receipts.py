@@ -1,7 +1,6 @@
-"""Receipts of erasures, and the names and ids that a receipt is held against in a restored database.
+"""Rows of receipts, and the names and ids of the database that a receipt is compared with.
 
-A receipt is a row of `erasures`; of what kind it is and which rows went with a memory stands in the report of its run,
-which is written in the same transaction and so at the same time (`created_at` of the run, `finished_at` here).
+A receipt is a row of `erasures`. Its kind, and the other digests of a memory, are in the report of its run.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, func, select, text
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
@@ -29,7 +28,7 @@ BATCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """A receipt as its tenant sees it: how many rows of which table went, and nothing of what they said."""
+    """A receipt as its tenant sees it: how many rows of each table went, and no content."""
 
     id: UUID
     state: str
@@ -51,6 +50,8 @@ _RECORD_AGAIN = (
     .inline()
 )
 _READ = select(*columns_of(erasures, Erasure)).where(erasures.c.id == bindparam("erasure"))
+# Run and receipt are written in one transaction, in which now() is one instant: joined by it, the run is found by an
+# index, which the id in the report has not. That id tells apart two of the same instant.
 _RECEIPTS = text(
     f"""
     SELECT e.id, e.tenant_id, t.name AS tenant, r.options ->> 'of' AS of, r.report -> 'digests' AS digests,
@@ -84,7 +85,7 @@ def record(
     digests: Sequence[bytes],
     counts: Mapping[str, int],
 ) -> Receipt:
-    """Write a receipt down. Of what was named only the first digest is kept here; the run's report has the others."""
+    """Write a receipt down. The row has only the first digest; the run's report has the others."""
     values = {
         "tenant": tenant_id,
         "tenant_id": tenant_id,
@@ -92,11 +93,20 @@ def record(
         "counts": dict(counts),
     }
     row = connection.execute(_RECORD, values).one()
-    return Receipt(row.id, tenant_id, row.tenant, of, tuple(digests), row.created_at, dict(counts))
+    return Receipt(
+        id=row.id,
+        tenant_id=tenant_id,
+        tenant=row.tenant,
+        of=of,
+        digests=tuple(digests),
+        erased_at=row.created_at,
+        counts=dict(counts),
+    )
 
 
 def record_again(connection: Connection, receipt: Receipt) -> None:
     """Write a receipt of a file down as it was first, which says that it has taken effect here."""
+    # Two replays at once may both come here; the second one changes nothing.
     values = {
         "id": receipt.id,
         "tenant_id": receipt.tenant_id,
@@ -115,17 +125,20 @@ def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
 def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:
     """Receipts of the tenant, newest first: all of them, or so many."""
     rows = connection.execute(_RECEIPTS, {"tenant": tenant_id, "limit": limit})
-    return tuple(
-        Receipt(
-            row.id,
-            row.tenant_id,
-            row.tenant,
-            None if row.of is None else Subject(row.of),
-            tuple(bytes.fromhex(digest) for digest in row.digests or ()) or (bytes(row.subject_digest),),
-            row.created_at,
-            row.counts,
-        )
-        for row in rows
+    return tuple(map(_receipt, rows))
+
+
+def _receipt(row: Row[Any]) -> Receipt:
+    # Old runs are deleted after a while. Without its run a receipt has no kind, and one digest.
+    digests = tuple(bytes.fromhex(digest) for digest in row.digests or ())
+    return Receipt(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        tenant=row.tenant,
+        of=None if row.of is None else Subject(row.of),
+        digests=digests or (bytes(row.subject_digest),),
+        erased_at=row.created_at,
+        counts=row.counts,
     )
 
 
@@ -135,7 +148,8 @@ def ids(connection: Connection, tenant_id: int) -> frozenset[UUID]:
 
 
 def names(connection: Connection, tenant_id: int, of: Subject) -> Iterator[str]:
-    """What each user, session, turn or memory of the tenant is called in a digest, without holding all of them."""
+    """What each user, session, turn or memory of the tenant is called in a digest."""
+    # A tenant may have millions of turns, so they come from a cursor on the server.
     options = {"stream_results": True, "yield_per": BATCH}
     with connection.execute(_NAMES[of], {"tenant": tenant_id}, execution_options=options) as rows:
         for row in rows:

@@ -27,7 +27,7 @@ def kin(id: UUID, text: str, origin: Origin = Origin.EXTRACTED, **fields: Any) -
 
 
 def fate(*some: Kin, gone: tuple[UUID, ...] = (), said: str = "", by_turn: bool = True) -> dict[UUID, Fate]:
-    return fates({one.id: one for one in some}, gone=gone, said=said, by_turn=by_turn)
+    return fates({one.id: one for one in some}, gone=gone, erased_text=said, by_turn=by_turn)
 
 
 def test_a_memory_without_a_source_left_goes() -> None:
