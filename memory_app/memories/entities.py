@@ -55,8 +55,8 @@ def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:
     _check_key(key, "key")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        found = _need(connection, _own_first(row), key, "key")
-        return _card(connection, _heir(connection, found))
+        resolved = _need(connection, _own_first(row), key=key, field="key")
+        return _card(connection, _heir(connection, resolved))
 
 
 def merge(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str, into: str) -> MergedEntity:
@@ -73,12 +73,15 @@ def merge(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str, into: str
         row = names.need_scope(connection, tenant_id, scope)
         if not names.lock_scope(connection, tenant_id, row.id):
             raise NotFound("the person was erased while this ran")
-        merged, heir = (_need(connection, (row.id,), *named) for named in ((key, "key"), (into, "into")))
+        # Only this user's own entities: the agent's are shared with other users, for whom they must stay apart.
+        merged = _need(connection, (row.id,), key=key, field="key")
+        heir = _need(connection, (row.id,), key=into, field="into")
         _check_live(merged, heir)
-        run_id = _merge(connection, tenant_id, merged.entity, heir.entity)
-        found = _card(connection, _by_id(connection, row.id, heir.entity.id))
+        run_id = _merge(connection, tenant_id, merged=merged.entity, heir=heir.entity)
+        # Read again, since the merge changed what the heir is called and how often it was mentioned.
+        heir_card = _card(connection, _by_id(connection, row.id, heir.entity.id))
     drop_context(runtime, row.id)
-    return MergedEntity(found, run_id)
+    return MergedEntity(heir_card, run_id)
 
 
 def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> None:
@@ -87,7 +90,8 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> No
     Raises `Conflict` naming what blocks it, and then nothing is changed: one of the two was merged again since.
     """
     report = EntityMergeReport.read(run.report)
-    merged, heir = (entities.find(connection, run.scope_id, id) for id in (report.entity, report.into))
+    merged = entities.find(connection, run.scope_id, report.entity)
+    heir = entities.find(connection, run.scope_id, report.into)
     if merged is None or heir is None:
         raise Conflict(
             "one of the two entities was forgotten since; there is nothing to take apart", field="id"
@@ -102,16 +106,14 @@ def undo_merge(connection: Connection, tenant_id: int, run: runs.ScopeRun) -> No
     aliases.give_back(
         connection, tenant_id, run.scope_id, entity_id=merged.entity.id, heir_id=heir.entity.id, moved=moved
     )
-    _take_back(connection, merged.entity, heir.entity, report)
+    _take_back(connection, merged=merged.entity, heir=heir.entity, report=report)
 
 
-def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity) -> UUID:
+def _merge(connection: Connection, tenant_id: int, *, merged: Entity, heir: Entity) -> UUID:
     moved = aliases.move(connection, heir.scope_id, merged.id, heir_id=heir.id)
-    added = [
-        name
-        for name in dict.fromkeys((merged.label, *merged.aliases))
-        if name not in (heir.label, *heir.aliases)
-    ]
+    names_of_heir = {heir.label, *heir.aliases}
+    names_of_merged = dict.fromkeys((merged.label, *merged.aliases))
+    added = [name for name in names_of_merged if name not in names_of_heir]
     aliases.amend(
         connection,
         heir,
@@ -120,6 +122,7 @@ def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity)
         first_seen=min(heir.first_seen, merged.first_seen),
         last_seen=max(heir.last_seen, merged.last_seen),
     )
+    # With what the heir was before, so that an undo can tell it from what the heir learned since.
     report = EntityMergeReport(
         entity=merged.id,
         into=heir.id,
@@ -133,34 +136,40 @@ def _merge(connection: Connection, tenant_id: int, merged: Entity, heir: Entity)
     return runs.record(connection, tenant_id, RunName.MERGE_ENTITIES, scope_id=heir.scope_id, report=report)
 
 
-def _take_back(connection: Connection, merged: Entity, heir: Entity, report: EntityMergeReport) -> None:
+def _take_back(connection: Connection, *, merged: Entity, heir: Entity, report: EntityMergeReport) -> None:
     """What the heir was called and when it was seen, but for what it learned itself since."""
     names_of_merged = {merged.label, *merged.aliases}
     remaining = list(heir.aliases)
-    for name in [name for name in reversed(remaining) if name in names_of_merged][: report.aliases_added]:
+    # From the end, where the merge put them: the heir may have had one of these names before.
+    shared = [name for name in reversed(heir.aliases) if name in names_of_merged]
+    for name in shared[: report.aliases_added]:
         remaining.remove(name)
+    # A time that is not that of the merged entity comes from the heir itself, and stays.
+    keeps_first = heir.first_seen != merged.first_seen
+    keeps_last = heir.last_seen != merged.last_seen
     aliases.amend(
         connection,
         heir,
         aliases=remaining,
         count=-merged.mention_count,
-        first_seen=report.first_seen if heir.first_seen == merged.first_seen else heir.first_seen,
-        last_seen=report.last_seen if heir.last_seen == merged.last_seen else heir.last_seen,
+        first_seen=heir.first_seen if keeps_first else report.first_seen,
+        last_seen=heir.last_seen if keeps_last else report.last_seen,
     )
 
 
 def _card(connection: Connection, entity: Entity) -> Card:
     return Card(
-        entity,
-        entities.alias_keys(connection, entity),
-        entities.memories_about(connection, entity, limit=CARD_FACTS),
-        entities.linked_entities(connection, entity, limit=CARD_LINKED),
+        entity=entity,
+        alias_keys=entities.alias_keys(connection, entity),
+        facts=entities.memories_about(connection, entity, limit=CARD_FACTS),
+        linked=entities.linked_entities(connection, entity, limit=CARD_LINKED),
     )
 
 
 def _heir(connection: Connection, resolved: Resolved) -> Entity:
     if resolved.merged_into is None:
         return resolved.entity
+    # One step is enough: a merge makes whatever was merged into the entity before point to the new heir.
     return _by_id(connection, resolved.entity.scope_id, resolved.merged_into)
 
 
@@ -170,11 +179,11 @@ def _by_id(connection: Connection, scope_id: int, entity_id: int) -> Entity:
     return resolved.entity
 
 
-def _need(connection: Connection, scope_ids: tuple[int, ...], key: str, field: str) -> Resolved:
-    found = entities.resolve(connection, scope_ids, key)
-    if found is None:
+def _need(connection: Connection, scope_ids: tuple[int, ...], *, key: str, field: str) -> Resolved:
+    resolved = entities.resolve(connection, scope_ids, key)
+    if resolved is None:
         raise NotFound(f"{field}: no entity {key!r} here", field=field)
-    return found
+    return resolved
 
 
 def _own_first(row: names.ScopeRow) -> tuple[int, ...]:

@@ -91,13 +91,9 @@ def add_fact(
     A ``statement`` without a text is given one. The types name what a new entity is; a known one keeps its own.
     Raises `InvalidInput` naming the part that is missing, and as `remember` does.
     """
-    for field in ("subject", "relation", "object"):
-        value = getattr(statement, field)
-        if value is None or not clean_given(value, field=field)[0].strip():
-            raise InvalidInput(f"{field}: a fact needs subject, relation and object", field=field)
-    for field, type in (("subject_type", subject_type), ("object_type", object_type)):
-        if type is not None and type not in ENTITY_TYPES:
-            raise InvalidInput(f"{field}: one of {', '.join(ENTITY_TYPES)}", field=field)
+    _check_parts(statement)
+    _check_type(subject_type, "subject_type")
+    _check_type(object_type, "object_type")
     text = statement.text if statement.text.strip() else _sentence(statement)
     slugs = _slugs(statement)
     with transaction(runtime.engine, tenant_id) as connection:
@@ -108,6 +104,19 @@ def add_fact(
     return remember(runtime, tenant_id, scope, statement=complete, deduplicate=deduplicate)
 
 
+def _check_parts(statement: Statement) -> None:
+    for field in ("subject", "relation", "object"):
+        value = getattr(statement, field)
+        # Cleaned before it is looked at, since characters that cannot be seen are no name.
+        if value is None or not clean_given(value, field=field)[0].strip():
+            raise InvalidInput(f"{field}: a fact needs subject, relation and object", field=field)
+
+
+def _check_type(type: str | None, field: str) -> None:
+    if type is not None and type not in ENTITY_TYPES:
+        raise InvalidInput(f"{field}: one of {', '.join(ENTITY_TYPES)}", field=field)
+
+
 def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQuery) -> tuple[FactHit, ...]:
     """The facts of the scope, the agent's own included, that fit the query. Embeds a text that is searched by meaning.
 
@@ -115,11 +124,13 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQue
     naming the field.
     """
     keys, text = _checked(query)
-    is_meaning = text is not None and query.match is Match.MEANING
-    vector = embed_queries(runtime.embedder, [text])[0].tolist() if text is not None and is_meaning else None
+    vector: list[float] | None = None
+    if text is not None and query.match is Match.MEANING:
+        # Before the transaction, since none is open while a provider is called.
+        vector = embed_queries(runtime.embedder, [text])[0].tolist()
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        probe = _probe(connection, row, query, keys)
+        probe = _probe(connection, row, query=query, keys=keys)
         if query.history:
             return facts.history(connection, probe)
         if text is None:
@@ -128,49 +139,64 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQue
             words = terms(text)
             counts, total = term_store.document_counts(connection, row.visible, keyword_weights(words))
             return facts.by_keyword(connection, probe, keywords=query_weights(words, counts, total))
+        # No cosine is below −1, so that one lets everything through.
         floor = runtime.embedder.thresholds.fact_floor if query.floor else -1.0
         return facts.by_meaning(connection, probe, vector=vector, model=runtime.embedder.model, floor=floor)
 
 
 def _checked(query: FactQuery) -> tuple[_Keys, str | None]:
     """The keys and the cleaned text, or `InvalidInput`: what is empty or contradicts itself is never "everything"."""
-    for field, at in (("as_of", query.as_of), ("known_at", query.known_at)):
-        if at is not None and at.utcoffset() is None:
-            raise InvalidInput(
-                f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field
-            )
+    _check_zone(query.as_of, "as_of")
+    _check_zone(query.known_at, "known_at")
     if not 1 <= query.limit <= LIMIT_MAX:
         raise InvalidInput(f"limit: 1 to {LIMIT_MAX}", field="limit")
-    if query.history and query.subject is None:
-        raise InvalidInput("subject: name whose history is wanted", field="subject")
-    if query.history and (query.as_of is not None or query.text is not None):
-        field = "as_of" if query.as_of is not None else "query"
-        raise InvalidInput(
-            f"{field}: history is over all times and in order; leave one of them out", field=field
-        )
+    if query.history:
+        _check_history(query)
     if query.floor and (query.text is None or query.match is not Match.MEANING):
         raise InvalidInput("floor: goes with a query by meaning", field="floor")
     relation = None if query.relation is None else normalise_relation(query.relation)
     if relation == "":
         raise InvalidInput("relation: needs at least one letter or digit", field="relation")
-    return _Keys(_slug(query.subject, "subject"), relation, _slug(query.object, "object")), _searched(query)
+    keys = _Keys(
+        subject=_slug(query.subject, "subject"),
+        relation=relation,
+        object=_slug(query.object, "object"),
+    )
+    return keys, _searched(query)
+
+
+def _check_zone(at: datetime | None, field: str) -> None:
+    if at is not None and at.utcoffset() is None:
+        raise InvalidInput(f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field)
+
+
+def _check_history(query: FactQuery) -> None:
+    if query.subject is None:
+        raise InvalidInput("subject: name whose history is wanted", field="subject")
+    if query.as_of is not None or query.text is not None:
+        field = "as_of" if query.as_of is not None else "query"
+        raise InvalidInput(
+            f"{field}: history is over all times and in order; leave one of them out", field=field
+        )
 
 
 def _searched(query: FactQuery) -> str | None:
     if query.text is None:
         return None
-    said = clean_given(query.text, field="query")[0].strip()
-    if not said:
+    text = clean_given(query.text, field="query")[0].strip()
+    if not text:
         raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
-    if len(said) > QUERY_LIMIT:
+    if len(text) > QUERY_LIMIT:
         raise InvalidInput(f"query: at most {QUERY_LIMIT} characters", field="query")
-    if query.match is Match.KEYWORD and not terms(said):
+    # "the" has no terms: by keyword it would find nothing, whatever is stored.
+    if query.match is Match.KEYWORD and not terms(text):
         raise InvalidInput("query: holds no word to search for; search by meaning instead", field="query")
-    return said
+    return text
 
 
-def _probe(connection: Connection, row: ScopeRow, query: FactQuery, keys: _Keys) -> FactProbe:
+def _probe(connection: Connection, row: ScopeRow, *, query: FactQuery, keys: _Keys) -> FactProbe:
     same = entities.heirs_by_alias(connection, row.visible)
+    # What was known at a date is asked of that date, unless another is named; now is the database's.
     as_of = query.as_of or query.known_at or clock.now(connection)
     return FactProbe(
         scope_ids=row.visible,
@@ -188,8 +214,10 @@ def _family(key: str | None, same: Mapping[str, str]) -> tuple[str, ...] | None:
     """All slugs under which the thing is known: its own and its aliases'."""
     if key is None:
         return None
+    # Rows keep the slug they were stored under, so a merge of entities moves none of them.
     heir = same.get(key, key)
-    return (heir, *(alias for alias, of in same.items() if of == heir))
+    aliases = [alias for alias, of in same.items() if of == heir]
+    return (heir, *aliases)
 
 
 def _slug(value: str | None, field: str) -> str | None:
@@ -202,14 +230,13 @@ def _slug(value: str | None, field: str) -> str | None:
 
 
 def _slugs(statement: Statement) -> Sequence[str]:
-    return [key for key in (_slug(statement.subject, "subject"), _slug(statement.object, "object")) if key]
+    slugs = (_slug(statement.subject, "subject"), _slug(statement.object, "object"))
+    return list(filter(None, slugs))
 
 
 def _sentence(statement: Statement) -> str:
-    subject, relation, obj = (
-        str(part).strip() for part in (statement.subject, statement.relation, statement.object)
-    )
-    return sentence(subject, relation, obj)
+    parts = (statement.subject, statement.relation, statement.object)
+    return sentence(*(str(part).strip() for part in parts))
 
 
 def _ends(
@@ -221,9 +248,11 @@ def _ends(
 ) -> tuple[Mention, ...]:
     """The entities at both ends; a plain value (an age, an address) is none unless the caller names its type."""
     subject, obj, relation = str(statement.subject), str(statement.object), str(statement.relation)
-    leads_to = object_type_given or object_type(normalise_relation(relation))
+    # The caller's word first, then what is known of the entity, then what such facts are mostly about.
     about = subject_type or types.get(slug(subject)) or SUBJECT_TYPE
     mentions = [Mention(about, subject)]
+    leads_to = object_type_given or object_type(normalise_relation(relation))
     if leads_to is not None:
         mentions.append(Mention(object_type_given or types.get(slug(obj)) or leads_to, obj))
+    # A sentence as an object is no name; the fact is stored all the same.
     return tuple(mention for mention in mentions if len(mention.label) <= LABEL_LIMIT)

@@ -64,17 +64,15 @@ def give_feedback(
     merged into. Raises `NotFound` for a target that is not of this scope, `InvalidInput` for a turn of anybody but the
     assistant, `TooLarge` for the note.
     """
-    note_text = None if note is None else clean_given(note, field="note")[0].strip() or None
-    if note_text is not None and len(note_text) > NOTE_LIMIT:
-        raise TooLarge(f"note: at most {NOTE_LIMIT} characters", field="note")
+    note_text = _checked_note(note)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         resolved = _target(connection, row, target)
         names.lock_scope(connection, tenant_id, resolved.scope_id)
         if resolved.memory_id is not None:
-            resolved = replace(
-                resolved, memory_id=_standing(connection, resolved.scope_id, resolved.memory_id)
-            )
+            # Under the lock: sleep may have merged the memory since it was read above.
+            standing = _standing(connection, resolved.scope_id, resolved.memory_id)
+            resolved = replace(resolved, memory_id=standing)
         feedback.add(
             connection,
             tenant_id,
@@ -84,15 +82,26 @@ def give_feedback(
             label=label.value,
             note=note_text,
         )
-        effect = _move(connection, resolved, target, label)
+        effect = _move(connection, resolved, target=target, label=label)
     drop_context(runtime, resolved.scope_id)
     return effect
 
 
+def _checked_note(note: str | None) -> str | None:
+    """The note without what cannot be seen; None where nothing remains."""
+    if note is None:
+        return None
+    text = clean_given(note, field="note")[0].strip()
+    if len(text) > NOTE_LIMIT:
+        raise TooLarge(f"note: at most {NOTE_LIMIT} characters", field="note")
+    return text or None
+
+
 def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
     memory = memories.read(connection, target)
+    # A memory that all users of the agent share may be rated too; a turn only by the user that it belongs to.
     if memory is not None and memory.scope_id in row.visible:
-        return _Target(memory.scope_id, None, target)
+        return _Target(memory.scope_id, turn_id=None, memory_id=target)
     turn = feedback.turn(connection, [row.id], target)
     if turn is None:
         raise _unknown(target)
@@ -101,11 +110,11 @@ def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
             f"target: turn {target} is the {turn.role}'s; rate the assistant's turn that answers it, or a memory",
             field="target",
         )
-    return _Target(turn.scope_id, target, None)
+    return _Target(turn.scope_id, turn_id=target, memory_id=None)
 
 
 def _standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID:
-    """Which row holds now what the memory said; under the scope's lock, since sleep may just have merged it."""
+    """Which row holds now what the memory said."""
     row_id = feedback.standing(connection, scope_id, memory_id)
     if row_id is None:
         raise _unknown(memory_id)
@@ -116,13 +125,14 @@ def _unknown(target: UUID) -> NotFound:
     return NotFound(f"target: no turn or memory {target} of this agent and user", field="target")
 
 
-def _move(connection: Connection, resolved: _Target, target: UUID, label: Label) -> Given:
+def _move(connection: Connection, resolved: _Target, *, target: UUID, label: Label) -> Given:
     if resolved.turn_id is not None:
         moved = feedback.memories_of_turn(connection, resolved.scope_id, resolved.turn_id)
     else:
         assert resolved.memory_id is not None
         moved = (resolved.memory_id,)
+    # Read before the scores move, and without what moves itself: nothing counts twice.
     neighbours = feedback.similar(connection, resolved.scope_id, moved) if moved else ()
     feedback.move(connection, resolved.scope_id, moved, by=STEP[label])
     feedback.move(connection, resolved.scope_id, neighbours, by=STEP[label] * DIFFUSION)
-    return Given(target, label, moved, neighbours)
+    return Given(target, label=label, moved=moved, neighbours=neighbours)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FAVOURITE = "favourite:"
 """Prefix of the relations "the favourite … is"; what follows names the thing."""
@@ -29,6 +29,7 @@ class Relation:
     inverse: str | None = None
 
 
+# What somebody has one of at a time. Two jobs or two homes at once are told apart by the text, not here.
 _SINGLE_VALUED = (
     "name",
     "preferred_name",
@@ -54,6 +55,7 @@ _SINGLE_VALUED = (
 
 _ONE_PERSON = ("mother", "father", "boss")
 
+# One at a time, too, though not one in a life: the next one ends the one before.
 _SPOUSES = ("wife", "husband", "partner", "girlfriend", "boyfriend", "fiance")
 
 _OPPOSED = (
@@ -99,6 +101,7 @@ _INVERSES = (
     ("knows", "knows"),
 )
 
+# As models and callers write them; each leads to the name that the rules of extraction use.
 _SYNONYMS = {
     "adores": "likes",
     "allergy": "allergic_to",
@@ -154,8 +157,14 @@ _SYNONYMS = {
 
 
 def _opposites(name: str) -> tuple[str, ...]:
-    found = [right if name == left else left for left, right in _OPPOSED if name in (left, right)]
-    return tuple(dict.fromkeys(found))
+    # Both ways: "dislikes olives" ends "likes olives", and the other way round.
+    opposites: dict[str, None] = {}
+    for left, right in _OPPOSED:
+        if name == left:
+            opposites[right] = None
+        elif name == right:
+            opposites[left] = None
+    return tuple(opposites)
 
 
 def _build() -> dict[str, Relation]:
@@ -163,7 +172,13 @@ def _build() -> dict[str, Relation]:
     single = {*_SINGLE_VALUED, *_ONE_PERSON, *_SPOUSES}
     names = {*single, *inverses, *(name for pair in _OPPOSED for name in pair)}
     return {
-        name: Relation(name, name in single, _opposites(name), inverses.get(name)) for name in sorted(names)
+        name: Relation(
+            name,
+            single_valued=name in single,
+            opposes=_opposites(name),
+            inverse=inverses.get(name),
+        )
+        for name in sorted(names)
     }
 
 
@@ -175,6 +190,7 @@ def normalise_relation(text: str) -> str:
 
     Letters of every script are kept; an empty result is returned as such, for the caller to refuse.
     """
+    # The thing may have a colon of its own, so only the first one divides.
     prefix, colon, thing = text.partition(":")
     if colon and _snake(prefix) in ("favourite", "favorite"):
         return FAVOURITE + _snake(thing)
@@ -194,7 +210,7 @@ def relation_of(name: str, *, extra_single_valued: Collection[str] = ()) -> Rela
     row = RELATIONS.get(key) or Relation(key, single_valued=key.startswith(FAVOURITE))
     declared = {normalise_relation(extra) for extra in extra_single_valued}
     if key in declared and not row.single_valued:
-        return Relation(row.name, True, row.opposes, row.inverse)
+        return replace(row, single_valued=True)
     return row
 
 
