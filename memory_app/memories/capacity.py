@@ -98,6 +98,7 @@ def keep_ceiling(
     if recount:
         fading.forget_bounds(connection, scope_id)
     bounds = fading.note_written(connection, scope_id)
+    # Links first, since the number of its links may spare a memory from eviction.
     if bounds.links is None or bounds.links > ceiling.links:
         _cut_links(connection, scope_id, ceiling.links)
     if bounds.memories is not None and bounds.memories <= ceiling.memories:
@@ -114,8 +115,9 @@ def _cut_links(connection: Connection, scope_id: int, limit: int) -> None:
     if count > _near(limit):
         down_to = limit - _slack(limit)
         count = max(count - fading.trim_links(connection, scope_id, limit=down_to), 0)
-        # Some links are never deleted, so more than allowed may remain. They must not be counted at every write.
-        count = min(count, down_to) if _slack(limit) else count
+        if _slack(limit):
+            # Some links are never deleted, so more than allowed may remain. They must not be counted at every write.
+            count = min(count, down_to)
     fading.note_links(connection, scope_id, count)
 
 
@@ -129,7 +131,10 @@ def _make_room(
     if count > _near(limit):
         down_to = limit - _slack(limit)
         evicted = evict(connection, runtime, scope_id, down_to=down_to, spared=spared)
-        count = min(count - len(evicted), down_to) if _slack(limit) else count - len(evicted)
+        count -= len(evicted)
+        if _slack(limit):
+            # Pinned memories and hubs stay, so here too more may remain than is noted.
+            count = min(count, down_to)
     fading.note_memories(connection, scope_id, count)
     return evicted
 
@@ -174,6 +179,6 @@ def evict(
     # Hubs are chosen among all memories, not only those that may go.
     hub_ids = hubs(current, degree=runtime.settings.decay.hub_degree, capacity=down_to)
     allowed = None if among is None else frozenset(among)
-    movable = [memory for memory in current if allowed is None or memory.id in allowed]
+    movable = current if allowed is None else [memory for memory in current if memory.id in allowed]
     ids = weakest(movable, limit=over, spared=hub_ids | frozenset(spared))
     return memories.retire(connection, scope_id, ids, reason=Retirement.EVICTED)

@@ -36,15 +36,17 @@ def list_memories(
     as_json: AsJson = False,
 ) -> None:
     """List what is remembered with the time in which it is true, in the order in which it became so."""
-    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
+    filters = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
     with connect(data, tenant) as memory:
-        found = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), filters=wanted)
-    found = tuple(sorted(found, key=lambda one: (one.kind, one.valid_from)))
+        rows = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), filters=filters)
+    # The limit takes the newest; here they are sorted by the time in which they are true.
+    in_time = tuple(sorted(rows, key=lambda row: (row.kind, row.valid_from)))
     if as_json:
-        write_json(found)
+        write_json(in_time)
         return
-    for one in found:
-        out.print(_line(one, with_id=ids), markup=False, highlight=False)
+    for row in in_time:
+        # Plain, since a text in square brackets would be taken for markup.
+        out.print(_line(row, with_id=ids), markup=False, highlight=False)
 
 
 @app.command()
@@ -56,11 +58,11 @@ def why(
 ) -> None:
     """Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it."""
     with connect(data, tenant) as memory:
-        found = lookup.why(memory.runtime, memory.tenant_id, memory_id)
+        explanation = lookup.why(memory.runtime, memory.tenant_id, memory_id)
     if as_json:
-        write_json(found)
+        write_json(explanation)
         return
-    for line in _reasons(found):
+    for line in _reasons(explanation):
         out.print(line, markup=False, highlight=False)
 
 
@@ -99,13 +101,17 @@ def _line(memory: Memory, *, with_id: bool = False) -> str:
     return f"{id}{memory.kind:<10} {memory.valid_from:%Y-%m-%d} … {until:<10}  {memory.text}{gone}"
 
 
-def _reasons(found: Why) -> list[str]:
-    after = [f"followed by: {found.successor.text}"] if found.successor else []
-    return [
-        _line(found.memory),
-        *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in found.evidence),
-        *(f"  made of: {parent.memory.text}" for parent in found.parents),
-        *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in found.runs if run.model),
-        *(f"  {line}" for line in after),
-        f"  strength {found.strength:.2f}; {found.fate}",
-    ]
+def _reasons(explanation: Why) -> list[str]:
+    lines = [_line(explanation.memory)]
+    for turn in explanation.evidence:
+        lines.append(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}")
+    for parent in explanation.parents:
+        lines.append(f"  made of: {parent.memory.text}")
+    for run in explanation.runs:
+        # A job that asked no model followed rules, which the evidence shows.
+        if run.model:
+            lines.append(f"  {run.name}: model {run.model}, prompt {run.prompt_version}")
+    if explanation.successor:
+        lines.append(f"  followed by: {explanation.successor.text}")
+    lines.append(f"  strength {explanation.strength:.2f}; {explanation.fate}")
+    return lines

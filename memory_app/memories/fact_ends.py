@@ -53,11 +53,15 @@ def object_type(relation: str) -> str | None:
     """The entity type of what a normalised ``relation`` leads to; None where that is a plain value."""
     if relation in _VALUES:
         return None
-    return "concept" if relation.startswith(FAVOURITE) else _TYPE_OF.get(relation, OBJECT_TYPE)
+    if relation.startswith(FAVOURITE):
+        # A favourite colour or song is an idea rather than a thing that somebody owns.
+        return "concept"
+    return _TYPE_OF.get(relation, OBJECT_TYPE)
 
 
 def sentence(subject: str, relation: str, obj: str) -> str:
     """``Mira``, ``lives_in``, ``Lisbon`` as words, for a fact that comes without a text."""
     words = relation.replace(":", " ").replace("_", " ").strip()
-    said = f"{subject} {words} {obj}".strip()
-    return said if said.endswith((".", "!", "?", "。")) else said + "."
+    text = f"{subject} {words} {obj}".strip()
+    # The object may bring an end of its own, as in "the film Who's there?".
+    return text if text.endswith((".", "!", "?", "。")) else text + "."

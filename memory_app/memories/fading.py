@@ -28,6 +28,7 @@ class MemoryStrength:
 def hubs(memories: Sequence[MemoryStrength], *, degree: int, capacity: int) -> frozenset[UUID]:
     """Ids of the best linked memories with at least ``degree`` links, at most `HUB_SHARE` of ``capacity``."""
     linked = [memory for memory in memories if memory.degree >= degree]
+    # The best linked first; of equals the stronger, then the id, so that the choice is the same each time.
     linked.sort(key=lambda memory: (-memory.degree, -memory.strength, memory.id))
     # A scope that may hold fewer than ten still has one hub.
     limit = max(int(capacity * HUB_SHARE), 1)
@@ -38,6 +39,7 @@ def faded(
     memories: Sequence[MemoryStrength], *, threshold: float, spared: frozenset[UUID]
 ) -> tuple[UUID, ...]:
     """Ids of the memories that are no stronger than ``threshold``, the weakest first."""
+    # A kind that never fades may be weak (low importance, no use) and still must not expire by age.
     fading = [memory for memory in _movable(memories, spared) if memory.fades]
     return tuple(memory.id for memory in fading if memory.strength <= threshold)
 

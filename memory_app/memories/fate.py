@@ -59,6 +59,7 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     """Make the row current if it is in its recoverable stage. The scope must be locked."""
     if memory.retired_at is None:
         return
+    # What was merged or superseded lives on in its successor; reviving it would say the same twice.
     if memory.retired_reason not in RECOVERABLE:
         after = f"; {memory.successor} took its place" if memory.successor else ""
         raise Conflict(
@@ -68,6 +69,7 @@ def revive_row(connection: Connection, scope_id: int, memory: Memory) -> None:
     if twins:
         raise Conflict(f"memory {memory.id} was stored again as {twins[0][1]}", field="id")
     fading.revive(connection, scope_id, memory.id)
+    # The bound counts what is written, and this row was written long ago.
     fading.forget_bounds(connection, scope_id)
 
 
@@ -75,6 +77,7 @@ def is_hub(connection: Connection, runtime: Runtime, scope_id: int, *, memory_id
     """Is the memory never retired for its links? Computes the strengths of the scope where it has links enough."""
     if links.degree(connection, scope_id, memory_id) < runtime.settings.decay.hub_degree:
         return False
+    # Few memories have so many links, so the strengths of a whole scope are seldom computed for one question.
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
     return memory_id in hubs_among(runtime, strengths, ceiling_of_scope(connection, runtime, scope_id))
 
@@ -84,6 +87,7 @@ def describe(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is
     days = runtime.settings.decay.recoverable_days
     if memory.retired_at is not None:
         return _fate_of_retired(memory, until=memory.retired_at + timedelta(days=days))
+    # In the order in which they protect: a pinned hub is told of as pinned.
     if memory.pinned:
         return "it is pinned: it never fades and is never evicted"
     if is_hub:

@@ -99,12 +99,14 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         scope_id, memory = stored.scope_id, stored.memory
         turns = lineage.evidence(connection, tenant_id, scope_id, memory_id=memory_id, limit=LINEAGE_LIMIT)
         parents = lineage.parents(connection, tenant_id, scope_id, memory_id=memory_id, limit=LINEAGE_LIMIT)
+        # With the jobs behind what it was made of: the row's own tells only of the merge.
         family = [memory_id, *(parent.memory.id for parent in parents)]
         jobs = lineage.runs(connection, tenant_id, scope_id, ids=family)
         successor = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
         is_hub = fate.is_hub(connection, runtime, scope_id, memory_id=memory_id)
     half_life = capacity.half_life(runtime, memory.kind)
+    # Not stored but computed, from the settings as they are now.
     fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
     return Why(
         memory=memory,
@@ -123,6 +125,7 @@ def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> M
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
         if pinned and stored.memory.retired_reason in RECOVERABLE:
+            # Reviving makes a row current again, which only one transaction of a scope may do at a time.
             names.lock_scope(connection, tenant_id, stored.scope_id)
             fate.revive_row(connection, stored.scope_id, stored.memory)
         if not memories.pin(connection, stored.scope_id, memory_id, pinned=pinned):
@@ -141,6 +144,7 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
         stored = _need(connection, memory_id)
         closed = memories.invalidate(connection, stored.scope_id, memory_id, until=clock.now(connection))
         changed = _need(connection, memory_id)
+        # Closed already by an earlier call: the same answer again.
         if closed is None and changed.memory.retired_reason is not Retirement.INVALIDATED:
             raise _retired(changed.memory)
     drop_context(runtime, changed.scope_id)

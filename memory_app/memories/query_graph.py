@@ -47,19 +47,24 @@ class SimilarQuery:
 
 def questions(turns: Sequence[Turn], mentions: Mapping[UUID, Sequence[Mention]]) -> tuple[Statement, ...]:
     """A `query` statement for each user turn that asks something, with the entities that the turn mentions."""
-    asked = ((turn, question_of(turn.text)) for turn in turns if turn.role is Role.USER)
-    return tuple(
-        Statement(
-            kind="query",
-            text=said,
-            origin=Origin.EXTRACTED,
-            valid_from=turn.at,
-            mentions=tuple(mentions.get(turn.id, ())),
-            evidence=(turn.id,),
-            source=f"{turn.role.value}:{turn.speaker}",
-        )
-        for turn, said in asked
-        if said is not None
+    statements = []
+    for turn in turns:
+        # What the assistant asks says nothing about what the user wants to know.
+        question = question_of(turn.text) if turn.role is Role.USER else None
+        if question is not None:
+            statements.append(_query(turn, question, mentions.get(turn.id, ())))
+    return tuple(statements)
+
+
+def _query(turn: Turn, question: str, mentions: Sequence[Mention]) -> Statement:
+    return Statement(
+        kind="query",
+        text=question,
+        origin=Origin.EXTRACTED,
+        valid_from=turn.at,
+        mentions=tuple(mentions),
+        evidence=(turn.id,),
+        source=f"{turn.role.value}:{turn.speaker}",
     )
 
 
@@ -70,18 +75,19 @@ def search(
 
     Embeds the text; writes nothing. Raises `InvalidInput` naming the field, `NotFound` for an unknown scope.
     """
-    said = clean_given(text, field="text")[0].strip()
-    if not said:
+    question = clean_given(text, field="text")[0].strip()
+    if not question:
         raise InvalidInput("text: empty; say which question to compare with", field="text")
-    if len(said) > TEXT_LIMIT:
+    if len(question) > TEXT_LIMIT:
         raise InvalidInput(f"text: at most {TEXT_LIMIT} characters", field="text")
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInput(f"limit: 1 to {LIMIT_MAX}", field="limit")
-    vector = embed_queries(runtime.embedder, [said])[0].tolist()
+    # Before the transaction, since none is open while a provider is called.
+    vector = embed_queries(runtime.embedder, [question])[0].tolist()
     bias = runtime.settings.queries.session_bias
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        found = queries.similar(
+        rows = queries.similar(
             connection,
             row.id,
             vector=vector,
@@ -90,16 +96,20 @@ def search(
             bias=bias,
             limit=limit,
         )
-    return tuple(
-        SimilarQuery(
-            id=one.id,
-            score=min(one.similarity + (bias if one.in_session else 0.0), 1.0),
-            similarity=one.similarity,
-            text=one.text,
-            canonical_key=one.canonical_key,
-            source=Source.SESSION if one.in_session else Source.AGENT,
-            session=one.session,
-            repeats=one.repeat_count,
-        )
-        for one in found
+    return tuple(_similar_query(row, bias=bias) for row in rows)
+
+
+def _similar_query(row: queries.Similar, *, bias: float) -> SimilarQuery:
+    # The same sum as in the statement, which ordered the rows by it.
+    score = row.similarity + (bias if row.in_session else 0.0)
+    return SimilarQuery(
+        id=row.id,
+        # A scale from 0 to 1 is promised, and the bias would carry a repeat beyond it.
+        score=min(score, 1.0),
+        similarity=row.similarity,
+        text=row.text,
+        canonical_key=row.canonical_key,
+        source=Source.SESSION if row.in_session else Source.AGENT,
+        session=row.session,
+        repeats=row.repeat_count,
     )

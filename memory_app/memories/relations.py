@@ -29,7 +29,7 @@ class Relation:
     inverse: str | None = None
 
 
-# What somebody has one of at a time. Two jobs or two homes at once are told apart by the text, not here.
+# What somebody has one of at a time: a new one ends the one before.
 _SINGLE_VALUED = (
     "name",
     "preferred_name",
@@ -101,7 +101,7 @@ _INVERSES = (
     ("knows", "knows"),
 )
 
-# As models and callers write them; each leads to the name that the rules of extraction use.
+# Spellings that models and callers use, so that one relation does not get two lines of facts.
 _SYNONYMS = {
     "adores": "likes",
     "allergy": "allergic_to",

@@ -23,7 +23,7 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
-from memory_app.memories.relations import relation_of
+from memory_app.memories.relations import Relation, relation_of
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Comparison, Footing
@@ -82,9 +82,11 @@ def remember(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)
+    # A new pair starts from the agent's defaults, with which the statement is then compared.
     if needs_seed(row):
         seed(runtime, tenant_id, row.id)
     policy = parse_policy(row.policy)
+    # Between two transactions: none is open while the embedder is called.
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
         tenant_id,
@@ -100,6 +102,7 @@ def remember(
             connection, runtime, tenant_id, scope_id=row.id, policy=policy, written=[remembered.id]
         )
         schedule.wake(connection, runtime, [row.id])
+    # After the commit, or a reader could fill the cache again with what was there before.
     drop_context(runtime, row.id)
     return remembered
 
@@ -115,11 +118,13 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         row = names.read_scope(connection, scope_id)
     if row is None or not needs_seed(row):
         return
+    # Kept as the fields of statements, so that they take the one write path like any other.
     defaults = [Statement(**fields) for fields in row.default_memories]
     prepared = prepare(runtime, defaults, policy=parse_policy(row.policy))
     with transaction(runtime.engine, tenant_id) as connection:
         if not names.lock_scope(connection, tenant_id, scope_id):
             return
+        # Read again under the lock: another request may have been faster while the defaults were embedded.
         current = names.read_scope(connection, scope_id)
         if current is None or current.is_seeded:
             return
@@ -134,9 +139,10 @@ def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy
     if not statements:
         return ()
     checked = [checked_statement(statement) for statement in statements]
+    # Without "by the way" and the like, which would move the vector and not the meaning.
     vectors = runtime.embedder.embed([unframed(statement.text) for statement, _ in checked])
     return tuple(
-        _prepared(statement, vector.tolist(), notes, policy)
+        _prepared(statement, vector=vector.tolist(), notes=notes, policy=policy)
         for (statement, notes), vector in zip(checked, vectors, strict=True)
     )
 
@@ -169,9 +175,10 @@ def write_all(
     """
     if not prepared:
         return []
-    footing = _footing(connection, runtime, place, [item.statement for item in prepared])
+    footing = _footing(connection, runtime, place, statements=[item.statement for item in prepared])
     items = [_under_heirs(item, footing.heirs) for item in prepared]
     comparisons = [_comparison(runtime, place, item, heirs=footing.heirs) for item in items]
+    # One look for all statements, since the scope's row is locked meanwhile; each is judged by itself below.
     near = store_neighbours.nearest(connection, place.scope_id, comparisons, is_indexed=footing.is_indexed)
     return [
         _write(
@@ -205,7 +212,10 @@ def _write(
     )
     thresholds = thresholds_of(runtime, prepared.statement.kind)
     mergeable = [n.memory.id for n in neighbours if n.similarity >= thresholds.merge]
-    pairs = memories.pair_similarities(connection, place.scope_id, mergeable) if len(mergeable) > 1 else {}
+    pairs: ladder.Pairs = {}
+    # Most statements have no two rows near enough: they are spared a round trip.
+    if len(mergeable) > 1:
+        pairs = memories.pair_similarities(connection, place.scope_id, mergeable)
     decision = ladder.decide(
         candidate, neighbours, thresholds=thresholds, pairs=pairs, deduplicate=deduplicate
     )
@@ -219,7 +229,12 @@ def _write(
         knows_model=footing.knows_model,
     )
     memory_id, merged_count = writer.apply(decision)
-    return Remembered(memory_id, ladder.outcome_of(decision), merged_count, prepared.notes)
+    return Remembered(
+        memory_id,
+        outcome=ladder.outcome_of(decision),
+        merged_count=merged_count,
+        notes=prepared.notes,
+    )
 
 
 def drop_context(runtime: Runtime, scope_id: int) -> None:
@@ -227,6 +242,7 @@ def drop_context(runtime: Runtime, scope_id: int) -> None:
     try:
         cache.drop(runtime.hot, scope_id)
     except MemoryAppError as error:
+        # The change is committed, and the cache expires by itself within minutes.
         log.warning("context_cache_not_dropped", error=error.kind)
 
 
@@ -241,26 +257,32 @@ def _session_id(connection: Connection, scope_id: int, scope: Scope) -> int | No
     return session_id
 
 
-def _prepared(statement: Statement, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:
+def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:
     importance, note = stored_importance(statement.importance, kind_of(statement.kind).importance)
-    row = None
-    if statement.relation is not None:
-        row = relation_of(statement.relation, extra_single_valued=policy.single_valued_relations)
-        if not row.name:
-            raise InvalidInput("relation: needs at least one letter or digit", field="relation")
+    relation = _relation(statement, policy)
     return Prepared(
         statement=statement,
         importance=importance,
         key=canonical_key(statement.text),
         subject_key=_slug_of(statement.subject, "subject"),
-        relation=row.name if row else None,
+        relation=relation.name or None,
         object_key=_slug_of(statement.object, "object"),
-        single_valued=bool(row and row.single_valued),
-        opposes=row.opposes if row else (),
+        single_valued=relation.single_valued,
+        opposes=relation.opposes,
         vector=vector,
         keywords=keyword_weights(terms(statement.text)),
         notes=(*notes, note) if note else notes,
     )
+
+
+def _relation(statement: Statement, policy: Policy) -> Relation:
+    """The relation of the statement, normalised; one without a name for a statement that is no fact."""
+    if statement.relation is None:
+        return Relation("")
+    relation = relation_of(statement.relation, extra_single_valued=policy.single_valued_relations)
+    if not relation.name:
+        raise InvalidInput("relation: needs at least one letter or digit", field="relation")
+    return relation
 
 
 def _slug_of(value: str | None, field: str) -> str | None:
@@ -292,12 +314,16 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
 
 
 def _footing(
-    connection: Connection, runtime: Runtime, place: Place, statements: Sequence[Statement]
+    connection: Connection, runtime: Runtime, place: Place, *, statements: Sequence[Statement]
 ) -> Footing:
-    """What holds now; what was erased must not come back through what was derived from it a moment before."""
-    derived = [statement for statement in statements if statement.origin in DERIVED]
-    turn_ids = {id for statement in derived for id in statement.evidence}
-    parents = {id for statement in derived for id in statement.parents}
+    """What holds now. Raises `Transient` where a source of a derived statement is gone."""
+    turn_ids: set[UUID] = set()
+    parents: set[UUID] = set()
+    for statement in statements:
+        # What a caller declares stands without its sources.
+        if statement.origin in DERIVED:
+            turn_ids.update(statement.evidence)
+            parents.update(statement.parents)
     footing = store_neighbours.footing(
         connection,
         place.scope_id,
@@ -306,6 +332,7 @@ def _footing(
         parents=list(parents),
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
+    # What was erased must not come back through what was derived from it a moment before.
     if not turn_ids | parents <= footing.sources:
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
@@ -316,8 +343,11 @@ def _footing(
 def _under_heirs(prepared: Prepared, heirs: Mapping[str, str]) -> Prepared:
     """The statement about the things themselves where it names merged aliases."""
     subject, obj = prepared.subject_key, prepared.object_key
+    # No slug is empty, so the empty string leads nowhere.
     return replace(
-        prepared, subject_key=heirs.get(subject or "", subject), object_key=heirs.get(obj or "", obj)
+        prepared,
+        subject_key=heirs.get(subject or "", subject),
+        object_key=heirs.get(obj or "", obj),
     )
 
 
@@ -341,15 +371,20 @@ def _comparison(
 
 def _slugs_of(slug: str | None, heirs: Mapping[str, str]) -> list[str]:
     """The slug and those of the aliases that were merged into it."""
-    return [] if slug is None else [slug, *(alias for alias, heir in heirs.items() if heir == slug)]
+    if slug is None:
+        return []
+    # Stored rows keep the slug that was theirs when they were written.
+    aliases = [alias for alias, heir in heirs.items() if heir == slug]
+    return [slug, *aliases]
 
 
 def thresholds_of(runtime: Runtime, kind: str) -> ladder.Thresholds:
     """The cuts of the embedder, as the settings move them; a kind that does not merge has one that no pair reaches."""
     own, settings = runtime.embedder.thresholds, runtime.settings.remember
+    merge = settings.merge_similarity or own.merge
     return ladder.Thresholds(
         same=own.same,
-        merge=(settings.merge_similarity or own.merge) if kind_of(kind).merges else NEVER,
+        merge=merge if kind_of(kind).merges else NEVER,
         link=settings.link_similarity,
         fact=own.same_words,
     )

@@ -29,19 +29,25 @@ def fades_at(memory: Memory, threshold: float, half_life: timedelta | None) -> d
     worth = _worth(memory)
     if worth <= threshold:
         return touched
+    # strength(t) = worth × 2^(−t / half-life), solved for the t at which it is the threshold.
     seconds = half_life.total_seconds() * math.log2(worth / threshold)
-    if seconds >= (datetime.max.replace(tzinfo=touched.tzinfo) - touched).total_seconds():
+    end_of_time = datetime.max.replace(tzinfo=touched.tzinfo)
+    # A tiny threshold or a long half-life reaches beyond year 9999, the last of a `datetime`.
+    if seconds >= (end_of_time - touched).total_seconds():
         return None
     return touched + timedelta(seconds=seconds)
 
 
 def _last_touched(memory: Memory) -> datetime:
-    return max(at for at in (memory.created_at, memory.last_seen, memory.last_recalled) if at is not None)
+    instants = (memory.created_at, memory.last_seen, memory.last_recalled)
+    return max(filter(None, instants))
 
 
 def _worth(memory: Memory) -> float:
     """0–1. Importance counts half; used or corroborated three times is half way to that full share."""
+    # The first statement is no repetition.
     uses = memory.recall_count + max(memory.repeat_count - 1, 0)
+    # The shares sum up to 1. Uses approach theirs without reaching it, so that a favourite cannot outweigh the rest.
     return (
         0.5 * memory.importance / HIGHEST
         + 0.2 * memory.confidence

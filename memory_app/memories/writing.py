@@ -73,6 +73,7 @@ class Writer:
 
     def apply(self, decision: Decision) -> tuple[UUID, int]:
         """The id of the row that now holds the statement, and how many rows it replaced by merging."""
+        # Every decision has a branch, which mypy checks: a new one cannot fall through.
         match decision:
             case ladder.Reinforce():
                 return self._reinforce(decision), 0
@@ -81,6 +82,7 @@ class Writer:
             case ladder.Supersede() | ladder.InsertClosed():
                 return self._place_in_time(decision.holds, decision.cuts), 0
             case ladder.InsertLinked():
+                # A contested claim is not the single value, or a unique index would refuse it beside the other.
                 memory_id = self._insert(self._interval(), single_valued=not decision.contested)
                 alike = [(memory_id, target, weight) for target, weight in decision.links]
                 self._link(alike, type=LinkType.SIMILAR_TO, most=self.runtime.settings.remember.links_each)
@@ -106,9 +108,11 @@ class Writer:
         return decision.target
 
     def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
+        # First the cuts: two open rows of one single-valued relation cannot be there at once.
         for cut in cuts:
             memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
         ids = [self._insert(interval) for interval in holds]
+        # Then what resumes, which may be open again where the new row is not.
         for cut in cuts:
             for interval in cut.resumes:
                 copy = memories.resume(
@@ -119,12 +123,14 @@ class Writer:
                     until=interval.until,
                 )
                 self._count_terms(copy)
+        # The last interval is the newest: its row answers for the statement, earlier ones are copies.
         memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
         return ids[-1]
 
     def _merge(self, decision: ladder.Merge) -> UUID:
         """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""
         place = self.place
+        # The targets leave first: the statement may have the very text of one of them.
         memories.retire(self.connection, place.scope_id, decision.targets, reason=Retirement.MERGED)
         part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
         vector, keywords = self._vectors_of(decision.merged.memory.text, decision.targets)
@@ -142,7 +148,9 @@ class Writer:
         inside the transaction (but for a parent that is not embedded again yet)."""
         if text == self.prepared.statement.text:
             return self.prepared.vector, self.prepared.keywords
-        parent = next(n.memory for n in self.neighbours if n.memory.id in parents and n.memory.text == text)
+        # The ladder takes the longest of the texts, so one of the parents has it.
+        rows = [n.memory for n in self.neighbours if n.memory.id in parents]
+        parent = next(memory for memory in rows if memory.text == text)
         if parent.embedding_model == self.runtime.embedder.model:
             vector: Vector = memories.vector(self.connection, self.place.scope_id, parent.id)
         else:
@@ -150,6 +158,7 @@ class Writer:
         return vector, keyword_weights(terms(text))
 
     def _count_terms(self, memory_id: UUID) -> None:
+        # A copy is written inside the database, so its terms are not at hand here.
         terms_of_rows = memories.keyword_terms(self.connection, self.place.scope_id, [memory_id])
         term_store.add(
             self.connection,
@@ -176,6 +185,7 @@ class Writer:
     def _store(self, new: NewMemory) -> UUID:
         place = self.place
         if not self.knows_model:
+            # Before the first vector, so that no vector is ever there whose model is not listed.
             scope_models.add(self.connection, [place.scope_id], new.embedding_model)
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new=new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
@@ -194,6 +204,7 @@ class Writer:
             turn_ids=statement.evidence,
             turn_scopes=place.turn_scopes,
         )
+        # Seen when it was said, not when it is written: an import tells of years ago.
         mentions = _by_entity_key(statement.mentions, self.candidate.valid_from)
         ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=mentions)
         entities.mention(
