@@ -65,6 +65,6 @@ def _card(card: Card) -> CardAnswer:
         **EntityAnswer.model_validate(card.entity).model_dump(exclude={"mentions"}),
         mention_count=card.entity.mention_count,
         alias_keys=list(card.alias_keys),
-        facts=[memory_answer(memory) for memory in card.facts],
-        linked=[LinkedEntityAnswer.model_validate(one) for one in card.linked],
+        facts=list(map(memory_answer, card.facts)),
+        linked=list(map(LinkedEntityAnswer.model_validate, card.linked)),
     )

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from memory_app.memories.answers import MemoryAnswer, RememberedAnswer
+from memory_app.memories.answers import MemoryAnswer, RememberedAnswer, memory_answer
 from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
+from memory_app.memories.rows.facts import FactHit
 from memory_app.records.records import ENTITY_TYPES, Origin, Statement
 from memory_app.web.answers import Answer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
@@ -108,7 +109,7 @@ def read(
     cursor: Cursor = None,
 ) -> FactsAnswer:
     """Facts that hold now, or did as of a date, or were known at a date; the history of a subject; or a search."""
-    wanted = FactQuery(
+    fact_query = FactQuery(
         subject=subject,
         relation=relation,
         object=object,
@@ -121,11 +122,15 @@ def read(
         limit=limit,
         before=cursor,
     )
-    found = find_facts(call.runtime, call.tenant_id, scope, query=wanted)
-    rows = [MemoryAnswer.model_validate(hit.memory) for hit in found]
+    hits = find_facts(call.runtime, call.tenant_id, scope, query=fact_query)
+    # A search and a history come as a whole, up to the limit: their order is not that of the ids.
     is_paged = query is None and not history
-    after = next_cursor([hit.memory.id for hit in found], limit) if is_paged else None
+    after = next_cursor([hit.memory.id for hit in hits], limit) if is_paged else None
     return FactsAnswer(
-        facts=[FactAnswer(**row.model_dump(), score=hit.score) for row, hit in zip(rows, found, strict=True)],
+        facts=list(map(_fact_answer, hits)),
         cursor=None if after is None else str(after),
     )
+
+
+def _fact_answer(hit: FactHit) -> FactAnswer:
+    return FactAnswer(**memory_answer(hit.memory).model_dump(), score=hit.score)

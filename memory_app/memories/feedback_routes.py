@@ -86,6 +86,6 @@ def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAns
 @router.post(IN_SCOPE + "/queries/search", tags=["recall"], responses=errors(400, 404))
 def search_queries(call: Reader, scope: OfUser, body: QueryBody) -> SimilarQueriesAnswer:
     """Questions the user asked that are like this one, best first. Reading writes nothing."""
-    asked = Scope(scope.agent, scope.user, body.session)
-    found = search(call.runtime, call.tenant_id, asked, text=body.text, limit=body.limit)
-    return SimilarQueriesAnswer(queries=[SimilarQueryAnswer.model_validate(one) for one in found])
+    in_session = Scope(scope.agent, scope.user, body.session)
+    rows = search(call.runtime, call.tenant_id, in_session, text=body.text, limit=body.limit)
+    return SimilarQueriesAnswer(queries=list(map(SimilarQueryAnswer.model_validate, rows)))

@@ -54,11 +54,11 @@ def list_memories(
     cursor: Cursor = None,
 ) -> MemoriesAnswer:
     """Current memories, newest first, a page at a time; the agent's own are among them."""
-    wanted = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
-    found = memories.list_memories(call.runtime, call.tenant_id, scope, filters=wanted)
+    filters = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
+    rows = memories.list_memories(call.runtime, call.tenant_id, scope, filters=filters)
     return MemoriesAnswer(
-        memories=[memory_answer(memory) for memory in found],
-        cursor=next_cursor([memory.id for memory in found], limit),
+        memories=list(map(memory_answer, rows)),
+        cursor=next_cursor([row.id for row in rows], limit),
     )
 
 
@@ -96,20 +96,20 @@ def revive_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
 def list_versions(call: Reader, id: MemoryId) -> VersionsAnswer:
     """The chain a memory stands in, by successors: a text never changes, a change is a new row."""
     chain = memories.versions(call.runtime, call.tenant_id, id)
-    return VersionsAnswer(memories=[memory_answer(memory) for memory in chain])
+    return VersionsAnswer(memories=list(map(memory_answer, chain)))
 
 
 @router.get("/v1/memories/{id}/why", responses=errors(404))
 def explain_memory(call: Reader, id: MemoryId) -> WhyAnswer:
     """Why it is there and how firmly: evidence, parents, successor, jobs, strength, and when it fades."""
-    found = memories.why(call.runtime, call.tenant_id, id)
+    why = memories.why(call.runtime, call.tenant_id, id)
     return WhyAnswer(
-        memory=memory_answer(found.memory),
-        evidence=[TurnAnswer.model_validate(turn) for turn in found.evidence],
-        parents=[ParentAnswer.model_validate(parent) for parent in found.parents],
-        successor=None if found.successor is None else memory_answer(found.successor),
-        runs=[RunAnswer.model_validate(run) for run in found.runs],
-        strength=found.strength,
-        fades_at=found.fades_at,
-        fate=found.fate,
+        memory=memory_answer(why.memory),
+        evidence=list(map(TurnAnswer.model_validate, why.evidence)),
+        parents=list(map(ParentAnswer.model_validate, why.parents)),
+        successor=None if why.successor is None else memory_answer(why.successor),
+        runs=list(map(RunAnswer.model_validate, why.runs)),
+        strength=why.strength,
+        fades_at=why.fades_at,
+        fate=why.fate,
     )

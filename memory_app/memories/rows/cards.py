@@ -17,6 +17,8 @@ from memory_app.db.tables.memories import entities
 NEWEST_MENTIONS = 200
 """Memories per entity that are looked through for the strongest facts and for what is linked."""
 
+# The innermost selects take the newest mentions and nothing else: ordering all of them by strength would read every
+# memory of an entity that is talked about every day.
 _CARDS = text(
     """
     SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.facts, l.linked
@@ -87,7 +89,13 @@ def whole(
     }
     return tuple(
         EntityCard(
-            row.key, row.label, row.type, row.summary, row.last_seen, tuple(row.facts), tuple(row.linked)
+            key=row.key,
+            label=row.label,
+            type=row.type,
+            summary=row.summary,
+            last_seen=row.last_seen,
+            facts=tuple(row.facts),
+            linked=tuple(row.linked),
         )
         for row in connection.execute(_CARDS, values)
     )

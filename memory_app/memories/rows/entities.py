@@ -16,6 +16,7 @@ from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
 from memory_app.memories.rows.memory_rows import memory_of
 from memory_app.records.records import ENTITY_TYPES, Memory
 
+# In the order of the keys: two writers that name the same entities would else wait for each other in a circle.
 _UPSERT = text(
     """
     INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen, mention_count)
@@ -39,6 +40,7 @@ _COUNT_HEIRS = text(
     WHERE h.scope_id = :scope AND h.id = a.merged_into
     """
 )
+# Of several entities of one slug the one that is not merged, then the one that is talked about most.
 _TYPES = text(
     """
     SELECT DISTINCT ON (v.slug) v.slug, e.type
@@ -48,6 +50,7 @@ _TYPES = text(
     ORDER BY v.slug, e.merged_into NULLS FIRST, e.mention_count DESC, e.id
     """
 )
+# Facts hold slugs without a type. A slug that also names an entity of its own leads nowhere else.
 _HEIRS = text(
     """
     SELECT split_part(a.key, ':', 2) AS alias, min(split_part(h.key, ':', 2)) AS heir
@@ -158,15 +161,17 @@ def upsert(
     """Note that entities were mentioned: key → (type, label, when); their ids by key, of the heir for a merged one."""
     if not mentions:
         return {}
+    types, labels, ats = zip(*mentions.values(), strict=True)
     values = {
         "tenant": tenant_id,
         "scope": scope_id,
         "keys": list(mentions),
-        "types": [kind for kind, _, _ in mentions.values()],
-        "labels": [label for _, label, _ in mentions.values()],
-        "ats": [at for _, _, at in mentions.values()],
+        "types": list(types),
+        "labels": list(labels),
+        "ats": list(ats),
     }
     rows = connection.execute(_UPSERT, values).all()
+    # The statement counted the merged entity itself; what it was merged into is counted besides.
     if any(row.is_alias for row in rows):
         connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(mentions)})
     return {row.key: row.id for row in rows}
@@ -188,9 +193,8 @@ def mention(
 
 def listed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Entity, ...]:
     """Entities of the scopes, most mentioned first."""
-    return tuple(
-        _entity(row) for row in connection.execute(_LIST, {"scopes": list(scope_ids), "limit": limit})
-    )
+    rows = connection.execute(_LIST, {"scopes": list(scope_ids), "limit": limit})
+    return tuple(map(_entity, rows))
 
 
 def types_of(connection: Connection, scope_ids: Sequence[int], slugs: Sequence[str]) -> dict[str, str]:
@@ -227,7 +231,7 @@ def alias_keys(connection: Connection, entity: Entity) -> tuple[str, ...]:
 def memories_about(connection: Connection, entity: Entity, *, limit: int) -> tuple[Memory, ...]:
     """The strongest current memories that mention the entity."""
     values = {"scope": entity.scope_id, "entity": entity.id, "limit": limit}
-    return tuple(memory_of(row) for row in connection.execute(_ABOUT, values))
+    return tuple(map(memory_of, connection.execute(_ABOUT, values)))
 
 
 def linked_entities(connection: Connection, entity: Entity, *, limit: int) -> tuple[LinkedEntity, ...]:

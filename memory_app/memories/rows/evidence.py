@@ -15,6 +15,7 @@ _ADD = text(
     ON CONFLICT DO NOTHING
     """
 )
+# DISTINCT, since several parents may rest on the same turn.
 _INHERIT_EVIDENCE = text(
     """
     INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
@@ -56,6 +57,7 @@ def add(
 
 def inherit(connection: Connection, scope_id: int, parents: Mapping[UUID, Sequence[UUID]]) -> None:
     """Give each merged memory the evidence and the entities of its parents."""
+    # One row for each pair, so that many merges take as many statements as one.
     pairs = [(heir, parent) for heir, some in parents.items() for parent in some]
     values = {
         "scope": scope_id,

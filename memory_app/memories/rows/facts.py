@@ -6,7 +6,7 @@ A row that was ended later is shown as open to a question about what was known b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -47,6 +47,7 @@ class FactHit:
     score: float | None = None
 
 
+# An end that was told after the moment in question was not known then.
 _UNTIL = f"""CASE WHEN m.retired_at > CAST(:known_at AS timestamptz)
                       AND m.retired_reason IN ({literals(HISTORICAL)}) THEN NULL
                  ELSE m.valid_until END"""
@@ -63,6 +64,7 @@ _WANTED = f"""m.kind = '{KIND}'
     AND (CAST(:as_of AS timestamptz) IS NULL
          OR m.valid_from <= :as_of AND coalesce(({_UNTIL}) > :as_of, true))"""
 
+# Scope by scope, each from its newest row to the limit: sorting over all scopes would read every fact.
 _NEWEST = text(
     f"""
     SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score
@@ -74,6 +76,7 @@ _NEWEST = text(
     ORDER BY m.id DESC LIMIT :limit
     """
 )
+# A row that was ended where it began never held, so it is no part of the history.
 _HISTORY = text(
     f"""
     SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score FROM memories m
@@ -81,6 +84,7 @@ _HISTORY = text(
     ORDER BY m.relation NULLS LAST, m.valid_from, m.id LIMIT :limit
     """
 )
+# The inner select ranks ids and scores; the wide rows are read for those that remain.
 _BY_MEANING = text(
     f"""
     SELECT {COLUMNS}, {_UNTIL} AS known_until, f.score
@@ -143,11 +147,11 @@ def _values(probe: FactProbe) -> dict[str, Any]:
     }
 
 
-def _hits(rows: Sequence[Row[Any]] | Any) -> tuple[FactHit, ...]:
-    return tuple(
-        FactHit(
-            replace(memory_of(row), valid_until=row.known_until),
-            None if row.score is None else float(row.score),
-        )
-        for row in rows
-    )
+def _hits(rows: Iterable[Row[Any]]) -> tuple[FactHit, ...]:
+    return tuple(map(_hit, rows))
+
+
+def _hit(row: Row[Any]) -> FactHit:
+    # As it was known then: an end that was told later is left out.
+    memory = replace(memory_of(row), valid_until=row.known_until)
+    return FactHit(memory, score=None if row.score is None else float(row.score))

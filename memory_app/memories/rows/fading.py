@@ -19,6 +19,7 @@ from memory_app.records.records import RECOVERABLE, LinkType, Memory, Retirement
 PURGED = (*RECOVERABLE, Retirement.MERGED)
 """Reasons of retirement after which a memory is deleted some days later."""
 
+# Links are counted once for the whole scope; a count for each memory would be a look at two indexes each.
 _HELD = text(
     """
     WITH ends AS (
@@ -34,6 +35,7 @@ _HELD = text(
     ORDER BY m.id
     """
 )
+# The limit inside stops the counting early, which a plain count(*) cannot.
 _COUNT = text(
     """SELECT count(*) FROM (SELECT FROM memories
        WHERE scope_id = :scope AND retired_at IS NULL LIMIT :most) AS counted"""
@@ -43,6 +45,8 @@ SINCE = """CAST(lpad(to_hex(CAST(floor(extract(epoch FROM now()) * 1000) AS bigi
     AS uuid)"""
 """The least id that a row may have which this transaction wrote."""
 
+# Own rows are those stored at the start of this transaction, which now() returns throughout; the least id keeps the
+# look to the end of the index. NULL plus anything stays NULL, so an unknown bound stays unknown.
 _NOTE_WRITTEN = text(
     f"""
     UPDATE scopes c SET
@@ -56,6 +60,7 @@ _NOTE_WRITTEN = text(
     """
 )
 _NOTE_COUNTED = update(scopes).where(scopes.c.id == bindparam("scope"))
+# Merged rows have a longer stage and a number of their own: undoing a merge needs its parts for months.
 _OVERDUE = text(
     f"""
     SELECT id FROM (
@@ -122,7 +127,7 @@ def current(
 ) -> tuple[LinkedMemory, ...]:
     """Every current memory of the scope, or of one session of it."""
     rows = connection.execute(_HELD, {"scope": scope_id, "session": session_id})
-    return tuple(_linked_memory(row) for row in rows)
+    return tuple(map(_linked_memory, rows))
 
 
 def current_count(connection: Connection, scope_id: int, *, limit: int) -> int:

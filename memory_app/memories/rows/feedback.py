@@ -49,6 +49,7 @@ _MOVE = (
 _TURN = select(turns.c.scope_id, turns.c.role).where(
     among(turns.c.scope_id, "scopes"), turns.c.id == bindparam("turn")
 )
+# Followed only through merges: what superseded a memory says something else, which nobody rated.
 _STANDING = text(
     f"""
     WITH RECURSIVE after AS (

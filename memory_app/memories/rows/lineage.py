@@ -51,6 +51,7 @@ _EVIDENCE = (
     .order_by(turns.c.id)
     .limit(bindparam("limit"))
 )
+# A merged part is its parent by both columns, successor and link: it is named once, by how it was retired.
 _PARENTS = text(
     f"""
     SELECT {COLUMNS}, p.how
@@ -75,6 +76,7 @@ _RUNS = text(
     GROUP BY r.id ORDER BY r.id
     """
 )
+# UNION and not UNION ALL: it leaves out rows that were seen before, so that no circle of successors runs for ever.
 _CHAIN = text(
     f"""
     WITH RECURSIVE after AS (
@@ -109,7 +111,7 @@ def evidence(
 ) -> tuple[Turn, ...]:
     """The turns a memory rests on, oldest first."""
     values = {"tenant": tenant_id, "scope": scope_id, "memory": memory_id, "limit": limit}
-    return tuple(read_turn(row) for row in connection.execute(_EVIDENCE, values))
+    return tuple(map(read_turn, connection.execute(_EVIDENCE, values)))
 
 
 def parents(
@@ -132,7 +134,7 @@ def chain(
     """Every row that led to the memory or followed it, by successors: the first to be retired first, the last one
     standing at the end."""
     values = {"tenant": tenant_id, "scope": scope_id, "id": memory_id, "limit": limit}
-    return tuple(memory_of(row) for row in connection.execute(_CHAIN, values))
+    return tuple(map(memory_of, connection.execute(_CHAIN, values)))
 
 
 def with_merged(

@@ -85,21 +85,24 @@ def add(
     With ``most`` a memory at either end keeps its strongest links only, as many as that; equal ones give way to newer.
     What says where a memory comes from is neither counted nor cut.
     """
+    # A CHECK refuses a link of a memory to itself, and would fail the whole statement.
     drawn = [edge for edge in edges if edge[0] != edge[1]]
     if not drawn:
         return
+    sources, targets, weights = zip(*drawn, strict=True)
     values = {
         "tenant": tenant_id,
         "scope": scope_id,
         "type": type,
-        "sources": [source for source, _, _ in drawn],
-        "targets": [target for _, target, _ in drawn],
-        "weights": [weight for _, _, weight in drawn],
+        "sources": list(sources),
+        "targets": list(targets),
+        "weights": list(weights),
     }
     connection.execute(_ADD, values)
     if most is not None:
-        ends = [end for source, target, _ in drawn for end in (source, target)]
-        connection.execute(_CUT, {"scope": scope_id, "ids": list(set(ends)), "most": most})
+        # A new link counts at both of its ends.
+        ends = {*sources, *targets}
+        connection.execute(_CUT, {"scope": scope_id, "ids": list(ends), "most": most})
 
 
 def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, most: int) -> dict[UUID, float]:
@@ -123,4 +126,12 @@ def around(
     if not ids:
         return ()
     rows = connection.execute(_AROUND, {"scopes": list(scope_ids), "ids": list(ids), "limit": limit})
-    return tuple(Link(row.source_id, row.target_id, row.type, float(row.weight)) for row in rows)
+    return tuple(
+        Link(
+            row.source_id,
+            row.target_id,
+            type=row.type,
+            weight=float(row.weight),
+        )
+        for row in rows
+    )

@@ -41,6 +41,7 @@ from memory_app.memories.rows.memory_rows import (
 from memory_app.records.kinds import material_kinds
 from memory_app.records.records import FROM_EVIDENCE, STATED, Memory, Origin, Retirement
 
+# The ids are made first and once, since RETURNING promises no order and `uuidv7()` gives another one at each call.
 _INSERT = text(
     f"""
     WITH given AS MATERIALIZED (
@@ -60,6 +61,7 @@ _RESUMED_COLUMNS = column_list(
     column for column in INSERTED_COLUMNS if column.name not in {"valid_from", "valid_until", "created_at"}
 )
 
+# Vectors of two models cannot be compared, and a merged row is as near as the farthest statement behind it.
 _PAIRS = text(
     f"""
     WITH RECURSIVE behind AS (
@@ -76,6 +78,7 @@ _PAIRS = text(
     GROUP BY a.top, b.top
     """
 )
+# `greatest` leaves NULL out. A source is listed once, however often it repeats the statement.
 _REINFORCE = text(
     f"""
     UPDATE memories SET repeat_count = repeat_count + 1, last_seen = now(), confidence = :confidence,
@@ -89,6 +92,7 @@ _REINFORCE = text(
     WHERE scope_id = :scope AND id = :id
     """
 )
+# What ends in the future is current until then; the end never comes before the beginning, which a CHECK refuses.
 _CUT = text(
     f"""
     UPDATE memories SET valid_until = greatest(CAST(:at AS timestamptz), valid_from),
@@ -169,6 +173,7 @@ _UNRETIRED = and_(
     memories.c.retired_at.is_(None),
 )
 _PIN = update(memories).where(_UNRETIRED)
+# Only counters move, and only of current rows: what was retired meanwhile keeps the counts it was retired with.
 _RECALLED = text(
     """UPDATE memories m SET recall_count = m.recall_count + v.n, last_recalled = now()
     FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS v(id, n)
@@ -196,7 +201,7 @@ def insert_all(
     connection: Connection, tenant_id: int, scope_id: int, *, new: Sequence[NewMemory]
 ) -> tuple[UUID, ...]:
     """As many rows in one statement; their ids, in the same order."""
-    rows = json.dumps([values_of(memory) for memory in new], default=str)
+    rows = json.dumps(list(map(values_of, new)), default=str)
     values = {"tenant": tenant_id, "scope": scope_id, "rows": rows}
     return tuple(connection.execute(_INSERT, values).scalars())
 
@@ -253,6 +258,7 @@ def resume(
     """A copy of a row that holds in another interval, with the same evidence and entities; its id."""
     values = {"scope": scope_id, "id": memory_id, "valid_from": start, "valid_until": until}
     copy: UUID = connection.execute(_RESUME, values).scalar_one()
+    # With what the row rests on, or the copy would be a memory without a source.
     evidence.inherit(connection, scope_id, {copy: [memory_id]})
     return copy
 
@@ -310,7 +316,7 @@ def listed(
         "before": before,
         "history": history,
     }
-    return tuple(memory_of(row) for row in connection.execute(_LIST, values))
+    return tuple(map(memory_of, connection.execute(_LIST, values)))
 
 
 def lately_seen(
@@ -318,7 +324,7 @@ def lately_seen(
 ) -> tuple[Memory, ...]:
     """What deep synthesis reads: current memories seen within a time, the latest first; without sessions' own."""
     values = {"scope": scope_id, "kinds": list(material_kinds()), "within": within, "limit": limit}
-    return tuple(memory_of(row) for row in connection.execute(_LATELY, values))
+    return tuple(map(memory_of, connection.execute(_LATELY, values)))
 
 
 def current_ids(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> set[UUID]:

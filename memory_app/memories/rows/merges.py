@@ -45,6 +45,7 @@ _ROWS = MEMORIES.where(_OF_IDS).order_by(memories.c.id)
 _PARTS = MEMORIES.where(
     _OF_SCOPE, among(memories.c.successor, "ids"), memories.c.retired_reason == Retirement.MERGED
 ).order_by(memories.c.id)
+# By way of text, since PostgreSQL 16 knows no smallest of several uuids.
 _TWINS = text(
     """
     SELECT p.id, min(o.id::text)::uuid AS twin FROM memories p
@@ -57,6 +58,7 @@ _TWINS = text(
     GROUP BY p.id ORDER BY p.id
     """
 )
+# Of parts with one text that which says which fact it is; the id decides between equals.
 _CHOSEN = """
     SELECT DISTINCT ON (p.session_id, p.kind, p.canonical_key) p.id, p.session_id, p.kind, p.canonical_key
     FROM memories p WHERE p.scope_id = :scope AND p.id = ANY(:ids)
@@ -80,12 +82,12 @@ _REMOVE = delete(memories).where(_OF_IDS)
 
 def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
     """Memories by id, retired ones too."""
-    return tuple(row_of(row) for row in connection.execute(_ROWS, {"scope": scope_id, "ids": list(ids)}))
+    return tuple(map(row_of, connection.execute(_ROWS, {"scope": scope_id, "ids": list(ids)})))
 
 
 def parts(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
     """The rows that were merged into any of ``ids``, one step back."""
-    return tuple(row_of(row) for row in connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)}))
+    return tuple(map(row_of, connection.execute(_PARTS, {"scope": scope_id, "ids": list(ids)})))
 
 
 def twins(
@@ -101,12 +103,14 @@ def restore(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:
     """Make merged rows current again, exactly as they were; of those that say the very same only one, the others stay
     merged into it."""
     values = {"scope": scope_id, "ids": list(ids)}
+    # Of rows with the same text only one may be current, as an index demands; the others follow it.
     connection.execute(_RESTORE, values)
     connection.execute(_BESIDE, values)
 
 
 def remove(connection: Connection, tenant_id: int, scope_id: int, *, ids: Sequence[UUID]) -> int:
     """Delete rows for good, with their share in the document frequencies; how many there were."""
+    # Counted before the rows go, since their terms go with them.
     count_terms(connection, tenant_id, scope_id, ids=ids, sign=-1)
     return connection.execute(_REMOVE, {"scope": scope_id, "ids": list(ids)}).rowcount
 
@@ -123,8 +127,9 @@ def vectors(connection: Connection, scope_id: int, *, kind: str, model: str) -> 
     """Vectors of the current, open-ended memories of a kind by this model, in one group per session."""
     groups: dict[int | None, list[tuple[UUID, NDArray[np.float32]]]] = defaultdict(list)
     for row in connection.execute(_VECTORS, {"scope": scope_id, "kind": kind, "model": model}):
+        # Parsed in C: a scope may hold a hundred thousand vectors, and as floats of Python they would fill the memory.
         groups[row.session_id].append((row.id, np.fromstring(row.embedding[1:-1], dtype=np.float32, sep=",")))
-    return tuple(_vectors(group) for group in groups.values())
+    return tuple(map(_vectors, groups.values()))
 
 
 def _vectors(group: Sequence[tuple[UUID, NDArray[np.float32]]]) -> Vectors:

@@ -57,6 +57,7 @@ class Comparison:
 SCANNED_FOR_AT_ONCE = 32
 """Statements whose nearest rows come from one scan: each is a number more to keep for every row."""
 
+# Settings and reads in one statement: each round trip more keeps the scope's row locked for longer.
 _FOOTING = text(
     """
     SELECT now() AS now, set_config('hnsw.ef_search', '60', true) AS candidates,
@@ -75,6 +76,7 @@ _FOOTING = text(
             GROUP BY 1) h) AS heirs
     """
 )
+# Materialized, or every arm below would scan the scope again.
 _SCANNED = """
     scanned AS MATERIALIZED (
         SELECT n.id, n.kind, n.session_id, {distances} FROM memories n
@@ -90,6 +92,7 @@ _INDEXED_ARM = """(SELECT {place} AS place, n.id FROM memories n
           AND n.session_id IS NULL AND n.retired_at IS NULL AND n.valid_until IS NULL
         ORDER BY CAST(n.embedding AS halfvec({dimensions})) <=> CAST(:vector_{place} AS halfvec({dimensions}))
         LIMIT :limit)"""
+# OFFSET 0 keeps the inner select apart: as a part of the outer one each cosine would be computed wherever it is used.
 _NEIGHBOURS = f"""
     SELECT {COLUMNS}, m.similarity,
            CASE WHEN m.similarity >= :merge THEN
@@ -141,9 +144,9 @@ def footing(
 ) -> Footing:
     """What holds now; ``sources`` are those of the turns and parents that are there.
 
-    Sets how the index is gone through for the rest of the transaction: it also holds rows of other kinds and retired
-    ones, and without the iterative scan too few would be left.
+    Sets how the index is gone through for the rest of the transaction.
     """
+    # The index also holds rows of other kinds and retired ones: without the iterative scan too few would remain.
     values = {
         "scope": scope_id,
         "model": model,
@@ -153,11 +156,12 @@ def footing(
     }
     row = connection.execute(_FOOTING, values).one()
     return Footing(
-        row.now,
-        row.heirs or {},
-        row.is_indexed is not None,
-        bool(row.is_indexed),
-        frozenset(row.sources),
+        now=row.now,
+        heirs=row.heirs or {},
+        # No row at all is NULL, a model without a search index is false.
+        knows_model=row.is_indexed is not None,
+        is_indexed=bool(row.is_indexed),
+        sources=frozenset(row.sources),
     )
 
 
@@ -169,8 +173,9 @@ def nearest(
     A few more than the statement's limit, since what one statement changes may take rows from the list of another.
     """
     ids_by_place: list[list[UUID]] = [[] for _ in comparisons]
+    # The search index holds the user's memories; those of a session are few, and scanned.
     by_index = [place for place, item in enumerate(comparisons) if is_indexed and item.session_id is None]
-    by_scan = [place for place in range(len(comparisons)) if place not in set(by_index)]
+    by_scan = sorted(set(range(len(comparisons))) - set(by_index))
     for start in range(0, len(by_scan), SCANNED_FOR_AT_ONCE):
         places = by_scan[start : start + SCANNED_FOR_AT_ONCE]
         _collect(
@@ -214,6 +219,7 @@ def _collect(
         "kinds": [item.kind for item in batch],
         "scanned_kinds": sorted({item.kind for item in batch}),
         "sessions": [item.session_id for item in batch],
+        # What one statement changes may take rows from the list of another, so each list is longer than its limit.
         "limit": max(item.limit for item in batch) + len(comparisons) - 1,
         **{f"vector_{number}": vector_text(item.vector) for number, item in enumerate(batch)},
     }
@@ -270,6 +276,7 @@ def _scan_statement(count: int) -> TextClause:
 @lru_cache(maxsize=1024)
 def _indexed_statement(scope_id: int, model: str, *, dimensions: int, count: int) -> TextClause:
     """A statement of the scope's own: its number and model are literals, or the partial index would not fit."""
+    # A colon would begin a parameter of SQLAlchemy.
     literal = "'" + model.replace("'", "''").replace(":", "\\:") + "'"
     fixed = {"scope": int(scope_id), "model": literal, "dimensions": int(dimensions)}
     return text(

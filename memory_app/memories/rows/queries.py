@@ -14,6 +14,7 @@ from memory_app.db.tables.memories import memories
 from memory_app.db.vectors import vector_text
 from memory_app.records.kinds import question_kinds
 
+# Only the first answer after a question counts; what the assistant adds later answers nothing of its own.
 _ANSWERED = text(
     """
     INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)

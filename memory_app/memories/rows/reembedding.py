@@ -51,6 +51,7 @@ _READ = {
     .limit(bindparam("most"))
     for name, table in _TABLES.items()
 }
+# A row that has another model by now was written by somebody faster, and is left alone.
 _WRITE = {
     table: text(
         f"""

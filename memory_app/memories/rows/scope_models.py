@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, select, text
 from memory_app.db.tables.search import scope_models
 from memory_app.db.tables.tenancy import scopes
 
+# Shared locks let writers pass each other and hold back `remove`, which asks for the same rows alone.
 _ADD = text(
     """
     WITH held AS MATERIALIZED (
@@ -48,6 +49,7 @@ _INDEXED = (
 
 def add(connection: Connection, scope_ids: Iterable[int], model: str) -> None:
     """Before vectors of ``model`` are written to these scopes, in the same transaction."""
+    # In one order for everybody, so that two writers of several scopes do not wait for each other in a circle.
     scopes = sorted(set(scope_ids))
     if scopes:
         connection.execute(_ADD, {"scopes": scopes, "model": model})
@@ -55,6 +57,7 @@ def add(connection: Connection, scope_ids: Iterable[int], model: str) -> None:
 
 def remove(connection: Connection, scope_id: int, model: str) -> bool:
     """Take the model out if no row of the scope has a vector of it any more; waits for writers under way."""
+    # Locked in a statement of its own: the next one then sees what the writers committed that it waited for.
     connection.execute(_LOCK, {"scope": scope_id})
     return connection.execute(_REMOVE, {"scope": scope_id, "model": model}).one_or_none() is not None
 

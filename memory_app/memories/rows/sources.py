@@ -53,6 +53,7 @@ _DERIVED = text(
     GROUP BY m.id ORDER BY m.id
     """
 )
+# A merged row may have been merged again, so the heir is the first in the chain that is not deleted with it.
 _HAND_TO_HEIRS = text(
     f"""
     WITH RECURSIVE steps AS (
@@ -78,6 +79,7 @@ _HAND_TO_HEIRS = text(
     ON CONFLICT DO NOTHING
     """
 )
+# A part may itself be taken apart at the same time; what was derived then rests on the parts of that part.
 _HAND_TO_PARTS = text(
     f"""
     WITH RECURSIVE steps AS (

@@ -17,6 +17,7 @@ ROWS = 0
 NOTED_EVERY = 64
 """Rows after which the size of a scope is noted where it can be looked up by size; `big_scopes` allows for as many."""
 
+# Taking out never makes a row: after an erasure no term may come back that nobody counts any more.
 _ADD = text(
     f"""
     WITH given AS (
@@ -64,8 +65,10 @@ def add(
 
 def _write(connection: Connection, waiting: Sequence[tuple[int, Counter[tuple[int, int]]]]) -> None:
     counted: Counter[tuple[int, int]] = Counter()
+    # `update` adds negative counts too; "+" between counters would drop them.
     for _, some in waiting:
         counted.update(some)
+    # A row that was stored and deleted in one transaction changes nothing.
     keys = [key for key, n in counted.items() if n]
     values = {
         "tenant": waiting[0][0],
