@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memory_app.records.layout import PLACES, PREFACE
 
 HEADINGS = frozenset(f"[{place.title}]" for place in PLACES.values())
+NO_CONTENT = HEADINGS | {""}
 FREE = frozenset(f"[{PLACES[name].title}]" for name in ("expression", "narrative"))
 """Sections whose lines have no mark; only an empty line ends them."""
 
@@ -38,16 +39,17 @@ def split_pasted(text: str) -> TextParts:
         stripped = line.strip()
         section = _section(section, stripped)
         if section or stripped.startswith((QUOTED, PREFACE)):
-            pasted.append(stripped)
+            pasted.append(stripped.lstrip(f"{QUOTED}-").strip())
         else:
             own.append(line)
-    unmarked = (line.lstrip(f"{QUOTED}-").strip() for line in pasted)
-    return TextParts("\n".join(own), tuple(line for line in unmarked if line and line not in HEADINGS))
+    contents = (line for line in pasted if line not in NO_CONTENT)
+    return TextParts("\n".join(own), tuple(contents))
 
 
 def _section(section: str, line: str) -> str:
     """The heading under which ``line`` stands, given that of the line before; empty for none."""
     if line in HEADINGS:
         return line
-    goes_on = bool(line) and (section in FREE or line.startswith(MARKS))
+    # A window ends at the first line that none of ours looks like: its author writes on below it.
+    goes_on = line != "" if section in FREE else line.startswith(MARKS)
     return section if goes_on else ""

@@ -36,7 +36,9 @@ def _within(low: float, high: float, default: float) -> BeforeValidator:
         try:
             number = float(str(value).rstrip("%"))
         except ValueError:
+            # Left to pydantic, which says what is wrong, so that the model can be asked again.
             return value
+        # "80" or "80 %" on a scale of 0 to 1.
         if high <= 1 < number <= 100:
             number /= 100
         return default if math.isnan(number) else min(max(number, low), high)
@@ -45,6 +47,7 @@ def _within(low: float, high: float, default: float) -> BeforeValidator:
 
 
 def _whole(value: object) -> object:
+    # Pydantic takes 7.0 for a whole number, but not 6.5.
     return round(value) if isinstance(value, float) else value
 
 
@@ -63,6 +66,7 @@ def _named(names: tuple[str, ...]) -> WithJsonSchema:
 def _list(value: object) -> object:
     if value is None:
         return []
+    # Models leave the brackets off a list of one.
     return [value] if isinstance(value, str) else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -64,6 +64,7 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
 
     Asks the model once, or not at all for fewer than two. Raises what `Chat.complete` does.
     """
+    # One memory can neither be united nor linked, and a model that is asked would answer something.
     if len(memories) < 2:
         return DeepSynthesis(consolidated=(), patterns=(), links=(), provenance=Provenance())
     prompt = load_prompt("synthesize_deep")
@@ -83,6 +84,7 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
 
 def _referred(references: Iterable[str], memories: Mapping[str, Memory]) -> tuple[Memory, ...]:
     named = set(map(plain_reference, references))
+    # In the order in which they were shown, whatever the order of the answer.
     return tuple(memory for reference, memory in memories.items() if reference in named)
 
 
@@ -90,15 +92,16 @@ def _consolidations(
     answers: Sequence[ConsolidatedAnswer], memories: Mapping[str, Memory], dropped: Counter[str]
 ) -> Iterable[Statement]:
     """Each memory goes into one consolidation at most, the first that is sound."""
-    used: set[UUID] = set()
+    free = dict(memories)
     for answer in answers:
-        free = [memory for memory in _referred(answer.memories, memories) if memory.id not in used]
-        parents = free[:PARENTS_LIMIT]
+        # A text of more would lose what some of them say.
+        parents = _referred(answer.memories, free)[:PARENTS_LIMIT]
         fault = _fault(answer.text, parents)
         if fault is not None:
             dropped[fault] += 1
             continue
-        used |= {parent.id for parent in parents}
+        # Parents retire, so none may be a parent twice.
+        free = {reference: memory for reference, memory in free.items() if memory not in parents}
         yield _consolidated(answer.text, parents)
 
 
@@ -108,9 +111,9 @@ def _fault(text: str, parents: Sequence[Memory]) -> str | None:
     if len({(parent.kind, parent.subtype) for parent in parents}) > 1:
         return MIXED
     texts = [parent.text for parent in parents]
-    pairs = combinations(texts, 2)
+    faults = {conflicting(first, second) for first, second in combinations(texts, 2)}
     # Other differences are what a consolidation is for: it says both.
-    if any(conflicting(*pair) in (NEGATION, NUMBER) for pair in pairs):
+    if not faults.isdisjoint((NEGATION, NUMBER)):
         return CONFLICT
     return NUMBERS if changes_numbers(text, texts) else None
 
@@ -120,7 +123,7 @@ def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
     triples = {(parent.subject, parent.relation, parent.object) for parent in parents}
     # Parents that state different triples have none in common.
     subject, relation, value = triples.pop() if len(triples) == 1 else (None, None, None)
-    tags = dict.fromkeys(tag for parent in parents for tag in parent.tags)
+    tags = dict.fromkeys(chain.from_iterable(parent.tags for parent in parents))
     return flagged(
         Statement(
             kind=first.kind,
@@ -129,11 +132,13 @@ def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
             subject=subject,
             relation=relation,
             object=value,
+            # What the strongest parent had: uniting must not make a memory easier to lose.
             importance=max(LEAST_IMPORTANCE, *(parent.importance for parent in parents)),
             confidence=max(parent.confidence for parent in parents),
             tags=tuple(tags)[:TAGS_LIMIT],
             pinned=any(parent.pinned for parent in parents),
             origin=Origin.SYNTHESIZED,
+            # Since the first of them said so.
             valid_from=min(parent.valid_from for parent in parents),
             parents=tuple(parent.id for parent in parents),
             synthesis_type=SynthesisType.CONSOLIDATION,
@@ -148,6 +153,7 @@ def _patterns(
         parents = _referred(answer.memories, memories)
         if len(parents) < 2:
             dropped[TOO_FEW] += 1
+        # A pattern may leave numbers out, unlike a consolidation, which takes the place of its parents.
         elif invents_numbers(answer.text, [parent.text for parent in parents]):
             dropped[NUMBERS] += 1
         else:
@@ -161,8 +167,9 @@ def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:
             kind="artifact",
             text=answer.text,
             origin=Origin.SYNTHESIZED,
-            synthesis_type="pattern",
+            synthesis_type=SynthesisType.PATTERN,
             emotional_state=EmotionalState(feeling) if feeling in VALENCES else None,
+            # A pattern shows only with the last of the memories that it needs.
             valid_from=max(parent.valid_from for parent in parents),
             parents=tuple(parent.id for parent in parents),
         )

@@ -98,6 +98,7 @@ def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
         subtype=answer.subtype,
         importance=answer.importance,
         confidence=answer.confidence,
+        # A fact was said; the drafts below are what the model concludes.
         origin=Origin.EXTRACTED,
         valid_from=_valid_from(answer.when, turns, zone),
         mentions=_mentions(answer.entities, answer.text, turns),
@@ -132,7 +133,7 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
 def draft_topic(answer: TopicAnswer, scene: Scene) -> Draft:
     """An artifact: "Topic / Feeling / Conclusion"."""
     turns = scene.shown.referred(answer.evidence)
-    text = " / ".join(part for part in (answer.topic, answer.feeling, answer.conclusion) if part)
+    text = " / ".join(filter(None, (answer.topic, answer.feeling, answer.conclusion)))
     statement = _synthesized("artifact", text, turns=turns, ground=scene.ground, type="insight")
     feeling = (answer.feeling or "").lower()
     state = EmotionalState(feeling) if feeling in VALENCES else None
@@ -185,6 +186,7 @@ def dated(text: str, turns: Sequence[Turn], zone: ZoneInfo) -> str:
     """``text`` with "yesterday" and its kin as dates, seen from the turn that said so and in the user's zone."""
     if not turns:
         return text
+    # From the last to the first, so that a change of the text leaves the spans before it right.
     for date in reversed(resolve_dates(text, _speaking_turn(turns).at, zone=zone)):
         start, end = date.span
         if _RELATIVE.search(text[start:end]):
@@ -223,10 +225,10 @@ def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statem
     if subject and _USER_ALONE.fullmatch(subject):
         subject = ground.user_label
     relation = normalise_relation(answer.relation) if answer.relation else ""
-    value = _part(answer.object)
-    if not subject or not relation or len(relation) > PART_LIMIT:
+    # Half a triple is no fact; the sentence is worth storing without it.
+    if not subject or not 1 <= len(relation) <= PART_LIMIT:
         return statement
-    return replace(statement, subject=subject, relation=relation, object=value)
+    return replace(statement, subject=subject, relation=relation, object=_part(answer.object))
 
 
 def _part(value: str | None) -> str | None:
@@ -234,6 +236,7 @@ def _part(value: str | None) -> str | None:
     if value is None or len(value) > PART_LIMIT:
         return None
     cleaned = clean(value)[0].strip()
+    # Tried here, since the write path would refuse the whole statement for it.
     try:
         slug(cleaned)
     except InvalidInput:

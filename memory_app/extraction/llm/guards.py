@@ -9,12 +9,12 @@ it names do, such as a memory that was handed in, an example of the prompt, or t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from memory_app.extraction.rules import resolve_dates
+from memory_app.extraction.rules import ResolvedDate, resolve_dates
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
@@ -71,7 +71,8 @@ class Draft:
 
 def fault_of(draft: Draft, ground: Ground) -> str | None:
     """Return the name of the first guard that rejects the draft, or None."""
-    return next((name for name, rejects in _GUARDS if rejects(draft, ground)), None)
+    faults = (name for name, rejects in _GUARDS if rejects(draft, ground))
+    return next(faults, None)
 
 
 def flagged(statement: Statement) -> Statement:
@@ -80,12 +81,13 @@ def flagged(statement: Statement) -> Statement:
     A pattern list is a signal, not a wall: nothing is dropped for it. A kind that may command is only held against the
     attempts to change other rules.
     """
-    spared = _COMMAND if KINDS[statement.kind].may_command else None
-    tags = [tag for tag, pattern in _FLAGS if pattern is not spared and pattern.search(statement.text)]
+    patterns = _FLAGS_OF_COMMANDS if KINDS[statement.kind].may_command else _FLAGS
+    tags = [tag for tag, pattern in patterns if pattern.search(statement.text)]
     if not tags:
         return statement
     return replace(
         statement,
+        # Each once, in a fixed order, so that the same statement is stored the same way again.
         tags=tuple(dict.fromkeys((*statement.tags, *tags))),
         confidence=min(statement.confidence, FLAGGED_CONFIDENCE),
     )
@@ -120,9 +122,10 @@ def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
 
     A question that the user affirms is the user's own; what stood before the question is not.
     """
+    roles = {turn.role for turn in draft.turns}
     if draft.of_agent:
-        return not any(turn.role in (Role.USER, Role.ASSISTANT) for turn in draft.turns)
-    if not any(turn.role is Role.USER for turn in draft.turns):
+        return roles.isdisjoint((Role.USER, Role.ASSISTANT))
+    if Role.USER not in roles:
         return True
     others = [turn.text for turn in ground.turns if turn.role is not Role.USER]
     return _explained_by(others, draft, ground)
@@ -133,6 +136,7 @@ def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
     return not all(_is_sourced(date, draft, ground) for date in _DATE.finditer(draft.statement.text))
 
 
+# The cheap ones first; the last ones compare the words of the statement with those of every turn.
 _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
     (NO_EVIDENCE, lacks_evidence),
     (TOO_LONG, is_too_long),
@@ -157,7 +161,8 @@ _COMMAND = re.compile(
 )
 _LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript):\S|\bwww\.\w", re.IGNORECASE)
 _MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^\]]*\]\(")
-_FLAGS = ((INSTRUCTION, _OVERRIDE), (INSTRUCTION, _COMMAND), (LINK, _LINK), (MARKUP, _MARKUP))
+_FLAGS_OF_COMMANDS = ((INSTRUCTION, _OVERRIDE), (LINK, _LINK), (MARKUP, _MARKUP))
+_FLAGS = ((INSTRUCTION, _COMMAND), *_FLAGS_OF_COMMANDS)
 
 _NO_LETTER = re.compile(r"[\W_]")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
@@ -178,11 +183,16 @@ def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
     words = _telling_words(draft.statement.text, ground)
     if not words or not places:
         return False
-    # Both conditions: a memory may well be repeated by the turn, which then explains it as well as the memory does.
     elsewhere = max(_share(words, text) for text in places)
-    speakers = [turn for turn in draft.turns if draft.of_agent or turn.role is Role.USER]
-    own = "\n".join(_own_text(turn, ground) for turn in speakers)
-    return elsewhere >= EXPLAINED and elsewhere > BETTER * _share(words, own)
+    # Both conditions: a memory may well be repeated by the turn, which then explains it as well as the memory does.
+    return elsewhere >= EXPLAINED and elsewhere > BETTER * _share(words, _evidence(draft, ground))
+
+
+def _evidence(draft: Draft, ground: Ground) -> str:
+    speakers = draft.turns
+    if not draft.of_agent:
+        speakers = tuple(turn for turn in draft.turns if turn.role is Role.USER)
+    return "\n".join(_own_text(turn, ground) for turn in speakers)
 
 
 def _telling_words(text: str, ground: Ground) -> frozenset[str]:
@@ -198,17 +208,19 @@ def _share(words: frozenset[str], text: str) -> float:
 def _own_text(turn: Turn, ground: Ground) -> str:
     """What the speaker of ``turn`` states in it, with the question that it affirms."""
     text = own_words(turn.text)
-    before = [other for other in ground.turns if other.seq < turn.seq]
-    if turn.role is not Role.USER or not before or not _affirms(turn):
+    if turn.role is not Role.USER or not _affirms(turn):
         return text
-    question = _QUESTION.search(before[-1].text[-_QUESTION_CHARS:])
+    # The turn right before this one: a yes answers what was asked last.
+    before = [other.text for other in ground.turns if other.seq < turn.seq]
+    question = _QUESTION.search(before[-1][-_QUESTION_CHARS:]) if before else None
     return f"{text}\n{question[0]}" if question else text
 
 
 def _affirms(turn: Turn) -> bool:
     words = _NO_LETTER.sub(" ", turn.text[:_AFFIRMATION_CHARS].lower()).split()
+    # "Right?" asks for a yes instead of giving one.
     is_question = turn.text.rstrip().endswith(("?", "？"))
-    if not words or is_question:
+    if is_question or not words:
         return False
     ends_in_yes = len(words) <= _AFFIRMATION_WORDS and words[-1] in AFFIRMATIONS
     return ends_in_yes or words[0] in AFFIRMATIONS
@@ -216,14 +228,20 @@ def _affirms(turn: Turn) -> bool:
 
 def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
     texts = [own_words(turn.text) for turn in draft.turns]
-    if any(named[0] in text for text in texts):
+    # All turns for the date as it is written, before any of them is looked at for words that may mean it.
+    if _holds(texts, named[0]):
         return True
     for turn, text in zip(draft.turns, texts, strict=True):
         if _can_be_resolved(named, text, turn=turn, zone=ground.zone):
             return True
+        # Words for time in another language, which the rules do not read; a date of the prompt's example is none.
         if _is_near(named, turn.at.astimezone(ground.zone).date()):
-            return not any(named[0] in sample for sample in ground.samples)
+            return not _holds(ground.samples, named[0])
     return False
+
+
+def _holds(texts: Iterable[str], part: str) -> bool:
+    return any(part in text for text in texts)
 
 
 def _can_be_resolved(named: re.Match[str], text: str, *, turn: Turn, zone: ZoneInfo) -> bool:
@@ -233,7 +251,12 @@ def _can_be_resolved(named: re.Match[str], text: str, *, turn: Turn, zone: ZoneI
         *resolve_dates(text, turn.at, zone=zone),
         *resolve_dates(text, turn.at, zone=zone, future=True),
     )
-    return any(named[0] in date.bare or date.start.isoformat().startswith(named[0]) for date in dates)
+    return any(_means(resolved, named[0]) for resolved in dates)
+
+
+def _means(resolved: ResolvedDate, words: str) -> bool:
+    # A year or a month is a shorter form of the day on which it begins.
+    return words in resolved.bare or resolved.start.isoformat().startswith(words)
 
 
 def _is_near(named: re.Match[str], local: date) -> bool:
@@ -243,6 +266,6 @@ def _is_near(named: re.Match[str], local: date) -> bool:
         return abs(year - local.year) <= 1
     try:
         day = date(year, int(named["month"]), int(named["day"] or 1))
-    except ValueError:
+    except ValueError:  # the pattern knows digits only
         return False
     return abs(day - local) <= timedelta(days=NEAR_DAYS)

@@ -57,18 +57,22 @@ def show_turns(
 ) -> Shown:
     """Write the new ``turns`` and those ``earlier``, with the labels that are ``known`` for spelling."""
     by_reference = {**_numbered("e", earlier), **_numbered("t", turns)}
+    # The same for all, so that one long turn cannot take the place of the others.
     share = TURNS_CHARS // max(len(by_reference), 1)
     limit = max(TURN_CHARS_FLOOR, min(TURN_CHARS_LIMIT, share))
 
-    def block(tag: str, letter: str) -> str:
-        items = (item for item in by_reference.items() if item[0].startswith(letter))
-        return _block(tag, [_turn_line(reference, turn, zone=zone, limit=limit) for reference, turn in items])
+    def block(tag: str, letter: str, items: Sequence[Turn]) -> str:
+        lines = [
+            _turn_line(reference, turn, zone=zone, limit=limit)
+            for reference, turn in _numbered(letter, items).items()
+        ]
+        return _block(tag, lines)
 
     names = ", ".join(map(quoted_label, known[:NAMES_LIMIT]))
     blocks = (
         _block("known_names", [names] if known else []),
-        block("earlier_turns", "e"),
-        block("turns", "t"),
+        block("earlier_turns", "e", earlier),
+        block("turns", "t", turns),
     )
     return Shown(by_reference, "\n".join(filter(None, blocks)))
 

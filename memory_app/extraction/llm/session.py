@@ -27,6 +27,9 @@ from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 FACTS_SHARE = 0.1
 """Curated facts together take at most this part of the conversation's characters."""
 
+SUMMARY_CHARS = 4_000
+"""A longer summary is cut."""
+
 LEAST_FACTS_CHARS = 300
 """What a short conversation may leave all the same: two or three facts."""
 
@@ -74,15 +77,25 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     prompt = load_prompt("synthesize_session")
     scene = scene_of(talk, prompt)
     numbered = numbered_memories(anchors, "a")
-    material = [show_memories(numbered, zone=talk.time_zone, tag="known_anchors"), scene.shown.text]
+    material = [
+        show_memories(numbered, zone=talk.time_zone, tag="known_anchors"),
+        scene.shown.text,
+    ]
     answer = ask(asking, prompt, material, shape=SynthesizeSession)
+    # The model has just read the anchors: what repeats one of them is not fresh.
     handed_in = (*scene.ground.injected, *(anchor.text for anchor in anchors))
     fresh = sift(_fresh(answer.value, scene), replace(scene.ground, injected=handed_in))
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
-    known = _known_anchors(answer.value.anchors, numbered, scene)
-    strengthened = [anchor.statement for anchor in known if anchor.change == "strengthened"]
-    changed = [Changed(anchor.memory_id, anchor.statement) for anchor in known if anchor.change == "changed"]
-    dropped = fresh.dropped | ({TRIMMED: trimmed} if trimmed else {})
+    strengthened: list[Statement] = []
+    changed: list[Changed] = []
+    for known in _known_anchors(answer.value.anchors, numbered, scene):
+        if known.change == "strengthened":
+            strengthened.append(known.statement)
+        else:
+            changed.append(Changed(known.memory_id, known.statement))
+    dropped = dict(fresh.dropped)
+    if trimmed:
+        dropped[TRIMMED] = trimmed
     return SessionSynthesis(
         statements=(*curated, *strengthened),
         changed=tuple(changed),
@@ -95,21 +108,26 @@ def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[State
     """Return all that is no fact, with the most important facts up to a tenth of the log; and how many facts went."""
     room = max(FACTS_SHARE * log_chars, LEAST_FACTS_CHARS)
     facts = [statement for statement in statements if KINDS[statement.kind].is_curated]
-    chosen: set[int] = set()
-    # The shorter first among equals, so that more of them have room.
-    for fact in sorted(facts, key=lambda fact: (-(fact.importance or 0), len(fact.text))):
+    # By identity, since two statements may be equal and only one of them have room.
+    dropped: set[int] = set()
+    for fact in sorted(facts, key=_curation_order):
+        # A long fact that has no room leaves it to the shorter ones behind it.
         if len(fact.text) <= room:
-            chosen.add(id(fact))
             room -= len(fact.text)
-    dropped = {id(fact) for fact in facts} - chosen
-    return tuple(statement for statement in statements if id(statement) not in dropped), len(dropped)
+        else:
+            dropped.add(id(fact))
+    rest = (statement for statement in statements if id(statement) not in dropped)
+    return tuple(rest), len(dropped)
+
+
+def _curation_order(fact: Statement) -> tuple[int, int]:
+    # The shorter first among equals, so that more of them have room.
+    return (-(fact.importance or 0), len(fact.text))
 
 
 def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
-    for anchor in answer.anchors:
-        draft = draft_insight(anchor, scene) if anchor.change == "new" else None
-        if draft is not None:
-            yield draft
+    new = (draft_insight(anchor, scene) for anchor in answer.anchors if anchor.change == "new")
+    yield from filter(None, new)
     yield from (draft_topic(topic, scene) for topic in answer.topics)
     yield from (draft_identity(note, scene) for note in answer.identity_notes)
     yield from (draft_tone(tone, scene) for tone in answer.tones)
@@ -126,8 +144,11 @@ def _known_anchors(
         if anchor is None or answer.change == "new":
             continue
         statement = _anchor_statement(answer, anchor, scene)
-        if statement is not None:
-            by_anchor.setdefault(anchor.id, _KnownAnchor(answer.change, anchor.id, statement))
+        if statement is None:
+            continue
+        known = _KnownAnchor(change=answer.change, memory_id=anchor.id, statement=statement)
+        # The first answer counts: an anchor that was replaced cannot be strengthened as well.
+        by_anchor.setdefault(anchor.id, known)
     return list(by_anchor.values())
 
 
@@ -150,9 +171,10 @@ def _anchor_statement(answer: AnchorAnswer, anchor: Memory, scene: Scene) -> Sta
 def _summary(text: str, talk: Talk) -> Statement:
     return Statement(
         kind="episode",
-        text=text[:4_000],
+        text=text[:SUMMARY_CHARS],
         origin=Origin.SYNTHESIZED,
         synthesis_type=SynthesisType.CONSOLIDATION,
+        # When the last of it was said.
         valid_from=talk.turns[-1].at,
         evidence=tuple(turn.id for turn in talk.turns),
         source=talk.agent_label,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -61,9 +62,10 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
 
     Asks the model once, or not at all when no turn holds anything worth asking about. Raises what `Chat.complete` does.
     """
-    prompt = load_prompt("synthesize_turn")
+    # Most of a chat is small talk, and each call costs money.
     if not is_worth_asking(talk.turns):
-        return _nothing(talk)
+        return Extracted(_extraction(talk, Sifted((), {}, ())), Provenance())
+    prompt = load_prompt("synthesize_turn")
     scene = scene_of(talk, prompt)
     answer = ask(asking, prompt, [scene.shown.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
@@ -74,7 +76,7 @@ def _drafts(answer: SynthesizeTurn, scene: Scene) -> list[Draft]:
     insights = (draft_insight(insight, scene) for insight in answer.insights)
     return [
         *(draft_fact(fact, scene) for fact in answer.facts),
-        *(insight for insight in insights if insight is not None),
+        *filter(None, insights),
         *(draft_topic(topic, scene) for topic in answer.topics),
         *(draft_identity(note, scene) for note in answer.identity_notes),
         *(draft_tone(tone, scene) for tone in answer.tones),
@@ -89,10 +91,13 @@ def scene_of(talk: Talk, prompt: Prompt) -> Scene:
         user_label=talk.user_label,
         agent_label=talk.agent_label,
         zone=talk.time_zone,
+        # Windows that an app put into a message count as well: the caller does not know of them.
         injected=(*talk.injected, *handed_over(all_turns)),
-        samples=tuple(line for sample in prompt.samples for line in sample.splitlines()),
+        # Line by line, since a statement that comes from an example repeats one line of it.
+        samples=tuple(chain.from_iterable(map(str.splitlines, prompt.samples))),
     )
-    return Scene(show_turns(talk.turns, talk.earlier, zone=talk.time_zone, known=talk.known), ground)
+    shown = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, known=talk.known)
+    return Scene(shown, ground)
 
 
 def is_worth_asking(turns: Iterable[Turn]) -> bool:
@@ -100,20 +105,22 @@ def is_worth_asking(turns: Iterable[Turn]) -> bool:
     return any(reason_to_skip(turn) is None for turn in turns)
 
 
-def _nothing(talk: Talk) -> Extracted:
-    return Extracted(_extraction(talk, Sifted((), {}, ())), Provenance())
-
-
 def _extraction(talk: Talk, sifted: Sifted) -> Extraction:
-    evidence = {turn_id for statement in sifted.statements for turn_id in statement.evidence}
-    faults = {turn.id: fault for draft, fault in sifted.rejected for turn in draft.turns}
-    silent = (turn for turn in talk.turns if turn.id not in evidence)
-    reasons = {turn.id: _reason(turn, faults.get(turn.id)) for turn in silent}
-    return Extraction(sifted.statements, _mentions(talk), reasons)
+    evidence = set(chain.from_iterable(statement.evidence for statement in sifted.statements))
+    faults: dict[UUID, str] = {}
+    for draft, fault in sifted.rejected:
+        faults |= dict.fromkeys((turn.id for turn in draft.turns), fault)
+    reasons = {turn.id: _reason(turn, faults.get(turn.id)) for turn in talk.turns if turn.id not in evidence}
+    return Extraction(
+        statements=sifted.statements,
+        mentions=_mentions(talk),
+        reasons=reasons,
+    )
 
 
 def _reason(turn: Turn, fault: str | None) -> str:
     """Why nothing was stated of ``turn``; ``fault`` is that of a statement a guard rejected."""
+    # What the turn itself shows comes first: no statement was to be expected of it.
     without_model = reason_to_skip(turn)
     if without_model is not None:
         return without_model

@@ -109,13 +109,16 @@ def own_words(text: str) -> str:
     # Four times the limit, so that a long pasted part does not use up what is read.
     own = split_pasted(text[: 4 * TEXT_LIMIT]).own
     own = _without_blocks(_without_fences(own))[:TEXT_LIMIT]
+    # "PS: …" is the author's own; any other label at the start of a line is taken for a speaker of a transcript.
     lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in own.splitlines())
     own = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
+    # Only double quotes: a curly single one is mostly an apostrophe.
     own = own.replace("“", '"').replace("”", '"')
     return _QUOTED.sub(_unquote, _CODE.sub(_MARK, own))
 
 
 def _without_fences(text: str) -> str:
+    # Every second piece stands between two fences; the last one too where the closing fence is missing.
     return "\n".join(text.split(_FENCE)[::2])
 
 
@@ -132,14 +135,17 @@ def _without_blocks(text: str) -> str:
     block = ""
     for tag in tags:
         is_close, name = bool(tag[1]), tag[2].lower()
+        # Inside a block every other tag is part of what is left out.
         if block:
             if is_close and name == block:
                 block, start = "", tag.end()
             continue
         pieces.append(text[start : tag.start()])
         start = tag.end()
+        # Looked up instead of searched for, or a text of tags alone would take time by the square of its length.
         is_closed_later = last_close.get(name, -1) > tag.start()
-        if not is_close and (is_closed_later or name == "memory"):
+        opens_block = is_closed_later or name == "memory"
+        if opens_block and not is_close:
             block = name
     if not block:
         pieces.append(text[start:])
@@ -147,6 +153,7 @@ def _without_blocks(text: str) -> str:
 
 
 def _unquote(match: re.Match[str]) -> str:
+    # One group for each kind of quotes.
     quote = match[1] or match[2]
     is_title = len(quote.split()) <= _TITLE_WORDS and not _FINITE.search(quote)
     return quote if is_title else _MARK
@@ -157,7 +164,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     text = _ABBREVIATION.sub(r"\1", text)
     for match in _SENTENCE.finditer(text):
         raw = match[0].strip()
-        if not _SHORTEST_SENTENCE <= len(raw) <= SENTENCE_LIMIT or _is_address(raw):
+        if not _is_speech(raw):
             continue
         sentence = expand(raw)
         if not _TASK.search(sentence):
@@ -167,8 +174,11 @@ def sentences(text: str) -> Iterator[Sentence]:
             return
 
 
-def _is_address(text: str) -> bool:
-    return "://" in text[:8]
+def _is_speech(text: str) -> bool:
+    if not _SHORTEST_SENTENCE <= len(text) <= SENTENCE_LIMIT:
+        return False
+    # A bare address is no sentence.
+    return "://" not in text[:8]
 
 
 def _clauses(sentence: str) -> Iterator[str]:
@@ -178,8 +188,8 @@ def _clauses(sentence: str) -> Iterator[str]:
         return
     # "Tom and I went": the split below would cut at "and I".
     company = _COMPANY.match(plain)
-    head, rest = (company[0], plain[company.end() :]) if company else ("", plain)
-    first, *others = _SPLIT.split(rest)
+    head = company[0] if company else ""
+    first, *others = _SPLIT.split(plain.removeprefix(head))
     for part in (head + first, *others):
         clause = strip_opening(part.strip(" ,"))
         # What follows a supposition is supposed as well: "if I move, I will need a car".
@@ -193,6 +203,7 @@ def _without_question(sentence: str) -> str:
     """``sentence`` without the question at its end; empty when the whole of it is one."""
     if not sentence.endswith("?"):
         return sentence
+    # "I live in Lyon, and you?" states something all the same.
     tail = _QUESTION_TAIL.search(sentence.rstrip("? "))
     return sentence[: tail.start()] if tail else ""
 

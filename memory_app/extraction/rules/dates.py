@@ -32,14 +32,13 @@ class Precision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedDate:
-    """The days from ``start`` to ``end`` (exclusive) that ``text[span[0]:span[1]]`` names.
+class Period:
+    """The days from ``start`` to ``end`` (exclusive).
 
     ``bare`` is the absolute date in words ("2023-05-07", "March 2023"), ``phrase`` the same with its
     preposition ("on 2023-05-07"), to be put in the place of the relative words.
     """
 
-    span: tuple[int, int]
     start: date
     end: date
     precision: Precision
@@ -48,14 +47,10 @@ class ResolvedDate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Period:
-    """A `ResolvedDate` without its place in the text."""
+class ResolvedDate(Period):
+    """The days that ``text[span[0]:span[1]]`` names."""
 
-    start: date
-    end: date
-    precision: Precision
-    bare: str
-    phrase: str
+    span: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +69,7 @@ _DAYS_OF_UNIT = {"day": 1, "week": 7, "weekend": 7}
 _MONTHS_OF_UNIT = {"month": 1, "year": 12}
 
 _WEEKEND_PREPOSITIONS = ("over", "on", "at", "during")
+_BEFORE_SPANS = ("over", "in", "during")
 _NOT_BEFORE_PERIODS = ("on", "at", "over")
 """A month or a year behind these is none: "on March", "over 2000"."""
 
@@ -90,25 +86,18 @@ def resolve_dates(
     ``at`` is when it was said (aware). ``future`` decides words that look both ways ("on Monday", "in March"):
     the next one instead of the last one. Work is linear in the length of ``text``.
     """
+    # Most sentences name no date, and the pattern of all forms is long.
     if not CUE.search(text):
         return ()
     moment = _Moment(at.astimezone(zone).date(), future)
     dates = (_resolve(match, moment) for match in PATTERN.finditer(text))
-    return tuple(resolved for resolved in dates if resolved is not None)
+    return tuple(filter(None, dates))
 
 
 def _resolve(match: re.Match[str], moment: _Moment) -> ResolvedDate | None:
-    # What lasts "since March" began in the last March, also in a sentence about the future.
-    if match["since"]:
-        moment = _Moment(moment.today, future=False)
-    try:
-        period = _RESOLVERS[_form(match)](match, moment)
-    except (ValueError, OverflowError):  # 31 February, or a century out of the calendar's reach
-        return None
+    period = _period_of(match, moment)
     if period is None:
         return None
-    if match["since"]:
-        period = _since(period, moment)
     return ResolvedDate(
         span=match.span(),
         start=period.start,
@@ -117,6 +106,18 @@ def _resolve(match: re.Match[str], moment: _Moment) -> ResolvedDate | None:
         bare=period.bare,
         phrase=period.phrase,
     )
+
+
+def _period_of(match: re.Match[str], moment: _Moment) -> Period | None:
+    resolver = _RESOLVERS[_form(match)]
+    try:
+        if not match["since"]:
+            return resolver(match, moment)
+        # What lasts "since March" began in the last March, also in a sentence about the future.
+        period = resolver(match, _Moment(moment.today, future=False))
+    except (ValueError, OverflowError):  # 31 February, or a century out of the calendar's reach
+        return None
+    return _since(period, moment) if period else None
 
 
 def _form(match: re.Match[str]) -> str:
@@ -134,11 +135,15 @@ def _preposition(m: re.Match[str]) -> str:
     return _lower(m["prep"])
 
 
+def _has_preposition(m: re.Match[str]) -> bool:
+    return m["prep"] is not None or m["since"] is not None
+
+
 # --- periods ------------------------------------------------------------------------------------------------
 
 
-def _since(period: _Period, moment: _Moment) -> _Period:
-    return _Period(
+def _since(period: Period, moment: _Moment) -> Period:
+    return Period(
         start=period.start,
         end=moment.today + timedelta(days=1),
         precision=Precision.SINCE,
@@ -147,9 +152,9 @@ def _since(period: _Period, moment: _Moment) -> _Period:
     )
 
 
-def _day(day: date, *, part: str = "") -> _Period:
+def _day(day: date, *, part: str = "") -> Period:
     bare = day.isoformat()
-    return _Period(
+    return Period(
         start=day,
         end=day + timedelta(days=1),
         precision=Precision.DAY,
@@ -158,10 +163,10 @@ def _day(day: date, *, part: str = "") -> _Period:
     )
 
 
-def _week(day: date) -> _Period:
+def _week(day: date) -> Period:
     monday = day - timedelta(days=day.weekday())
     bare = f"the week of {monday.isoformat()}"
-    return _Period(
+    return Period(
         start=monday,
         end=monday + timedelta(days=7),
         precision=Precision.WEEK,
@@ -170,11 +175,12 @@ def _week(day: date) -> _Period:
     )
 
 
-def _weekend(day: date, weeks: int = 0) -> _Period:
+def _weekend(day: date, weeks: int = 0) -> Period:
     """The weekend of the week of ``day``, moved by ``weeks``."""
-    saturday = day - timedelta(days=day.weekday()) + timedelta(days=5, weeks=weeks)
+    monday = day - timedelta(days=day.weekday())
+    saturday = monday + timedelta(days=5, weeks=weeks)
     bare = f"the weekend of {saturday.isoformat()}"
-    return _Period(
+    return Period(
         start=saturday,
         end=saturday + timedelta(days=2),
         precision=Precision.WEEKEND,
@@ -183,10 +189,10 @@ def _weekend(day: date, weeks: int = 0) -> _Period:
     )
 
 
-def _month(year: int, month: int) -> _Period:
+def _month(year: int, month: int) -> Period:
     start = date(year, month, 1)
     bare = f"{MONTHS[month - 1]} {year}"
-    return _Period(
+    return Period(
         start=start,
         end=add_months(start, 1),
         precision=Precision.MONTH,
@@ -195,8 +201,8 @@ def _month(year: int, month: int) -> _Period:
     )
 
 
-def _year(year: int) -> _Period:
-    return _Period(
+def _year(year: int) -> Period:
+    return Period(
         start=date(year, 1, 1),
         end=date(year + 1, 1, 1),
         precision=Precision.YEAR,
@@ -205,11 +211,12 @@ def _year(year: int) -> _Period:
     )
 
 
-def _season(name: str, year: int) -> _Period:
+def _season(name: str, year: int) -> Period:
     name = "autumn" if name == "fall" else name
+    # A winter is named after the year in which it begins.
     start = date(year, SEASONS[name], 1)
     bare = f"the {name} of {year}"
-    return _Period(
+    return Period(
         start=start,
         end=add_months(start, 3),
         precision=Precision.SEASON,
@@ -221,31 +228,31 @@ def _season(name: str, year: int) -> _Period:
 # --- absolute dates -----------------------------------------------------------------------------------------
 
 
-def _from_iso(m: re.Match[str], _: _Moment) -> _Period:
+def _from_iso(m: re.Match[str], _: _Moment) -> Period:
     return _day(date(int(m["iso_y"]), int(m["iso_m"]), int(m["iso_d"])))
 
 
-def _from_slash(m: re.Match[str], _: _Moment) -> _Period | None:
+def _from_slash(m: re.Match[str], _: _Moment) -> Period | None:
     first, second = int(m["sl_a"]), int(m["sl_b"])
+    low, high = sorted((first, second))
     # Nobody says whether 5/6 is in May or in June; only a number over 12 tells.
-    is_ambiguous = first <= 12 and second <= 12 and first != second
-    if is_ambiguous:
+    if high <= 12 and low != high:
         return None
-    month, day = (first, second) if first <= 12 else (second, first)
-    return _day(date(int(m["sl_y"]), month, day))
+    return _day(date(int(m["sl_y"]), month=low, day=high))
 
 
-def _from_day_month(m: re.Match[str], moment: _Moment) -> _Period:
+def _from_day_month(m: re.Match[str], moment: _Moment) -> Period:
     return _nearest_day(moment, month=MONTH_NUMBERS[m["dm_m"].lower()], day=int(m["dm_d"]), year=m["dm_y"])
 
 
-def _from_month_day(m: re.Match[str], moment: _Moment) -> _Period | None:
-    if m["md_m"] in ("may", "march") and m["prep"] is None:  # "may 10 people come"
+def _from_month_day(m: re.Match[str], moment: _Moment) -> Period | None:
+    # In lower case they are verbs: "may 10 people come".
+    if m["md_m"] in ("may", "march") and m["prep"] is None:
         return None
     return _nearest_day(moment, month=MONTH_NUMBERS[m["md_m"].lower()], day=int(m["md_d"]), year=m["md_y"])
 
 
-def _nearest_day(moment: _Moment, *, month: int, day: int, year: str | None) -> _Period:
+def _nearest_day(moment: _Moment, *, month: int, day: int, year: str | None) -> Period:
     if year:
         return _day(date(int(year), month, day))
     this_year = moment.today.year
@@ -262,15 +269,15 @@ def _step_towards(candidate: date, *, today: date, future: bool) -> int:
     return 0
 
 
-def _from_month_year(m: re.Match[str], _: _Moment) -> _Period:
+def _from_month_year(m: re.Match[str], _: _Moment) -> Period:
     return _month(int(m["my_y"]), MONTH_NUMBERS[m["my_m"].lower()])
 
 
-def _from_season_year(m: re.Match[str], _: _Moment) -> _Period:
+def _from_season_year(m: re.Match[str], _: _Moment) -> Period:
     return _season(m["sy_s"].lower(), int(m["sy_y"]))
 
 
-def _from_year(m: re.Match[str], _: _Moment) -> _Period | None:
+def _from_year(m: re.Match[str], _: _Moment) -> Period | None:
     if not _follows_time_preposition(m):
         return None
     return _year(int(m["yr"]))
@@ -286,23 +293,24 @@ def _follows_time_preposition(m: re.Match[str]) -> bool:
 # --- dates relative to today --------------------------------------------------------------------------------
 
 
-def _from_named(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_named(m: re.Match[str], moment: _Moment) -> Period | None:
     words = m["named"].lower()
     if words == "other day":
         return None
-    days = next((days for opening, days in _DAYS_AWAY.items() if words.startswith(opening)), 0)
-    part = "night" if words.endswith("night") else ""
-    return _day(moment.today + timedelta(days=days), part=part)
+    # "Today", "tonight" and "this morning" are in no row.
+    distances = (days for opening, days in _DAYS_AWAY.items() if words.startswith(opening))
+    day = moment.today + timedelta(days=next(distances, 0))
+    return _day(day, part="night" if words.endswith("night") else "")
 
 
 def _looks_ahead(which: str, moment: _Moment) -> bool:
     return which in _AHEAD or (moment.future and which not in _BEHIND)
 
 
-def _from_weekday(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_weekday(m: re.Match[str], moment: _Moment) -> Period | None:
     which = _lower(m["wd_w"])
-    is_bare = not which and m["prep"] is None and m["since"] is None
-    if is_bare:
+    # A bare "Sunday" may be a habit or a name.
+    if not which and not _has_preposition(m):
         return None
     today = moment.today
     # 1 to 7: a weekday that is today's name means the one a week away, except after "this".
@@ -310,57 +318,75 @@ def _from_weekday(m: re.Match[str], moment: _Moment) -> _Period | None:
     if which == "this" and behind == 7:
         return _day(today)
     if _looks_ahead(which, moment):
+        # For today's own name the next one is 7 days ahead, too.
         return _day(today + timedelta(days=7 - behind or 7))
     return _day(today - timedelta(days=behind))
 
 
-def _from_unit(m: re.Match[str], moment: _Moment) -> _Period:
+def _from_unit(m: re.Match[str], moment: _Moment) -> Period:
     step, unit = _STEPS.get(m["un_w"].lower(), 0), m["un_u"].lower()
-    if unit == "weekend":
-        return _relative_weekend(step, moment)
-    if unit == "week":
-        return _week(moment.today + timedelta(weeks=step))
-    if unit == "month":
-        first = add_months(moment.today.replace(day=1), step)
-        return _month(first.year, first.month)
-    if unit == "year":
-        return _year(moment.today.year + step)
-    return _relative_season(unit, step, moment)
+    relative = _RELATIVE.get(unit)
+    return relative(step, moment) if relative else _relative_season(unit, step, moment)
 
 
-def _relative_weekend(step: int, moment: _Moment) -> _Period:
+def _relative_week(step: int, moment: _Moment) -> Period:
+    return _week(moment.today + timedelta(weeks=step))
+
+
+def _relative_month(step: int, moment: _Moment) -> Period:
+    day = add_months(moment.today, step)
+    return _month(day.year, day.month)
+
+
+def _relative_year(step: int, moment: _Moment) -> Period:
+    return _year(moment.today.year + step)
+
+
+def _relative_weekend(step: int, moment: _Moment) -> Period:
     """The weekend that "last" (-1), "this" (0) or "next" (1) names.
 
     On a weekend "next" is that of the following week; on other days it is the coming one.
     """
-    on_weekend = moment.today.weekday() >= 5
+    is_weekend = moment.today.weekday() >= 5
     if step < 0:
-        return _weekend(moment.today, -1)
+        return _weekend(moment.today, weeks=-1)
     if step > 0:
-        return _weekend(moment.today, 1 if on_weekend else 0)
-    return _weekend(moment.today, 0 if on_weekend or moment.future else -1)
+        return _weekend(moment.today, weeks=1 if is_weekend else 0)
+    # "This weekend" of something that happened, told on a weekday, is the one before.
+    is_over = not is_weekend and not moment.future
+    return _weekend(moment.today, weeks=-1 if is_over else 0)
 
 
-def _relative_season(name: str, step: int, moment: _Moment) -> _Period:
+_RELATIVE: Mapping[str, Callable[[int, _Moment], Period]] = {
+    "weekend": _relative_weekend,
+    "week": _relative_week,
+    "month": _relative_month,
+    "year": _relative_year,
+}
+"""Unit to the period that "last" (-1), "this" (0) or "next" (1) names. The units that are not here are seasons."""
+
+
+def _relative_season(name: str, step: int, moment: _Moment) -> Period:
     """The season that "last" (-1), "this" (0) or "next" (1) names: it is over, is near or has yet to begin."""
     today = moment.today
     season = _season(name, today.year)
-    has_begun, is_over = season.start <= today, season.end <= today
-    if step > 0 and has_begun:
-        return _season(name, today.year + 1)
-    lies_in_past = step == 0 and not moment.future
-    if (step < 0 and not is_over) or (lies_in_past and not has_begun):
-        return _season(name, today.year - 1)
-    return season
+    if step > 0:
+        return _season(name, today.year + 1) if season.start <= today else season
+    # "Last summer" is over. "This summer" of something that happened has begun at least.
+    if step < 0:
+        fits = season.end <= today
+    else:
+        fits = moment.future or season.start <= today
+    return season if fits else _season(name, today.year - 1)
 
 
-def _from_weekend(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_weekend(m: re.Match[str], moment: _Moment) -> Period | None:
     if _preposition(m) not in _WEEKEND_PREPOSITIONS:
         return None
     return _relative_weekend(0, moment)
 
 
-def _from_which_month(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_which_month(m: re.Match[str], moment: _Moment) -> Period | None:
     which, month = _lower(m["wm_w"]), MONTH_NUMBERS[m["wm_m"].lower()]
     if not which and not _follows_time_preposition(m):
         return None
@@ -376,10 +402,12 @@ def _from_which_month(m: re.Match[str], moment: _Moment) -> _Period | None:
     return _month(candidate.year + step, month)
 
 
-def _from_ordinal(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_ordinal(m: re.Match[str], moment: _Moment) -> Period | None:
     """ "on the 5th", of this month or the one beside it."""
+    # "The 5th" alone may be a place in a row.
     if _preposition(m) != "on":
         return None
+    # By way of the first: `add_months` would make 28 February of a 31st, which no text means.
     first, day = moment.today.replace(day=1), int(m["or_d"])
     step = _step_towards(first.replace(day=day), today=moment.today, future=moment.future)
     return _day(add_months(first, step).replace(day=day))
@@ -399,7 +427,7 @@ def _shift(day: date, count: int, unit: str) -> date:
     return add_months(day, count * _MONTHS_OF_UNIT[unit])
 
 
-_AROUND: Mapping[str, Callable[[date], _Period]] = {
+_AROUND: Mapping[str, Callable[[date], Period]] = {
     "day": _day,
     "week": _week,
     "weekend": _weekend,
@@ -409,18 +437,19 @@ _AROUND: Mapping[str, Callable[[date], _Period]] = {
 """Unit to the period of that length in which a day lies."""
 
 
-def _from_ago(m: re.Match[str], moment: _Moment) -> _Period:
+def _from_ago(m: re.Match[str], moment: _Moment) -> Period:
     word, unit = m["ag_n"].lower(), m["ag_u"].lower()
     if word in _VAGUE_COUNTS:
         return _some_ago(word.removeprefix("a "), unit, moment)
     return _AROUND[unit](_shift(moment.today, -_count(word), unit))
 
 
-def _some_ago(word: str, unit: str, moment: _Moment) -> _Period:
+def _some_ago(word: str, unit: str, moment: _Moment) -> Period:
     """ "a few weeks ago": between six units and one before today."""
     count = "several" if word == "several" else "a few"
+    # No date stands for it: whoever reads the memory later must see how vague it was.
     phrase = f"{count} {unit}s before {moment.today.isoformat()}"
-    return _Period(
+    return Period(
         start=_shift(moment.today, -6, unit),
         end=_shift(moment.today, -1, unit),
         precision=_VAGUE_PRECISIONS.get(unit, Precision.MONTH),
@@ -429,27 +458,27 @@ def _some_ago(word: str, unit: str, moment: _Moment) -> _Period:
     )
 
 
-def _from_ahead(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_ahead(m: re.Match[str], moment: _Moment) -> Period | None:
     if _preposition(m) != "in" or not moment.future:
         return None
     unit = m["ah_u"].lower()
     return _AROUND[unit](_shift(moment.today, _count(m["ah_n"]), unit))
 
 
-def _from_span(m: re.Match[str], moment: _Moment) -> _Period | None:
+def _from_span(m: re.Match[str], moment: _Moment) -> Period | None:
     """ "for three years", "over the last two weeks", and "in two weeks" of a plan."""
     preposition = _preposition(m)
     unit, word = m["sp_u"].lower(), m["sp_n"].lower()
     if preposition == "in" and moment.future:
         return _AROUND[unit](_shift(moment.today, _count(word), unit))
     past = m["span"].lower().startswith(("past ", "last "))
-    reaches_back = past and preposition in ("over", "in", "during")
-    lasts = m["for"] or m["since"] or reaches_back
+    lasts = m["for"] or m["since"] or (past and preposition in _BEFORE_SPANS)
+    # "For a few years" has no beginning that could be told.
     if not lasts or word in _VAGUE_COUNTS:
         return None
     start = _shift(moment.today, -_count(word), unit)
     bare = _AROUND[unit](start).bare
-    return _Period(
+    return Period(
         start=start,
         end=moment.today + timedelta(days=1),
         precision=Precision.SINCE if past else Precision.DURATION,
@@ -458,7 +487,7 @@ def _from_span(m: re.Match[str], moment: _Moment) -> _Period | None:
     )
 
 
-_RESOLVERS: Mapping[str, Callable[[re.Match[str], _Moment], _Period | None]] = {
+_RESOLVERS: Mapping[str, Callable[[re.Match[str], _Moment], Period | None]] = {
     "span": _from_span,
     "iso": _from_iso,
     "slash": _from_slash,

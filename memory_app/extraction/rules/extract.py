@@ -84,6 +84,14 @@ def extract(
     mentions: dict[UUID, tuple[Mention, ...]] = {}
     reasons: dict[UUID, str] = {}
     for turn in turns:
+        text = own_words(turn.text)
+        # Entities count whoever names them; only statements have to be the user's.
+        if turn.role in (Role.USER, Role.ASSISTANT):
+            mentions[turn.id] = mentions_of(text, people=people, known=known)
+        reason = reason_to_skip(turn)
+        if reason:
+            reasons[turn.id] = reason
+            continue
         speaker = _Speaker(
             turn=turn,
             label=user_label if turn.speaker.lower() in ("user", "") else turn.speaker,
@@ -92,14 +100,10 @@ def extract(
             people=people,
             known=tuple(known),
         )
-        text = own_words(turn.text)
-        if turn.role in (Role.USER, Role.ASSISTANT):
-            mentions[turn.id] = mentions_of(text, people=people, known=known)
-        reason = reason_to_skip(turn)
-        of_turn = [] if reason else _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
+        of_turn = _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
         statements.extend(of_turn)
         if not of_turn:
-            reasons[turn.id] = reason or NOT_NOTEWORTHY
+            reasons[turn.id] = NOT_NOTEWORTHY
     return Extraction(tuple(statements), mentions, reasons)
 
 
@@ -129,23 +133,34 @@ def _statements(speaker: _Speaker, text: str, *, agent_text: str) -> list[Statem
     """The statements of one turn, each triple once."""
     statements: dict[tuple[object, ...], Statement] = {}
     for sentence in sentences(text):
-        # A user who quotes the assistant does not state it.
+        # A user who quotes the assistant does not state it. A short sentence may be the same by chance.
         repeats_agent = len(sentence.text) >= SHORTEST and sentence.text.lower() in agent_text
+        # The whole sentence: what a rule made of the rest would still point at the secret.
         if repeats_agent or holds_secret(sentence.text):
             continue
         for statement in _of_sentence(speaker, sentence):
-            key = (statement.kind, statement.subject, statement.relation, (statement.object or "").lower())
-            statements.setdefault(key, statement)
+            statements.setdefault(_triple(statement), statement)
+        # Asked after a sentence, which may state several; more of a long paste need not be read.
         if len(statements) >= STATEMENTS_LIMIT:
             break
     return list(statements.values())[:STATEMENTS_LIMIT]
 
 
+def _triple(statement: Statement) -> tuple[object, ...]:
+    value = (statement.object or "").lower()
+    return (statement.kind, statement.subject, statement.relation, value)
+
+
 def _of_sentence(speaker: _Speaker, sentence: Sentence) -> Iterator[Statement]:
+    # A sentence is one of three: a wish, a thing to remember, or what the rules read in its clauses.
     wish = wish_of(sentence.text, agent_label=speaker.agent)
     if wish is not None:
         statement = _statement(
-            speaker, subject=speaker.label, relation=wish.relation, value=wish.object, says=wish.says
+            speaker,
+            subject=speaker.label,
+            relation=wish.relation,
+            value=wish.object,
+            says=wish.says,
         )
         yield replace(statement, kind="expression", subtype=None)
         return
@@ -178,6 +193,7 @@ def _to_remember(speaker: _Speaker, fact: str) -> Iterator[Statement]:
 
 
 def _is_worth_remembering(fact: str) -> bool:
+    # "Remember what you said": nothing of the user's.
     return " you" not in fact.lower() and len(fact.split()) >= FEWEST_WORDS
 
 
@@ -208,7 +224,9 @@ def _of_clause(speaker: _Speaker, text: str) -> Iterator[Statement]:
     subject = speaker.label
     if relative is not None:
         subject = relative.name or f"{speaker.label}'s {relative.term}"
+        # The rules are written for "I", so that one table serves both.
         clause = clause.said_by(relative.verb, relative.rest)
+    # In the speaker's zone, where the day may be another than where the server stands.
     today = speaker.turn.at.astimezone(speaker.zone).date()
     for match in match_clause(clause, of_relative=relative is not None, today=today):
         yield _from_match(match, clause, speaker=speaker, subject=subject)
@@ -240,6 +258,7 @@ def _valid_from(speaker: _Speaker, when: ResolvedDate | None, rule: Rule) -> dat
     turn_at = speaker.turn.at
     if when is None or not _marks_beginning(when, rule):
         return turn_at
+    # Never later than it was said, or the statement would not hold yet at the moment it was made.
     return min(turn_at, datetime.combine(when.start, time(0), tzinfo=speaker.zone))
 
 

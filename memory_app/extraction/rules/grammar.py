@@ -39,6 +39,7 @@ _CONTRACTED = re.compile(
     r"\b(?:" + "|".join(re.escape(key) for key in sorted(_CONTRACTIONS, key=len, reverse=True)) + r")\b(?!')",
     re.IGNORECASE,
 )
+# Without "can't" and "won't", which lose more than their ending and stand in the table.
 _NOT = re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n't\b", re.IGNORECASE)
 
 _THIRD = {
@@ -60,7 +61,19 @@ _FIRST = re.compile(
 )
 
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "go": "goes", "are": "is"}
-_FIRST_OF = {"is": "am", "has": "have", "does": "do", "goes": "go"}
+_FIRST_OF = {"is": "am", "has": "have", "does": "do", "goes": "go", "was": "was"}
+
+# The first that fits counts; "ss" stands before "s", so that "pass" stays whole.
+_FIRST_PERSON_ENDINGS = (
+    ("ies", "y"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("sses", "ss"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ss", "ss"),
+    ("s", ""),
+)
 
 _END = re.compile(
     r"\s*(?:[;:()!?\u2013\u2014*~|<>\[\]{}#]|\s-+\s|\.\.+|\u2026|,|\.$|"
@@ -119,6 +132,7 @@ def conjugate(verb: str) -> str:
         return _IRREGULAR[verb]
     if verb.endswith(("s", "sh", "ch", "x", "z", "o")):
         return verb + "es"
+    # After a vowel the y stays: "play", "enjoy".
     if verb.endswith("y") and verb[-2:-1] not in "aeiou":
         return verb[:-1] + "ies"
     return verb + "s"
@@ -128,24 +142,22 @@ def first_person(verb: str) -> str:
     """The verb of "my sister lives …" as "I" would say it: "lives" → "live", "is" → "am"; past stays."""
     if verb in _FIRST_OF:
         return _FIRST_OF[verb]
-    if verb.endswith("ies"):
-        return verb[:-3] + "y"
-    if verb.endswith(("ches", "shes", "sses", "xes", "zes")):
-        return verb[:-2]
-    if verb == "was" or verb.endswith("ss"):
-        return verb
-    return verb.removesuffix("s")
+    for ending, plain in _FIRST_PERSON_ENDINGS:
+        if verb.endswith(ending):
+            return verb.removesuffix(ending) + plain
+    return verb
 
 
 def cut_object(text: str) -> str | None:
     """Return the object at the start of ``text``, without what follows it; None when it does not stand alone."""
     # The commas of a list do not end it.
     series = _LIST.match(text)
-    end = _END.search(text, series.end() if series else 0)
-    if end and _cuts_adjectives(text, end.start()):
+    match = _END.search(text, series.end() if series else 0)
+    end = match.start() if match else len(text)
+    # The noun behind the second adjective is out of reach of the patterns, so nothing is better than half of it.
+    if _cuts_adjectives(text, end):
         return None
-    phrase = text[: end.start()] if end else text
-    phrase = _DANGLING.sub("", phrase).strip(" .,'\"-")
+    phrase = _DANGLING.sub("", text[:end]).strip(" .,'\"-")
     return phrase if _stands_alone(phrase) else None
 
 
@@ -155,8 +167,10 @@ def _cuts_adjectives(text: str, end: int) -> bool:
 
 
 def _stands_alone(phrase: str) -> bool:
-    has_letters = any(character.isalnum() for character in phrase)
-    return has_letters and not _UNRESOLVED.search(phrase) and len(phrase.split()) <= _WORDS_LIMIT
+    # "It", "this" and "you" mean something only in their conversation.
+    if not any(map(str.isalnum, phrase)) or _UNRESOLVED.search(phrase):
+        return False
+    return len(phrase.split()) <= _WORDS_LIMIT
 
 
 def bare_object(phrase: str) -> str:

@@ -37,6 +37,8 @@ _COMPANY = re.compile(
     r"^(?:(?P<who>(?:[Mm]y|[Oo]ur) [\w'-]+(?: [\w'-]+){0,2}|[A-Z][\w'-]+) and I|[Mm]e and (?P<who2>my [\w-]+(?: [\w-]+)?)) "
 )
 _PLURAL_SUBJECT = re.compile(r"^[Ww]e(?: (?:both|all))? (?P<are>are )?")
+_PLURAL_VERB = re.compile(r"^I (were|are)\b")
+_SINGULAR_VERBS = {"were": "was", "are": "am"}
 _ADVERB = (
     r"(?:really|just|also|still|actually|currently|now|even|absolutely|totally|definitely|truly|honestly|particularly|especially|"
     r"genuinely|recently|finally|already|personally|simply|mainly|mostly|kinda|kind of|sort of|so|very much|only just|literally|"
@@ -104,14 +106,14 @@ def read_clause(text: str, at: datetime, *, zone: ZoneInfo) -> Clause | None:
     """Prepare ``text`` for the rules; None when it does not speak of the speaker. ``at`` is when it was said."""
     if not _ABOUT_SELF.search(text):
         return None
+    # The date first, since it may stand before all the rest: "last week my brother and I went …".
     when, text = _take_date(text, at, zone)
     company, text = _take_company(strip_opening(text))
     text = _PLURAL_SUBJECT.sub(lambda match: "I am " if match["are"] else "I ", text)
-    text = _times_last(text)
+    text = _bare_verb(_times_last(text))
     # "we were" and "we are" lost their subject above, after which the verb still has its plural.
-    text = re.sub(r"^I were\b", "I was", _bare_verb(text))
-    text = re.sub(r"^I are\b", "I am", text)
-    return Clause(text, when, company)
+    text = _PLURAL_VERB.sub(lambda match: f"I {_SINGULAR_VERBS[match[1]]}", text)
+    return Clause(text, when=when, company=company)
 
 
 def split_predicates(clause: str) -> list[str]:
@@ -157,8 +159,10 @@ def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | 
     when: ResolvedDate | None = None
     # From the last to the first, so that a change of the text leaves the spans before it right.
     for resolved in reversed(dates):
+        # "I lived there for two years" is over: only "I have lived" says that it lasts.
         if resolved.precision is Precision.DURATION and not _DURATION.search(text):
             continue
+        # The first date in a clause is the one that tells when, unless it is about something else.
         is_second = when is not None and resolved is not dates[0]
         if is_second or _tells_another_time(text, resolved):
             text = _with_absolute(text, resolved)
@@ -170,8 +174,10 @@ def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | 
 def _tells_another_time(text: str, resolved: ResolvedDate) -> bool:
     """Whether the date belongs to something in the clause ("before May", "Monday's") instead of to its verb."""
     start, end = resolved.span
-    before, after = text[:start], text[end:]
-    return bool(_NOT_THE_TIME.search(before) or _OTHER_TIME.search(before) or after.startswith("'s"))
+    # "Monday's meeting"
+    if text.startswith("'s", end):
+        return True
+    return any(pattern.search(text[:start]) for pattern in (_NOT_THE_TIME, _OTHER_TIME))
 
 
 def _with_absolute(text: str, resolved: ResolvedDate) -> str:
@@ -192,13 +198,15 @@ def match_clause(clause: Clause, *, of_relative: bool, today: date) -> tuple[Mat
 
     ``of_relative`` leaves out the rules that are only for oneself; ``today`` is the day on which it was said.
     """
+    text = clause.text.removeprefix("I ")
     for candidate in _candidates(clause.text):
         rule = candidate.rule
         if of_relative and rule.own_only:
             continue
         if not _may_be_dated(rule, clause.when, today):
             continue
-        match = candidate.pattern.match(clause.text.removeprefix("I "))
+        match = candidate.pattern.match(text)
+        # A rule may match and state nothing, where its object means something only in the conversation.
         statements = tuple(_fill(rule, match)) if match else ()
         if statements:
             return statements
@@ -209,6 +217,7 @@ def _candidates(text: str) -> Iterator[CompiledRule]:
     first, _, rest = text.partition(" ")
     if first == "I":
         yield from _RULES.get(rest.partition(" ")[0].lower(), ())
+        # Habits are told by their times, since any verb may be one.
         if _HABIT_CUE.search(rest):
             yield from _RULES["=habit"]
     elif first.lower() in ("my", "our"):
@@ -221,18 +230,20 @@ def _may_be_dated(rule: Rule, when: ResolvedDate | None, today: date) -> bool:
         return not rule.needs_date
     if rule.when is When.EVENT:
         return when.start <= today
-    is_past_plan = rule.when is When.PLAN and when.end <= today
-    return not is_past_plan
+    if rule.when is When.PLAN:
+        return when.end > today
+    return True
 
 
 def _fill(rule: Rule, match: re.Match[str]) -> Iterator[Match]:
-    groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
+    groups = {name: text.strip() for name, text in match.groupdict(default="").items()}
     for item in _objects(rule, groups["object"]):
         yield _filled_match(rule, groups, item)
 
 
 def _objects(rule: Rule, words: str) -> list[str]:
     """The objects that a rule takes from the words behind its verb: none, one, or each item of a list."""
+    # "I saw that film" tells of a film, whichever it was.
     if rule.when is When.EVENT:
         words = _THAT.sub("", words)
     phrase = words.strip(" .!") if rule.whole else cut_object(words)
@@ -245,13 +256,13 @@ def _filled_match(rule: Rule, groups: dict[str, str], item: str) -> Match:
     base = groups.get("verb", "").lower()
     spoken = third_person(item)
     fields = {name: third_person(text.lower()) for name, text in groups.items()}
+    # The object once more, as it was written: its capitals are those of a name.
     fields |= {"base": base, "verb": conjugate(base) if base else "", "object": spoken}
-    relation_fields = {name: text.replace(" ", "_") for name, text in fields.items()}
     label = _entity_label(rule, item)
     value_fields = fields | {"object": bare_object(_shortened(rule, item)), "spoken": spoken}
     return Match(
         rule=rule,
-        relation=rule.relation.format_map(relation_fields),
+        relation=rule.relation.format_map(fields).replace(" ", "_"),
         object=label or _filled(rule.value, value_fields),
         says=_with_articles(_filled(rule.says, fields)),
         entity_label=label,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain
 
 from memory_app.extraction.rules import words
 from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
@@ -55,7 +56,9 @@ _PERSON_BEFORE = re.compile(
     r"my (?:[\w-]+ )?(?:" + "|".join(words.KIN) + r"),? (?:is )?)(?: )?$",
     re.IGNORECASE,
 )
-_PERSON_AFTER = re.compile(r" and me\b|'s (?:birthday|wedding|house|place|apartment|mom|dad|wife|husband)\b")
+_PERSON_AFTER = re.compile(
+    r"^(?: and me\b|'s (?:birthday|wedding|house|place|apartment|mom|dad|wife|husband)\b)"
+)
 _ORG_WORD = re.compile(
     r"\b(?:University|College|School|Academy|Institute|Inc|Corp|Corporation|Company|Ltd|GmbH|LLC|Bank|Hospital|Clinic|"
     r"Foundation|Association|Society|Club|Church|Agency|Ministry|Committee|Group|Studios?|Labs?|Airlines?|Orchestra)\b"
@@ -67,6 +70,17 @@ _PLACE_WORD = re.compile(
 )
 _TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|Uncle|Aunt|Grandma|Grandpa)\.? $")
 
+# In this order: a word of the name itself says more than what stands before it.
+_CUES = (
+    ("org", "name", _ORG_WORD),
+    ("place", "name", _PLACE_WORD),
+    ("person", "before", _TITLED),
+    ("person", "before", _PERSON_BEFORE),
+    ("person", "after", _PERSON_AFTER),
+    ("org", "before", _ORG_BEFORE),
+    ("place", "before", _PLACE_BEFORE),
+)
+"""Type of an entity, where its cue stands, and the cue."""
 
 _CHARACTERS_BEFORE = 40
 _CHARACTERS_AFTER = 16
@@ -90,11 +104,11 @@ def mentions_of(text: str, *, people: Iterable[str] = (), known: Sequence[str] =
     typed_labels = dict(map(_typed_label, known))
     speakers = {name.lower() for name in people}
     mentions: dict[str, Mention] = {}
-    for match in _RUN.finditer(text):
-        for label, start in _labels(match):
-            mention = _mention(text, label, start=start, speakers=speakers, typed_labels=typed_labels)
-            if mention is not None:
-                mentions.setdefault(mention.label.lower(), mention)
+    # The names as they stand in the text first: they come in its order, and with cues for their types.
+    for label, start in chain.from_iterable(map(_labels, _RUN.finditer(text))):
+        mention = _mention(text, label, start=start, speakers=speakers, typed_labels=typed_labels)
+        if mention is not None:
+            mentions.setdefault(mention.label.lower(), mention)
     lowered = text.lower()
     for key, (kind, label) in typed_labels.items():
         if key not in mentions and _holds_word(lowered, key):
@@ -104,14 +118,17 @@ def mentions_of(text: str, *, people: Iterable[str] = (), known: Sequence[str] =
 
 def _typed_label(text: str) -> tuple[str, tuple[str, str]]:
     kind, colon, label = text.partition(":")
-    if not colon or kind not in ENTITY_TYPES:
-        kind, label = "", text
-    return label.lower(), (kind, label)
+    # "Mission: Impossible" is a label with a colon, and "Mission" is no type.
+    if colon and kind in ENTITY_TYPES:
+        return label.lower(), (kind, label)
+    return text.lower(), ("", text)
 
 
 def _holds_word(text: str, word: str) -> bool:
     # The plain search first: a scope may have hundreds of labels, and a pattern for each would be compiled.
-    return word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+    if word not in text:
+        return False
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _labels(match: re.Match[str]) -> Iterable[tuple[str, int]]:
@@ -125,7 +142,7 @@ def _labels(match: re.Match[str]) -> Iterable[tuple[str, int]]:
             offset += len(tokens.pop(0)) + 1
         while tokens and _is_no_part_of_name(tokens[-1]):
             tokens.pop()
-        if tokens and len(tokens[0]) > 1 and tokens[0][0].isupper():
+        if tokens and _begins_name(tokens[0]):
             yield " ".join(tokens).removesuffix("'s").rstrip("'-"), offset
 
 
@@ -133,21 +150,30 @@ def _is_no_part_of_name(token: str) -> bool:
     return token.islower() or token.lower().removesuffix("'s") in _NOT_NAMES
 
 
+def _begins_name(token: str) -> bool:
+    # Letters without case, as in Chinese, pass the pattern of names but are no capitals.
+    return len(token) > 1 and token[0].isupper()
+
+
 def _mention(
     text: str, label: str, *, start: int, speakers: Container[str], typed_labels: TypedLabels
 ) -> Mention | None:
     key = label.lower()
+    # A known label comes before all doubts: it may open a sentence.
     if key in typed_labels:
         kind, spelling = typed_labels[key]
         return Mention(kind or guess_type(text, label, start) or "thing", spelling)
     if key in speakers:
         return Mention("person", label)
     is_shouted = label.isupper() and len(label) > _LONGEST_ACRONYM
+    # Every word has a capital at the start of a sentence, so that there it says nothing.
     if is_shouted or _opens_sentence(text, start):
         return None
+    kind = guess_type(text, label, start)
+    if kind:
+        return Mention(kind, label)
     # Two capitalised words in mid-sentence are a name even where no cue tells of what.
-    kind = guess_type(text, label, start) or ("thing" if " " in label else "")
-    return Mention(kind, label) if kind else None
+    return Mention("thing", label) if " " in label else None
 
 
 def _opens_sentence(text: str, start: int) -> bool:
@@ -161,19 +187,15 @@ def _opens_sentence(text: str, start: int) -> bool:
 def guess_type(text: str, label: str, start: int) -> str:
     """Return person, place or org by the words in and around the name at ``start``; "" when nothing tells."""
     end = start + len(label)
-    before, after = text[max(0, start - _CHARACTERS_BEFORE) : start], text[end : end + _CHARACTERS_AFTER]
-    # A word of the name itself says more than what stands before it.
-    if _ORG_WORD.search(label):
-        return "org"
-    if _PLACE_WORD.search(label):
-        return "place"
-    if _TITLED.search(before) or _PERSON_BEFORE.search(before) or _PERSON_AFTER.match(after):
-        return "person"
-    if _ORG_BEFORE.search(before):
-        return "org"
-    return "place" if _PLACE_BEFORE.search(before) else ""
+    surroundings = {
+        "name": label,
+        "before": text[max(0, start - _CHARACTERS_BEFORE) : start],
+        "after": text[end : end + _CHARACTERS_AFTER],
+    }
+    kinds = (kind for kind, where, cue in _CUES if cue.search(surroundings[where]))
+    return next(kinds, "")
 
 
 def is_name(word: str) -> bool:
     """Whether a capitalised word can be a name: not a weekday, language, title or word that opens sentences."""
-    return len(word) > 1 and word[0].isupper() and word.lower() not in _NOT_NAMES
+    return _begins_name(word) and word.lower() not in _NOT_NAMES

@@ -6,10 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from memory_app.extraction.rules import words
 from memory_app.extraction.rules.names import NAME, is_name
 
+_ONE_OF_KIN = {**words.PLURAL_KIN, **words.KIN}
+"""Word for a relative, or for several, to the relation of one of them."""
+
+_MAY_BE_SEVERAL = words.PLURAL_KIN.keys() | words.PETS
+
+# The longest first, or "son" would be read in "sons".
 _KIN = "|".join(sorted({*words.KIN, *words.PLURAL_KIN, *words.PETS}, key=len, reverse=True))
 _QUALITY = rf"(?:(?P<quality>{words.KIN_QUALITIES}) )?"
 _MY = rf"\b[Mm]y (?P<ex>ex[- ])?{_QUALITY}(?P<kin>{_KIN})"
@@ -52,20 +59,21 @@ def relatives_of(sentence: str, *, not_named: Collection[str] = ()) -> Iterator[
 
     ``not_named`` are names in lower case of those who take part: "my friend, Ann" may speak to Ann.
     """
+    # Most sentences speak of nobody's relatives, and the patterns are long.
     if "my " not in sentence and "My " not in sentence:
         return
-    for pattern in (_NAMED, _NAME_FIRST):
-        for match in pattern.finditer(sentence):
-            for name in _names(match):
-                if is_name(name) and name.lower() not in not_named:
-                    yield _relative(match, name)
+    for match in chain(_NAMED.finditer(sentence), _NAME_FIRST.finditer(sentence)):
+        for name in _names(match):
+            if is_name(name) and name.lower() not in not_named:
+                yield _relative(match, name)
 
 
 def _names(match: re.Match[str]) -> Iterator[str]:
     """The names in a match of `_NAMED` or `_NAME_FIRST`."""
     names = [match["name"]]
     # In "my wife Sara and Tom" the second is somebody else; in "my brothers Sam and Tom" he is not.
-    if match["kin"] in words.PLURAL_KIN or match["kin"] in words.PETS:
+    if match["kin"] in _MAY_BE_SEVERAL:
+        # `_NAME_FIRST` has no such group.
         names.append(match.groupdict().get("other") or "")
     for name in names:
         yield name.removesuffix("'s").strip("'-")
@@ -74,20 +82,17 @@ def _names(match: re.Match[str]) -> Iterator[str]:
 def _relative(match: re.Match[str], name: str) -> Relative:
     kin = match["kin"].lower()
     is_pet = kin in words.PETS
-    relation = "has_pet" if is_pet else _relation(kin)
+    relation = "has_pet" if is_pet else _ONE_OF_KIN[kin]
+    # A relation of its own: who has an ex-wife is not married to her.
     if match["ex"]:
         relation = f"ex_{relation}"
     return Relative(term=_term(match, _singular(kin)), relation=relation, name=name, is_pet=is_pet)
 
 
-def _relation(kin: str) -> str:
-    return words.KIN.get(kin) or words.PLURAL_KIN[kin]
-
-
 def _term(match: re.Match[str], kin: str) -> str:
     """Kin with what stands before it: "ex wife", "older brother"."""
-    former = (match["ex"] or "").strip(" -")
-    return " ".join(filter(None, [former, match["quality"], kin]))
+    parts = ((match["ex"] or "").strip(" -"), match["quality"], kin)
+    return " ".join(filter(None, parts))
 
 
 def _singular(kin: str) -> str:
@@ -106,7 +111,11 @@ def about_relative(clause: str) -> AboutRelative | None:
     match = _SUBJECT.match(clause)
     if match is None or match["kin"] in words.PLURAL_KIN:
         return None
-    name = match["name"] if match["name"] and is_name(match["name"]) else None
+    # "My sister Monday has …": a capital alone makes no name.
+    name = match["name"] or ""
     return AboutRelative(
-        term=_term(match, match["kin"]), name=name, verb=match["verb"], rest=match["rest"].strip()
+        term=_term(match, match["kin"]),
+        name=name if is_name(name) else None,
+        verb=match["verb"],
+        rest=match["rest"].strip(),
     )

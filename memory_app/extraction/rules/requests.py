@@ -77,18 +77,22 @@ def wish_of(sentence: str, *, agent_label: str) -> Wish | None:
     call = _CALL_ME.match(plain)
     if call:
         name = call["name"]
-        return Wish("preferred_name", name, f"wants to be called {name}") if is_name(name) else None
+        # "Call me Monday": no name, and no wish of another kind either.
+        if not is_name(name):
+            return None
+        return Wish("preferred_name", name, says=f"wants to be called {name}")
     match = _HOW_TO_SPEAK.match(plain)
     if match is None or not _is_plain_wish(plain):
         return None
     wish = match["wish"].removesuffix(" please").strip(" ,")
-    return Wish("wants_replies", wish, f"asked {agent_label or 'for this'}: {wish}")
+    return Wish("wants_replies", wish, says=f"asked {agent_label or 'for this'}: {wish}")
 
 
 def _is_plain_wish(sentence: str) -> bool:
     """Whether a wish may be stored: what is stored stands in every later prompt, so attacks on it are no wishes."""
-    is_question = sentence.endswith("?")
-    return not is_question and len(sentence) <= _LONGEST_WISH and not _AGAINST_RULES.search(sentence)
+    if sentence.endswith("?") or len(sentence) > _LONGEST_WISH:
+        return False
+    return _AGAINST_RULES.search(sentence) is None
 
 
 def to_remember(sentence: str) -> str | None:
@@ -103,4 +107,5 @@ def to_remember(sentence: str) -> str | None:
 
 
 def _asks_something_else(sentence: str) -> bool:
+    # "Can you remember that …?" is a request in the form of a question.
     return sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))
