@@ -7,13 +7,21 @@ say what must and must not hold after the last of them. docs/extraction-cases.md
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from memory_app.errors import InvalidInput
 from memory_app.records.records import Role
@@ -139,83 +147,127 @@ PACE = timedelta(minutes=1)
 
 FIRST_TURN = datetime(2026, 6, 10, 8, tzinfo=UTC)
 
-_PART_OF_DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
-_FACT_FIELDS = frozenset(
-    {"relation", "object", "words", "about", "from", "until", "ended", "negated", "what"}
-)
-_TURN_FIELDS = frozenset({"text", "keep", "nothing", "may", "role", "name", "at"})
-_CHAT_FIELDS = frozenset({"group", "at", "turns", "now", "not_now"})
+PARTIAL_DATE = r"^\d{4}(-\d{2}){0,2}$"
+"""A year, a month or a day in ISO form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+def _as_list(value: Any) -> Any:
+    """One form as a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Forms = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class _Part(BaseModel):
+    """A table of a case file. Unknown fields are refused, so that a misspelt one is never a case without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Fact(_Part):
     """What should be kept. Either a relation and the forms that its object may have, or words of the text.
 
     ``about`` is None for the speaker. ``since`` and ``until`` are dates, months or years in ISO form.
     """
 
-    relation: str | None
-    objects: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    relation: str | None = None
+    objects: Forms = Field((), alias="object")
+    words: Forms = ()
     about: str | None = None
-    since: str | None = None
-    until: str | None = None
-    has_ended: bool = False
-    is_negated: bool = False
-    what: str | None = None
+    since: str | None = Field(None, alias="from", pattern=PARTIAL_DATE)
+    until: str | None = Field(None, pattern=PARTIAL_DATE)
+    has_ended: bool = Field(False, alias="ended")
+    is_negated: bool = Field(False, alias="negated")
+    what: Forms = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Fact:
+        if bool(self.words) == (self.relation is not None):
+            raise ValueError("either relation or words is required")
+        if self.relation is None:
+            return self
+        if self.relation not in RELATIONS:
+            raise ValueError(
+                f"relation {self.relation!r} is unknown; docs/extraction-cases.md says where they are listed"
+            )
+        if not self.objects:
+            raise ValueError("an object is required beside a relation")
+        return self
 
     @property
     def relations(self) -> frozenset[str]:
         """Names under which it may be stored."""
         if self.relation is None:
             return frozenset()
-        own = f"{self.relation}:{self.what}" if self.what and self.relation == "favourite" else self.relation
-        return frozenset({own, *RELATIONS[self.relation]})
+        if self.relation == "favourite" and self.what:
+            # What is somebody's favourite is a part of the name under which it is stored.
+            return frozenset(f"favourite:{what}" for what in self.what)
+        return frozenset({self.relation, *RELATIONS[self.relation]})
 
     def __str__(self) -> str:
         about = f"{self.about}: " if self.about else ""
         negation = "not " if self.is_negated else ""
         ending = " (ended)" if self.has_ended else ""
-        return f"{about}{negation}{self.relation or 'text with'} {' / '.join(self.objects or self.words)}{ending}"
+        content = " / ".join(self.objects or self.words)
+        return f"{about}{negation}{self.relation or 'text with'} {content}{ending}"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseTurn:
+class CaseTurn(_Part):
     """One turn. ``nothing`` says why nothing is to be kept; None where ``keep`` has facts, and for assistants."""
 
-    text: str
-    at: datetime
-    role: Role = Role.USER
+    text: str = Field(pattern=r"\S")
+    role: Literal[Role.USER, Role.ASSISTANT] = Role.USER
     name: str | None = None
     keep: tuple[Fact, ...] = ()
     may: tuple[Fact, ...] = ()
     nothing: str | None = None
+    at: AwareDatetime = FIRST_TURN
+    """When it was said. A file may leave it out; the chat then gives each turn its time."""
+
+    @model_validator(mode="after")
+    def _check(self) -> CaseTurn:
+        if self.role is Role.USER and bool(self.keep) == bool(self.nothing):
+            raise ValueError("either keep or nothing is required")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class CaseChat:
+class CaseChat(_Part):
     """Turns of one person, in order, and what must and must not hold after the last."""
 
-    group: str
-    turns: tuple[CaseTurn, ...]
+    group: str = Field(min_length=1)
+    turns: tuple[CaseTurn, ...] = Field(min_length=1)
+    at: AwareDatetime = FIRST_TURN
     now: tuple[Fact, ...] = ()
     not_now: tuple[Fact, ...] = ()
 
+    @model_validator(mode="after")
+    def _give_times(self) -> CaseChat:
+        turns = []
+        at = self.at
+        for turn in self.turns:
+            if "at" in turn.model_fields_set:
+                at = turn.at
+            turns.append(turn.model_copy(update={"at": at}))
+            at += PACE
+        # A frozen model is set this way while it is being made.
+        object.__setattr__(self, "turns", tuple(turns))
+        return self
 
-@dataclass(frozen=True, slots=True)
-class CaseFile:
+
+class CaseFile(_Part):
     """All chats of one language."""
 
-    language: str
-    chats: tuple[CaseChat, ...] = field(repr=False)
+    language: str = Field(min_length=1)
+    chats: tuple[CaseChat, ...] = Field(alias="chat", min_length=1)
 
 
 def load(path: Path) -> tuple[CaseFile, ...]:
-    """The case files at ``path``, a file or a folder. `InvalidInput` names file, chat, turn and field."""
+    """The case files at ``path``, a file or a folder. `InvalidInput` names the file and the field."""
     files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     if not files:
         raise InvalidInput(f"{path}: no case files (*.toml) in this folder", field="path")
-    return tuple(_file(file) for file in files)
+    return tuple(map(_file, files))
 
 
 def _file(path: Path) -> CaseFile:
@@ -225,119 +277,19 @@ def _file(path: Path) -> CaseFile:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror})", field="path") from error
     except ValueError as error:
         raise InvalidInput(f"{path}: is not TOML ({error})", field="path") from error
-    where = str(path)
-    language = _text(content, "language", where)
-    chats = _list(content, "chat", where)
-    if not chats:
-        raise InvalidInput(f"{where}: chat: at least one is required", field="chat")
-    return CaseFile(
-        language, tuple(_chat(chat, f"{where}: chat {place}") for place, chat in enumerate(chats, start=1))
-    )
-
-
-def _chat(content: Mapping[str, Any], where: str) -> CaseChat:
-    _check_fields(content, _CHAT_FIELDS, where)
-    turns = _list(content, "turns", where)
-    if not turns:
-        raise InvalidInput(f"{where}: turns: at least one is required", field="turns")
-    return CaseChat(
-        group=_text(content, "group", where),
-        turns=tuple(_turns(turns, _moment(content, where) or FIRST_TURN, where)),
-        now=_facts(content, "now", where),
-        not_now=_facts(content, "not_now", where),
-    )
-
-
-def _turns(contents: Sequence[Mapping[str, Any]], begin: datetime, where: str) -> Iterator[CaseTurn]:
-    at = begin
-    for place, content in enumerate(contents, start=1):
-        turn = _turn(content, at, f"{where}, turn {place}")
-        yield turn
-        at = turn.at + PACE
-
-
-def _turn(content: Mapping[str, Any], at: datetime, where: str) -> CaseTurn:
-    _check_fields(content, _TURN_FIELDS, where)
-    role = content.get("role", Role.USER.value)
-    if role not in {Role.USER.value, Role.ASSISTANT.value}:
-        raise InvalidInput(f"{where}: role: user or assistant", field="role")
-    keep, nothing = _facts(content, "keep", where), content.get("nothing")
-    if role == Role.USER.value and bool(keep) == bool(nothing):
-        raise InvalidInput(f"{where}: either keep or nothing is required", field="keep")
-    return CaseTurn(
-        text=_text(content, "text", where),
-        at=_moment(content, where) or at,
-        role=Role(role),
-        name=content.get("name"),
-        keep=keep,
-        may=_facts(content, "may", where),
-        nothing=nothing,
-    )
-
-
-def _facts(content: Mapping[str, Any], name: str, where: str) -> tuple[Fact, ...]:
-    facts = _list(content, name, where)
-    return tuple(_fact(fact, f"{where}, {name} {place}") for place, fact in enumerate(facts, start=1))
-
-
-def _fact(content: Mapping[str, Any], where: str) -> Fact:
-    _check_fields(content, _FACT_FIELDS, where)
-    relation, objects, words = (content.get("relation"), _forms(content, "object"), _forms(content, "words"))
-    if bool(words) == (relation is not None):
-        raise InvalidInput(f"{where}: either relation or words is required", field="relation")
-    if relation is not None and relation not in RELATIONS:
+    try:
+        return CaseFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = _place(first["loc"])
         raise InvalidInput(
-            f"{where}: relation: {relation!r} is unknown; docs/extraction-cases.md lists them",
-            field="relation",
-        )
-    if relation is not None and not objects:
-        raise InvalidInput(f"{where}: object: required beside a relation", field="object")
-    for name in ("from", "until"):
-        if name in content and not _PART_OF_DATE.fullmatch(str(content[name])):
-            raise InvalidInput(f"{where}: {name}: a date, a month or a year in ISO form", field=name)
-    return Fact(
-        relation=relation,
-        objects=objects,
-        words=words,
-        about=content.get("about"),
-        since=content.get("from"),
-        until=content.get("until"),
-        has_ended=bool(content.get("ended")),
-        is_negated=bool(content.get("negated")),
-        what=content.get("what"),
-    )
+            f"{path}: {field}: {first['msg'].removeprefix('Value error, ')}", field=field
+        ) from error
 
 
-def _forms(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = content.get(name, ())
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _moment(content: Mapping[str, Any], where: str) -> datetime | None:
-    at = content.get("at")
-    if at is None:
-        return None
-    if not isinstance(at, datetime) or at.tzinfo is None:
-        raise InvalidInput(f"{where}: at: a time with its offset, as 2026-01-08T09:00:00+01:00", field="at")
-    return at
-
-
-def _text(content: Mapping[str, Any], name: str, where: str) -> str:
-    value = content.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{where}: {name}: a text is required", field=name)
-    return value
-
-
-def _list(content: Mapping[str, Any], name: str, where: str) -> Sequence[Mapping[str, Any]]:
-    value = content.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise InvalidInput(f"{where}: {name}: a list of tables is required", field=name)
-    return value
-
-
-def _check_fields(content: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-    if unknown := sorted(set(content) - known):
-        raise InvalidInput(
-            f"{where}: {unknown[0]}: unknown; known are {', '.join(sorted(known))}", field=unknown[0]
-        )
+def _place(location: tuple[int | str, ...]) -> str:
+    """As in ``chat[3].turns[1].keep[1].object``, counted from 1 as a reader of the file would."""
+    place = ""
+    for part in location:
+        place += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
+    return place.removeprefix(".")

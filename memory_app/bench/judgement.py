@@ -171,7 +171,7 @@ def _holds(fact: Fact, memories: Sequence[Kept], speakers: frozenset[str]) -> bo
 
 def _was_closed(fact: Fact, memories: Sequence[Kept], speakers: frozenset[str]) -> bool:
     """Whether a memory that said the opposite of the ending was there and is no longer current."""
-    former = Fact(fact.relation, objects=fact.objects, about=fact.about, what=fact.what)
+    former = fact.model_copy(update={"has_ended": False, "is_negated": False})
     said = [memory for memory in memories if says(memory, former, speakers)]
     return bool(said) and not any(memory.is_current for memory in said)
 

@@ -30,6 +30,11 @@ def load(folder: Path, chats: str) -> cases.CaseFile:
     return file
 
 
+def turn(fields: str) -> str:
+    """A chat of one turn with these fields besides its text."""
+    return f'[[chat]]\ngroup = "x"\nturns = [{{ text = "a", {fields} }}]'
+
+
 def memory(
     object: str | None,
     relation: str | None = "works_at",
@@ -96,39 +101,41 @@ def test_turns_follow_a_minute_apart_by_the_clock_of_the_speaker(tmp_path: Path)
 @pytest.mark.parametrize(
     ("chats", "field", "message"),
     [
-        ("", "chat", "at least one is required"),
-        ('[[chat]]\ngroup = "x"\nturns = []', "turns", "at least one is required"),
-        ('[[chat]]\nturns = [{ text = "a", nothing = "b" }]', "group", "a text is required"),
-        ('[[chat]]\ngroup = "x"\nturns = [{ text = "a" }]', "keep", "chat 1, turn 1: either keep or nothing"),
+        ("", "chat", "Field required"),
+        ('[[chat]]\ngroup = "x"\nturns = []', "chat[1].turns", "at least 1 item"),
+        ('[[chat]]\nturns = [{ text = "a", nothing = "b" }]', "chat[1].group", "Field required"),
         (
-            '[[chat]]\ngroup = "x"\nturns = [{ text = "a", nothing = "b", mood = 1 }]',
-            "mood",
-            "unknown; known are",
+            '[[chat]]\ngroup = "x"\nturns = [{ text = " ", nothing = "b" }]',
+            "chat[1].turns[1].text",
+            "pattern",
         ),
         (
-            '[[chat]]\ngroup = "x"\nturns = [{ text = "a", nothing = "b", role = "tool" }]',
-            "role",
-            "user or assistant",
+            '[[chat]]\ngroup = "x"\nturns = [{ text = "a" }]',
+            "chat[1].turns[1]",
+            "either keep or nothing is required",
+        ),
+        (turn('nothing = "b", mood = 1'), "chat[1].turns[1].mood", "Extra inputs are not permitted"),
+        (turn('nothing = "b", role = "tool"'), "chat[1].turns[1].role", "assistant"),
+        (
+            turn('keep = [{ relation = "eats_at", object = "b" }]'),
+            "chat[1].turns[1].keep[1]",
+            "'eats_at' is unknown",
         ),
         (
-            '[[chat]]\ngroup = "x"\nturns = [{ text = "a", keep = [{ relation = "eats_at", object = "b" }] }]',
-            "relation",
-            "turn 1, keep 1: relation: 'eats_at' is unknown",
+            turn('keep = [{ relation = "likes" }]'),
+            "chat[1].turns[1].keep[1]",
+            "an object is required beside a relation",
         ),
         (
-            '[[chat]]\ngroup = "x"\nturns = [{ text = "a", keep = [{ relation = "likes" }] }]',
-            "object",
-            "required beside a relation",
+            turn('keep = [{ words = ["b"], relation = "likes" }]'),
+            "chat[1].turns[1].keep[1]",
+            "either relation or words",
         ),
-        (
-            '[[chat]]\ngroup = "x"\nturns = [{ text = "a", keep = [{ words = ["b"], from = "March" }] }]',
-            "from",
-            "a date, a month or a year in ISO form",
-        ),
+        (turn('keep = [{ words = ["b"], from = "March" }]'), "chat[1].turns[1].keep[1].from", "pattern"),
         (
             '[[chat]]\ngroup = "x"\nat = 2026-01-08T09:00:00\nturns = [{ text = "a", nothing = "b" }]',
-            "at",
-            "a time with its offset",
+            "chat[1].at",
+            "timezone",
         ),
     ],
 )
@@ -151,31 +158,59 @@ def test_a_path_without_case_files_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "fact", "is_said"),
     [
-        (memory("Acme"), Fact("works_at", ("Acme",)), True),
-        (memory("the Acme"), Fact("works_at", ("Acme",)), True),
-        (memory("acme with their boyfriend"), Fact("works_at", ("Acme",)), False),
-        (memory("Apex"), Fact("works_at", ("Acme", "Apex")), True),
-        (memory("Acme", "lives_in"), Fact("works_at", ("Acme",)), False),
-        (memory("nurse", "job_title"), Fact("works_as", ("nurse",)), True),
-        (memory("Acme", subject="Velma"), Fact("works_at", ("Acme",)), False),
-        (memory("Acme", subject="mira's wife Velma"), Fact("works_at", ("Acme",), about="Velma"), True),
-        (memory("Acme"), Fact("works_at", ("Acme",), about="Velma"), False),
-        (memory("alcohol", "does_not_drink"), Fact("drinks", ("alcohol",), is_negated=True), True),
-        (memory("alcohol", "drinks"), Fact("drinks", ("alcohol",), is_negated=True), False),
-        (memory("dog Rex", "no_longer_has"), Fact("pet", ("Rex",), has_ended=True), True),
-        (memory("blue", "favourite:colour"), Fact("favourite", ("blue",), what="colour"), True),
-        (memory("blue", "favourite:car"), Fact("favourite", ("blue",), what="colour"), False),
-        (memory("fly to Rome with Ines", "plans_to"), Fact("plans_to", ("fly to Rome",)), True),
-        (memory("stay at home", "plans_to"), Fact("plans_to", ("fly to Rome",)), False),
-        (memory("Kent to Rye", "cycled_from"), Fact("did", ("cycle from Kent to Rye",)), True),
-        (memory("fly to Rome", "no_longer_plans_to"), Fact("plans_to", ("fly to Rome",)), False),
+        (memory("Acme"), Fact(relation="works_at", objects=("Acme",)), True),
+        (memory("the Acme"), Fact(relation="works_at", objects=("Acme",)), True),
+        (memory("acme with their boyfriend"), Fact(relation="works_at", objects=("Acme",)), False),
+        (memory("Apex"), Fact(relation="works_at", objects=("Acme", "Apex")), True),
+        (memory("Acme", "lives_in"), Fact(relation="works_at", objects=("Acme",)), False),
+        (memory("nurse", "job_title"), Fact(relation="works_as", objects=("nurse",)), True),
+        (memory("Acme", subject="Velma"), Fact(relation="works_at", objects=("Acme",)), False),
         (
-            memory(None, None, text="The wifi password is on the fridge."),
-            Fact(None, words=("wifi", "fridg")),
+            memory("Acme", subject="mira's wife Velma"),
+            Fact(relation="works_at", objects=("Acme",), about="Velma"),
             True,
         ),
-        (memory(None, None, text="The wifi is down."), Fact(None, words=("wifi", "fridg")), False),
-        (memory("花生", "allergic_to"), Fact("allergic_to", ("花生",)), True),
+        (memory("Acme"), Fact(relation="works_at", objects=("Acme",), about="Velma"), False),
+        (
+            memory("alcohol", "does_not_drink"),
+            Fact(relation="drinks", objects=("alcohol",), is_negated=True),
+            True,
+        ),
+        (memory("alcohol", "drinks"), Fact(relation="drinks", objects=("alcohol",), is_negated=True), False),
+        (memory("dog Rex", "no_longer_has"), Fact(relation="pet", objects=("Rex",), has_ended=True), True),
+        (
+            memory("blue", "favourite:colour"),
+            Fact(relation="favourite", objects=("blue",), what=("colour",)),
+            True,
+        ),
+        (
+            memory("blue", "favourite:car"),
+            Fact(relation="favourite", objects=("blue",), what=("colour",)),
+            False,
+        ),
+        (
+            memory("fly to Rome with Ines", "plans_to"),
+            Fact(relation="plans_to", objects=("fly to Rome",)),
+            True,
+        ),
+        (memory("stay at home", "plans_to"), Fact(relation="plans_to", objects=("fly to Rome",)), False),
+        (
+            memory("Kent to Rye", "cycled_from"),
+            Fact(relation="did", objects=("cycle from Kent to Rye",)),
+            True,
+        ),
+        (
+            memory("fly to Rome", "no_longer_plans_to"),
+            Fact(relation="plans_to", objects=("fly to Rome",)),
+            False,
+        ),
+        (
+            memory(None, None, text="The wifi password is on the fridge."),
+            Fact(words=("wifi", "fridg")),
+            True,
+        ),
+        (memory(None, None, text="The wifi is down."), Fact(words=("wifi", "fridg")), False),
+        (memory("花生", "allergic_to"), Fact(relation="allergic_to", objects=("花生",)), True),
     ],
 )
 def test_a_memory_counts_where_it_says_the_fact_of_the_right_person(
