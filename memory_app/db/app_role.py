@@ -34,10 +34,10 @@ _EFFECTIVE = text("SELECT name, setting FROM pg_settings WHERE name = ANY(:names
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A server setting that is ``value`` where ``wanted`` should be; None: the server does not know it."""
+    """A server setting that is ``value`` where ``default`` should be; None: the server does not know it."""
 
     name: str
-    wanted: str
+    default: str
     value: str | None
 
 
@@ -66,8 +66,9 @@ def write_defaults(owner: Connection, defaults: Mapping[str, str]) -> None:
     """Store those defaults that differ, and where pgvector is, for sessions that begin later. For the owner."""
     rows = owner.execute(_STORED, {"role": ROLE}).scalars()
     stored = dict(str(row).split("=", 1) for row in rows)
-    wanted = {**defaults, SEARCH_PATH: prerequisites.search_path(owner)}
-    missing = {name: value for name, value in wanted.items() if stored.get(name) != value}
+    values = {**defaults, SEARCH_PATH: prerequisites.search_path(owner)}
+    missing = {name: value for name, value in values.items() if stored.get(name) != value}
+    # A role belongs to all databases: what is not written cannot meet the migrator of another one.
     if not missing:
         return
     _load_vector(owner)
@@ -76,6 +77,7 @@ def write_defaults(owner: Connection, defaults: Mapping[str, str]) -> None:
         statement = sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} TO {value}").format(
             role=sql.Identifier(ROLE),
             database=sql.Identifier(database),
+            # One of an extension is written as two identifiers: hnsw.ef_search.
             name=sql.Identifier(*name.split(".")),
             # A list of quoted names is not one text.
             value=sql.SQL(value) if name == SEARCH_PATH else sql.Literal(value),
@@ -95,11 +97,11 @@ def write_password(owner: Connection, password: str) -> None:
 def deviations(connection: Connection, defaults: Mapping[str, str]) -> tuple[Deviation, ...]:
     """Settings that this very connection does not have as the defaults say."""
     _load_vector(connection)
-    wanted_by_name = {**defaults, SEARCH_PATH: prerequisites.search_path(connection)}
-    rows = connection.execute(_EFFECTIVE, {"names": list(wanted_by_name)})
+    expected = {**defaults, SEARCH_PATH: prerequisites.search_path(connection)}
+    rows = connection.execute(_EFFECTIVE, {"names": list(expected)})
     effective = {str(row.name): str(row.setting) for row in rows}
-    pairs = ((name, wanted, effective.get(name)) for name, wanted in wanted_by_name.items())
-    return tuple(Deviation(name, wanted, value) for name, wanted, value in pairs if value != wanted)
+    values = ((name, default, effective.get(name)) for name, default in expected.items())
+    return tuple(Deviation(name, default, value) for name, default, value in values if value != default)
 
 
 def _load_vector(connection: Connection) -> None:

@@ -30,9 +30,10 @@ class Backlog:
         now = time.monotonic()
         with self._lock:
             counted_at, waiting = self._known.get(tenant_id, (-KNOWN_SECONDS, 0))
+        # Counted outside of the lock: two threads may count at once, and none waits for the other's query.
         if now - counted_at >= KNOWN_SECONDS:
             with transaction(engine, tenant_id) as connection:
-                waiting = backlog(connection, most=self.limit)
+                waiting = backlog(connection, limit=self.limit)
             with self._lock:
                 self._known[tenant_id] = (now, waiting)
         if waiting >= self.limit:
@@ -41,12 +42,13 @@ class Backlog:
             )
 
 
+# Whoever is over the limit by a million waits no longer for this count than at the limit.
 _BACKLOG = text(
     """SELECT count(*) FROM (
-        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :most) AS waiting"""
+        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :limit) AS waiting"""
 )
 
 
-def backlog(connection: Connection, *, most: int) -> int:
-    """Accepted turns of this tenant that are not indexed yet; counts to ``most`` and no further."""
-    return int(connection.execute(_BACKLOG, {"most": most}).scalar_one())
+def backlog(connection: Connection, *, limit: int) -> int:
+    """Accepted turns of this tenant that are not indexed yet; counts to ``limit`` and no further."""
+    return int(connection.execute(_BACKLOG, {"limit": limit}).scalar_one())

@@ -35,12 +35,14 @@ def bounded_connect(most_seconds: float) -> Callable[..., psycopg.Connection[Any
 def _until(gen: PQGen[Any], connection: psycopg.Connection[Any], deadline: float) -> Generator[Any, Any, Any]:
     """Pass ``gen`` through; psycopg wakes it up several times a second even when nothing has come."""
     try:
-        wanted = next(gen)
+        state = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield state
+            # A long answer that is still arriving makes it ready, and goes on.
             if ready == Ready.NONE and time.monotonic() > deadline:
+                # Closed, or the late answer would be read as that of the next statement.
                 connection.pgconn.finish()
                 raise psycopg.OperationalError("no answer within the time limit; the connection was given up")
-            wanted = gen.send(ready)
+            state = gen.send(ready)
     except StopIteration as finished:
         return finished.value

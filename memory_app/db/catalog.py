@@ -27,6 +27,7 @@ ROLES = tuple(prerequisites.ATTRIBUTES)
 
 MIGRATE = "run `memory migrate`"
 
+# The server leaves the schema out of a name that the path leads to: another path would be another definition.
 _SET_SEARCH_PATH = text("SELECT set_config('search_path', :path, true)")
 
 _OBJECTS = text(Path(__file__).with_name("sql").joinpath("objects.sql").read_text(encoding="utf-8"))
@@ -61,10 +62,12 @@ class Difference:
             return _removal(self.name)
         if self.kind not in _MENDED:
             return _repair(self.name, self.expected, is_missing=self.actual is None)
+        # Its rows went with it; made anew and empty, it would look as if nothing were missing.
         if self.kind == "table" and self.actual is None:
             return f"restore {self.name} from a backup"
         if self.kind == "table" and "OWNER owner" not in (self.actual or ""):
             return f"ALTER {self.name} OWNER TO the role that owns the other tables"
+        # Too much power over the whole cluster: only who gave it may take it.
         if self.kind == "role" and self.actual is not None:
             return f"let an administrator make {self.name} {self.expected} and nothing else"
         return MIGRATE
@@ -121,6 +124,7 @@ def differences_of(connection: Connection) -> tuple[Difference, ...]:
 
 def differences(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[Difference, ...]:
     """What is missing, different, or there without being expected where that does harm; by name."""
+    # One line for a table that is missing, instead of one for each of its columns, indexes and rights.
     gone = {
         name.removeprefix("table ") for name in expected if name.startswith("table ") and name not in actual
     }
@@ -149,9 +153,11 @@ def _does_harm(name: str, definition: str, expected: Mapping[str, str]) -> bool:
     """Whether an object that nobody expects changes who sees what, or what a write does."""
     kind = name.partition(" ")[0]
     if kind == "function":
+        # It runs with the rights of our role, whoever calls it.
         return any(f"OWNER {role} " in definition for role in ROLES)
     if kind == "right":
         thing = name.partition(" on ")[2]
+        # Rights on a function of somebody else's are theirs to give.
         return not thing.startswith("function ") or thing in expected
     return kind in ("policy", "trigger")
 

@@ -113,6 +113,7 @@ def _engine(
         pool_size=pool_size,
         max_overflow=pool_overflow,
         pool_timeout=pool_timeout_seconds,
+        # The one used last first: those beyond the usual load stay idle, and a server or pooler may close them.
         pool_use_lifo=True,
         pool_recycle=1800,
         # No "options" here: a pooler refuses them. What a session needs are defaults of its role.
@@ -122,6 +123,7 @@ def _engine(
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
+            # Keepalives are not sent while something is not yet acknowledged; this is the limit for that.
             "tcp_user_timeout": 20_000,
         },
     )
@@ -131,6 +133,7 @@ def _engine(
             _check_version(driver)
             prepare(driver)
         except BaseException:
+            # The pool does not have it yet, so nobody else would close it.
             driver.close()
             raise
 
@@ -138,8 +141,9 @@ def _engine(
     event.listen(engine, "handle_error", _keep_values_out)
     if statement_timeout_ms:
         open_bounded = bounded_connect(statement_timeout_ms / 1000 + MARGIN_SECONDS)
+        # Connections of our own class; a "creator" of the engine would have to take the address apart itself.
         event.listen(
-            engine, "do_connect", lambda _dialect, _record, given, named: open_bounded(*given, **named)
+            engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
         )
     return engine
 
@@ -175,8 +179,8 @@ def _check_version(driver: Driver) -> None:
 def _refuse_pooler(driver: Driver, engine: Engine) -> None:
     def open_another() -> Driver:
         """Waits for the pooler no longer than this: it may have no second connection for the owner."""
-        given, named = engine.dialect.create_connect_args(engine.url)
-        return bounded_connect(POOLER_WAIT_SECONDS)(*given, **named, connect_timeout=POOLER_WAIT_SECONDS)
+        args, options = engine.dialect.create_connect_args(engine.url)
+        return bounded_connect(POOLER_WAIT_SECONDS)(*args, **options, connect_timeout=POOLER_WAIT_SECONDS)
 
     if is_pooled(driver) and shares_processes(driver, open_another):
         raise StoreRefused(
@@ -221,6 +225,7 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
             yield connection
         finally:
             info.pop(_LAST, None)
+        # Only where the body came to its end; what failed has nothing to write.
         for act, values in last.items():
             act(connection, values)
 
@@ -233,6 +238,7 @@ def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
     in its order and at once; sorting a million of them first would take longer than a statement may. Raises as
     `transaction`.
     """
+    # The tenant is set afterwards: an isolation level must be named before the first query, and setting it is one.
     with transaction(engine, None) as connection:
         connection.execute(_STEADY)
         connection.execute(_FOR_READING)
@@ -269,10 +275,7 @@ def plan_anew(connection: Connection) -> None:
 
 @contextmanager
 def _begun(engine: Engine) -> Iterator[Connection]:
-    """A transaction. What ended it goes on as it is, even if the connection cannot roll back any more.
-
-    A time limit strikes in the middle of a statement, and the failing rollback would pass for an outage otherwise.
-    """
+    """A transaction. What ended it goes on as it is, even if the connection cannot roll back any more."""
     ended_by: Exception | None = None
     try:
         with engine.begin() as connection:
@@ -282,6 +285,7 @@ def _begun(engine: Engine) -> Iterator[Connection]:
                 ended_by = error
                 raise
     except DBAPIError as error:
+        # A worker's time limit strikes in the middle of a statement; the failing rollback would pass for an outage.
         if ended_by is not None and not isinstance(ended_by, DBAPIError):
             raise ended_by from error
         raise
@@ -297,6 +301,7 @@ def translated(engine: Engine) -> Iterator[None]:
             "no free database connection; try again, or raise MEMORY_DATABASE__POOL_SIZE", retry_after=1
         ) from error
     except DBAPIError as error:
+        # The schema first: without it, a column that a migration has yet to add would be a programming error.
         fault = _schema_fault(engine, error) or fault_of(error, Login.of(engine))
         if fault is None:
             raise
@@ -309,6 +314,7 @@ def _schema_fault(engine: Engine, error: DBAPIError) -> StoreUnavailable | None:
     if state not in _MISSING_STATES | _OLD_SCHEMA_STATES:
         return None
     try:
+        # Over another connection: a transaction that failed answers nothing more.
         with engine.connect() as connection:
             difference = revision.difference(revision.stored(connection))
     except DBAPIError as reason:

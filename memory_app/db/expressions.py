@@ -50,5 +50,6 @@ def many(column: Column[Any], name: str) -> BindParameter[Any]:
 
 def before_if_given(column: Column[Any], name: str) -> ColumnElement[bool]:
     """``column < :name``, or everything where the parameter is None: the first page of a listing."""
+    # With its type: PostgreSQL cannot tell that of a parameter which is first compared with NULL.
     value: BindParameter[Any] = bindparam(name, type_=column.type)
     return or_(value.is_(None), column < value)

@@ -127,6 +127,7 @@ FAULTS = (
         "the server has no role {role} that may log in; {remedy}",
         is_lasting=True,
     ),
+    # Before the next one, whose pattern fits this text as well.
     Fault(
         "not let in without TLS",
         r"pg_hba\.conf .*no encryption",
@@ -227,6 +228,7 @@ def fault_of(error: DBAPIError, login: Login) -> StoreUnavailable | None:
         return _lasting(
             f"role {login.role} lacks a right ({cause.diag.message_primary}); {_remedy(login, 'gives it')}"
         )
+    # No state at a login that failed; PgBouncer gives this one to everything it has to say itself.
     if state is None or state == "08P01":
         return _by_text(error, cause, login)
     if state in STATES:
@@ -242,6 +244,7 @@ def is_right_missing(error: BaseException | None) -> bool:
     """Whether a right was never given; a row that row-level security turns away has the same SQLSTATE."""
     if not isinstance(error, psycopg.Error) or error.sqlstate != RIGHT_MISSING:
         return False
+    # The function of the server that checks the policies; its messages are in any language.
     return error.diag.source_function != "ExecWithCheckOptions"
 
 
@@ -258,6 +261,7 @@ def _by_text(error: DBAPIError, cause: psycopg.Error, login: Login) -> StoreUnav
             return _lasting(sentence) if fault.is_lasting else _passing(sentence)
     if not isinstance(cause, psycopg.OperationalError):
         return None
+    # In the server's language, so it could not be in the table; the words are about the login, not about rows.
     refusal = _FATAL.search(text)
     if refusal:
         return _passing(f"PostgreSQL refuses the connection of {login.setting}: {refusal[1]}")

@@ -36,6 +36,7 @@ class Server:
     """Whether a pooler stands between: it names another process at login than the one that works."""
 
 
+# FORCE counts as well: without it row-level security does not hold for the owner of a table.
 _SERVER = text(
     """
     SELECT current_setting('server_version_num')::integer AS version,
@@ -60,6 +61,7 @@ _EMBEDDINGS = text(
         UNION ALL SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL AND retired_at IS NULL
     ) stored GROUP BY 1, 2 ORDER BY 3 DESC"""
 )
+# What failed counts as failed, also where it had been indexed before.
 _STAGES = text(
     f"""SELECT CASE WHEN failed_at IS NOT NULL THEN '{Stage.FAILED}' WHEN indexed_at IS NULL THEN '{Stage.ACCEPTED}'
                    WHEN extracted_at IS NULL THEN '{Stage.INDEXED}' ELSE '{Stage.EXTRACTED}' END AS stage, count(*) AS n
@@ -76,6 +78,7 @@ _SESSIONS = select(func.count()).select_from(sessions)
 _MISSED = text(
     "SELECT job, sum(missed)::bigint AS n FROM schedules GROUP BY 1 HAVING sum(missed) > 0 ORDER BY 1"
 )
+# By the time they ended, which is when their effects were committed; the id decides within one instant.
 _ORDER = text(
     f"""SELECT count(*) FROM (
         SELECT from_seq, lag(to_seq, 1, 0) OVER (PARTITION BY session_id ORDER BY finished_at, id) AS before

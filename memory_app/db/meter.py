@@ -65,6 +65,7 @@ class Meter:
             cost.blocks, cost.rows = blocks_after - blocks, rows_after - rows
 
     def _counters(self) -> tuple[int, int]:
+        # As the owner, whose statements are not counted: reading the counters must not move them.
         with self.owner.connect() as connection:
             row = connection.execute(_COUNTERS).one()
             return int(row.blocks or 0), int(row.rows or 0)
@@ -79,4 +80,5 @@ def _flush(connection: Any, _record: Any) -> None:
     """A server process reports what it counted once a second at most, unless it is told to do so at once."""
     if connection is not None:
         connection.execute("SELECT pg_stat_force_next_flush()")
+        # The pool has ended the transaction already, and this statement began another.
         connection.rollback()

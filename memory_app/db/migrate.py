@@ -112,6 +112,7 @@ def _upgrade(connection: Connection, password: str | None, session_defaults: Map
     connection.execute(
         _SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS), "statement_timeout": STATEMENT_TIMEOUT}
     )
+    # Of the transaction: it goes with it, however that ends.
     connection.execute(_LOCK, {"key": ADVISORY_LOCK})
     prerequisites.ensure(connection)
     stored = revision.stored(connection)
@@ -126,6 +127,7 @@ def _upgrade(connection: Connection, password: str | None, session_defaults: Map
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    # Last, as it gives rights on what the revisions made.
     run_script(connection, "access.sql")
     if password:
         app_role.write_password(connection, password)
@@ -137,6 +139,7 @@ def _lock_tables(connection: Connection) -> None:
     tables = connection.execute(_EXISTING, {"tables": list(catalog.TABLES)}).scalars().all()
     if not tables:
         return
+    # A lock time-out begins anew with each table, so the statement is limited as a whole.
     connection.execute(_LIMIT_STATEMENT, {"statement_timeout": str(LOCK_TIMEOUT_MS)})
     connection.execute(text(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"))
     connection.execute(_LIMIT_STATEMENT, {"statement_timeout": STATEMENT_TIMEOUT})
@@ -151,10 +154,13 @@ def _is_collision(error: DBAPIError | psycopg.Error) -> bool:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, psycopg.Error):
         return False
+    # "tuple concurrently updated", an internal error without a state of its own.
     if cause.sqlstate == "XX000":
         return "concurrently" in str(cause)
+    # A unique index of the catalog: two made the same object at the same moment.
     if cause.sqlstate == "23505":
         return str(cause.diag.constraint_name).startswith("pg_")
+    # The statement time-out, where it limits the wait for locks and not the work.
     if cause.sqlstate == "57014":
         return isinstance(error, DBAPIError) and str(error.statement).startswith("LOCK TABLE")
     if cause.sqlstate == "42710":
@@ -164,5 +170,6 @@ def _is_collision(error: DBAPIError | psycopg.Error) -> bool:
 
 def _config() -> Config:
     config = Config()
+    # A single % begins a reference in the format of this configuration.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     return config

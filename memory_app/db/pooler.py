@@ -26,6 +26,7 @@ def shares_processes(driver: Driver, open_another: Callable[[], Driver]) -> bool
     A pooler in session mode keeps one for each connection, and is as good as none. ``open_another`` connects as
     ``driver`` did; where that fails or waits in vain, ``driver`` has its process for itself.
     """
+    # Twice, since a busy pooler may give another process the second time.
     own = {_process(driver), _process(driver)}
     if len(own) > 1:
         return True
@@ -38,6 +39,7 @@ def shares_processes(driver: Driver, open_another: Callable[[], Driver]) -> bool
 
 def _process(driver: Driver) -> int:
     """Id of the server's process that runs the next transaction."""
+    # Without a transaction around it: inside of one, no pooler changes the process.
     before, driver.autocommit = driver.autocommit, True
     try:
         row = driver.execute("SELECT pg_backend_pid()", prepare=False).fetchone()

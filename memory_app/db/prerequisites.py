@@ -99,6 +99,7 @@ def _check_owner(owner: Owner) -> None:
             f"or restore the dump with --no-owner --role={owner.name}"
         )
     if not owner.owns_schema:
+        # Since PostgreSQL 15 schema public belongs to whoever owns the database, unless somebody changed that.
         is_default = owner.schema_owner == "pg_database_owner"
         thing = f"DATABASE {owner.database}" if is_default else "SCHEMA public"
         raise _administrator(
@@ -110,6 +111,7 @@ def _ensure_vector(connection: Connection, owner: Owner) -> None:
     if connection.execute(_VECTOR_SCHEMA).scalar_one_or_none() is not None:
         return
     try:
+        # A savepoint: a statement that fails would end the whole migration otherwise.
         with connection.begin_nested():
             run(connection, "CREATE EXTENSION vector SCHEMA public")
     except DBAPIError as error:
@@ -119,6 +121,7 @@ def _ensure_vector(connection: Connection, owner: Owner) -> None:
                 f"database {owner.database} lacks pgvector, and role {owner.name} may not add it",
                 ["CREATE EXTENSION vector"],
             ) from error
+        # The extension is not available, or its control file is not there.
         if state in ("0A000", "58P01"):
             raise Misconfigured(
                 "this server has no pgvector; install pgvector 0.8 or newer on it, then run `memory migrate` again"
@@ -133,9 +136,11 @@ def _ensure_roles(connection: Connection, owner: Owner) -> None:
             for_administrator += _creation(role.name, owner)
         elif not role.is_there:
             run(connection, f"CREATE ROLE {role.name} {ATTRIBUTES[role.name]}")
+            # Since PostgreSQL 16 who makes a role may administer it, and not act as it.
             if role.name != APPLICATION and not owner.is_superuser:
                 run(connection, _membership(role.name, owner))
         else:
+            # A role that somebody made before us may do more than row-level security holds against.
             if role.has_power or role.may_log_in != (role.name == APPLICATION):
                 for_administrator.append(
                     f"ALTER ROLE {role.name} {ATTRIBUTES[role.name]} NOSUPERUSER NOBYPASSRLS"

@@ -18,6 +18,7 @@ _REVISION = text("SELECT version_num FROM public.alembic_version")
 @cache
 def known() -> tuple[str, ...]:
     """The revisions that this code knows, oldest first: their files are called ``0001_what_it_does.py``."""
+    # Read from the names, since importing the files would load alembic into every part.
     return tuple(sorted(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*_*.py")))
 
 

@@ -18,6 +18,7 @@ def vector_text(vector: Sequence[float] | np.ndarray) -> str:
 
 def vector_of(sent: bytes) -> NDArray[np.float32]:
     """What ``halfvec_send`` gives: two numbers of two bytes, of which the first is the length, then the values."""
+    # Big-endian, as everything that the server sends in binary form.
     return np.frombuffer(sent, dtype=">f2", offset=4).astype(np.float32)
 
 

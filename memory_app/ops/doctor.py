@@ -172,7 +172,7 @@ def _isolation(server: Server) -> Check:
 def _session(deviations: Sequence[Deviation]) -> Check:
     """Whether the connection that workers and the API get is as the settings say."""
     if deviations:
-        found = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.wanted}" for d in deviations)
+        found = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.default}" for d in deviations)
         # A pooler keeps connections that were opened with the old defaults.
         to_do = "run `memory migrate`, which makes them defaults of the role, then let a pooler reconnect"
         return fail("session", found, to_do=to_do)

@@ -72,6 +72,8 @@ runs = Table(
     ),
     CheckConstraint(f"state IN ({literals(RunState)})", name="state"),
     CheckConstraint(f"state <> '{RunState.FAILED}' OR reason IS NOT NULL", name="reason"),
+    # One run of a job for each scope and period, however many Beats and finders ask for it. A job without a scope
+    # counts too, hence NULLS NOT DISTINCT.
     Index(
         "runs_period_key",
         "tenant_id",

@@ -87,6 +87,7 @@ memories = Table(
     Column("successor", Uuid),
     instant("retired_at"),
     Column("retired_reason", Text),
+    # Without a length: vectors of two models stand side by side while rows are embedded again.
     Column("embedding", HALFVEC()),
     Column("embedding_model", Text),
     Column("keywords", SPARSEVEC()),
@@ -94,6 +95,7 @@ memories = Table(
     Column("traits", SmallInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
+    # With the scope, here and below: no row can refer to one of another scope.
     ForeignKeyConstraint(
         ["scope_id", "session_id"],
         ["sessions.scope_id", "sessions.id"],
@@ -104,6 +106,7 @@ memories = Table(
         ["scope_id", "successor"],
         ["memories.scope_id", "memories.id"],
         name="memories_successor_fkey",
+        # The scope is half of this reference and part of the row's own key, so it must stay.
         ondelete="SET NULL (successor)",
     ),
     CheckConstraint("valid_until >= valid_from", name="validity"),
@@ -120,6 +123,8 @@ memories = Table(
     CheckConstraint(
         "NOT single_valued OR (subject_key IS NOT NULL AND relation IS NOT NULL)", name="single_valued"
     ),
+    # Only among open-ended rows: a fact that becomes true again stands beside its closed row. Most memories belong to
+    # no session, hence NULLS NOT DISTINCT.
     Index(
         "memories_current_key",
         "scope_id",
@@ -130,6 +135,7 @@ memories = Table(
         postgresql_nulls_not_distinct=True,
         postgresql_where=text("valid_until IS NULL AND retired_at IS NULL"),
     ),
+    # Where a relation holds one object at a time, two claims at the same moment cannot both become current.
     Index(
         "memories_single_valued_key",
         "scope_id",
@@ -157,6 +163,7 @@ memories = Table(
         text("id DESC"),
         postgresql_where=text(f"(pinned OR importance >= {PROMINENT}) AND retired_at IS NULL"),
     ),
+    # The key begins with the scope, and whoever asks for a memory by its id does not know that.
     Index("memories_id_idx", "id"),
     Index("memories_session_idx", "scope_id", "session_id", postgresql_where=text("session_id IS NOT NULL")),
     Index("memories_run_idx", "run_id", postgresql_where=text("run_id IS NOT NULL")),
@@ -281,6 +288,7 @@ feedback = Table(
         ondelete="CASCADE",
     ),
     CheckConstraint(f"label IN ({literals(Label)})", name="label"),
+    # Exactly one of the two.
     CheckConstraint("(turn_id IS NULL) <> (memory_id IS NULL)", name="target"),
     Index("feedback_turn_idx", "scope_id", "turn_id"),
     Index("feedback_memory_idx", "scope_id", "memory_id"),

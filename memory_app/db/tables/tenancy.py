@@ -67,6 +67,7 @@ agents = Table(
     instant("created_at", now=True),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "name"),
+    # What scopes refer to: with the tenant in the reference, none can name an agent of another one.
     UniqueConstraint("tenant_id", "id", name="agents_tenant_id_id_key"),
 )
 
@@ -97,6 +98,7 @@ scopes = Table(
     Column("most_links", Integer),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "id"),
+    # An agent has one scope without a user, for what it knows of itself.
     UniqueConstraint(
         "tenant_id", "agent_id", "user_id", name="scopes_agent_user_key", postgresql_nulls_not_distinct=True
     ),
@@ -119,6 +121,7 @@ usage = Table(
     Column("calls", BigInteger, nullable=False, server_default=text("0")),
     Column("tokens_in", BigInteger, nullable=False, server_default=text("0")),
     Column("tokens_out", BigInteger, nullable=False, server_default=text("0")),
+    # A call of a small model costs a fraction of a cent.
     Column("cost_usd", Numeric(14, 6), nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("tenant_id", "day", "model"),
 )

@@ -78,6 +78,7 @@ sessions = Table(
             "due_at IS NULL AND synthesized_seq < next_seq - 1 AND asked_seq < next_seq - 1"
         ),
     ),
+    # Each turn updates its session several times: new versions of the row find room on its page.
     postgresql_with={"fillfactor": "60"},
 )
 
@@ -98,6 +99,7 @@ turns = Table(
     Column("tools_used", ARRAY(Text), nullable=False, server_default=NO_TEXTS),
     Column("metadata", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
     Column("idempotency_key", Text),
+    # The same key with another request is a mistake of the caller, not a repetition.
     Column("request_hash", LargeBinary),
     instant("lease_until"),
     Column("starts", SmallInteger, nullable=False, server_default=text("0")),
