@@ -43,7 +43,7 @@ LINKS_FOLLOWED = 50
 def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
     """Candidates of every tier that the query asks for."""
     if not scoped.policy.memory:
-        return []  # Memory is off for this agent: nothing is recalled.
+        return []
     candidates: list[Candidate] = []
     if Tier.DAILY_LOGS in scoped.tiers and scoped.policy.daily_logs:
         for hit in search.turn_hits(connection, probe):
@@ -59,12 +59,14 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
 
 def widened(probe: Probe, limit: int) -> Probe:
     """The probe with up to ``limit`` rows of each tier."""
+    # No more can come back than an arm hands over.
     return replace(probe, limit=limit, candidates=max(probe.candidates, limit))
 
 
 def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
     """What the database is asked for."""
     query, settings = scoped.query, runtime.settings.recall
+    sessions = scoped.facts.sessions
     rows_limit = query.limit + max(query.limit // 2, SPARE_ROWS)
     return Probe(
         scope_ids=scoped.row.visible,
@@ -72,13 +74,14 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         keywords=scoped.keywords,
         weights=scoped.weights,
         candidates=settings.candidates,
+        # Who wants an explanation wants to see what was cut, too.
         limit=settings.candidates if query.explain else rows_limit,
         least=query.limit,
         filters=Filters(
             kinds=query.kinds or recalled_kinds(),
             subtypes=query.subtypes,
             tags=query.tags,
-            session=scoped.facts.sessions.get(query.session) if query.session else None,
+            session=sessions.get(query.session) if query.session else None,
             min_importance=query.min_importance,
             as_of=query.as_of,
             after=query.after,
@@ -88,7 +91,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         speakers=scoped.speakers,
         mentioning=tuple(scoped.mentioning),
         periods=scoped.periods,
-        current_session=scoped.facts.sessions.get(scoped.current_session) if scoped.current_session else None,
+        current_session=sessions.get(scoped.current_session) if scoped.current_session else None,
         indexed=scoped.indexed,
         anchors=scoped.anchors,
     )
@@ -131,23 +134,26 @@ def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
         if not _passes(scoped.query, turn):
             continue
         words = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
-        share = len(query_words & words) / len(query_words) if query_words else 0.0
+        # BM25 needs counts of the whole scope; the share of the query's words is as far from 0 to 1.
+        share = len(query_words & words) / max(len(query_words), 1)
         traits = traits_of(turn.text, by_user=turn.role is Role.USER)
-        candidates.append(_of_turn(scoped, turn, raw=Raw(0.0, share), traits=traits, indexed=False))
+        raw = Raw(similarity=0.0, keyword=share)
+        candidates.append(_of_turn(scoped, turn, raw=raw, traits=traits, indexed=False))
     return candidates
 
 
 def _passes(query: RecallQuery, turn: Turn) -> bool:
     """The filters that the database applies to indexed turns."""
-    return (
-        (query.session is None or turn.session == query.session)
-        and (query.as_of is None or turn.at <= query.as_of)
-        and (query.after is None or turn.at >= query.after)
-        and (query.before is None or turn.at < query.before)
-    )
+    if query.session is not None and turn.session != query.session:
+        return False
+    if query.as_of is not None and turn.at > query.as_of:
+        return False
+    starts_early_enough = query.after is None or turn.at >= query.after
+    return starts_early_enough and (query.before is None or turn.at < query.before)
 
 
 def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
+    # The spare rows make up for turns alone, and each memory that is read costs time.
     fewer = replace(probe, limit=probe.limit - scoped.spare, least=probe.least - scoped.spare)
     hits = search.memory_hits(connection, fewer)
     candidates = [_of_memory(scoped, hit) for hit in hits]
@@ -167,6 +173,7 @@ def _of_memory(
         "neighbour_keyword": memory.raw.keyword,
         "session_keyword": memory.raw.keyword,
         "named_person": float(memory.subject in scoped.speakers),
+        # A memory counts as said by the user, or every turn of theirs would stand before it.
         "user_role": 1.0,
         "recency": recency(memory.last_seen, scoped.now),
         "frequency": memory.frequency,
@@ -179,6 +186,7 @@ def _of_memory(
         "linked": max((link.weight * score for link, score in along), default=0.0),
         **trait_signals(memory.traits),
     }
+    via = [{"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along]
     hit = Hit(
         id=memory.id,
         tier=Tier.FACTS,
@@ -191,8 +199,7 @@ def _of_memory(
         tags=memory.tags,
         valid_until=memory.valid_until,
     )
-    via = tuple({"from": str(link.source_id), "type": link.type, "weight": link.weight} for link, _ in along)
-    return Candidate(hit, signals, vector=memory.vector, via=via)
+    return Candidate(hit, signals, vector=memory.vector, via=tuple(via))
 
 
 def _expanded(
@@ -211,9 +218,11 @@ def _expanded(
         if not links_to:
             break
         edge = []
+        # By the scale of the search, since scores of two scales could not be compared.
         for hit in search.memories_by_id(connection, probe, list(links_to), scale=scale):
             candidate = _of_memory(scoped, hit, along=links_to[hit.id])
             earlier = by_id.get(hit.id)
+            # What the search returned by itself may gain by a link once; what links led to stays as it was.
             if earlier is None or not earlier.via:
                 by_id[hit.id] = candidate
                 edge.append(candidate)
@@ -231,6 +240,7 @@ def _links_from(
     carries."""
     scores = {}
     for candidate in edge:
+        # A link passes on a share of the score, and a share of nothing recommends nothing.
         if candidate.hit.score > 0 and isinstance(candidate.hit.id, UUID):
             scores[candidate.hit.id] = candidate.hit.score
     links_to: dict[UUID, list[tuple[Link, float]]] = {}
@@ -243,6 +253,7 @@ def _links_from(
 
 
 def _of_entity(scoped: ScopedQuery, entity: EntityCard) -> Candidate:
+    # It is here because the query names it: as good a match by words as there can be.
     signals: Signals = {"keyword": 1.0, "recency": recency(entity.last_seen, scoped.now)}
     summary = f": {entity.summary}" if entity.summary else ""
     hit = Hit(

@@ -37,17 +37,23 @@ def record(
     as_json: AsJson = False,
 ) -> None:
     """Record one turn; workers turn it into memory."""
-    said_at = _instant(at, "--at")
+    turn_at = _instant(at, "--at")
     with connect(data, tenant) as memory:
-        accepted = memory.record(Scope(agent, user, session), content, role=role, speaker=name, at=said_at)
+        accepted = memory.record(Scope(agent, user, session), content, role=role, speaker=name, at=turn_at)
         ticket = memory.ticket(accepted.id, wait_seconds=wait)
     if as_json:
         write_json(ticket)
     else:
-        memory_count = f", {len(ticket.memory_ids)} memories" if ticket.stage is Stage.EXTRACTED else ""
-        why = f" ({ticket.reason})" if ticket.reason else ""
-        why += f", waits for {ticket.waiting_for}" if ticket.waiting_for else ""
-        out.print(f"turn {ticket.id}: {ticket.stage}{memory_count}{why}", markup=False, highlight=False)
+        line = f"turn {ticket.id}: {ticket.stage}"
+        if ticket.stage is Stage.EXTRACTED:
+            line += f", {len(ticket.memory_ids)} memories"
+        if ticket.reason:
+            line += f" ({ticket.reason})"
+        if ticket.waiting_for:
+            line += f", waits for {ticket.waiting_for}"
+        # What people wrote may contain what Rich takes for markup.
+        out.print(line, markup=False, highlight=False)
+    # After the answer: with --json the reason stands in it, too.
     if ticket.stage is Stage.FAILED:
         raise Permanent(f"turn {ticket.id} failed: {ticket.reason}")
 
@@ -69,7 +75,7 @@ def remember(
 ) -> None:
     """Store one statement."""
     with connect(data, tenant) as memory:
-        done = memory.remember(
+        remembered = memory.remember(
             Scope(agent, user, session),
             text,
             kind=kind,
@@ -79,9 +85,10 @@ def remember(
             pinned=pinned,
         )
     if as_json:
-        write_json(done)
+        write_json(remembered)
     else:
-        out.print(" ".join([f"memory {done.id}: {done.outcome}", *done.notes]), markup=False, highlight=False)
+        line = " ".join([f"memory {remembered.id}: {remembered.outcome}", *remembered.notes])
+        out.print(line, markup=False, highlight=False)
 
 
 @app.command()
@@ -148,14 +155,14 @@ def context(
         out.print(window.text, markup=False, highlight=False)
 
 
-def _instant(given: str | None, option: str) -> datetime | None:
-    if given is None:
+def _instant(value: str | None, option: str) -> datetime | None:
+    if value is None:
         return None
     try:
-        at = datetime.fromisoformat(given)
+        at = datetime.fromisoformat(value)
     except ValueError as error:
         raise typer.BadParameter(
-            f"{given} is no time; write 2026-01-31T09:00:00+01:00", param_hint=option
+            f"{value} is no time; write 2026-01-31T09:00:00+01:00", param_hint=option
         ) from error
     if at.tzinfo is None:
         raise typer.BadParameter("a time needs its zone, as in 2026-01-31T09:00:00+01:00", param_hint=option)

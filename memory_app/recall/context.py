@@ -81,16 +81,14 @@ _LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section
 
 
 def _kind_limits() -> tuple[KindLimit, ...]:
-    """What is read for every window: it depends on who, not on the query.
-
-    The usual importance of a kind is enough to be shown, whatever its section asks for.
-    """
-    return tuple(
-        KindLimit(kind.name, limit, min(least, kind.importance))
-        for section, (limit, least) in _READS.items()
-        for kind in KINDS.values()
-        if kind.section is section
-    )
+    """What is read for every window: it depends on who, not on the query."""
+    limits = []
+    for section, (limit, least) in _READS.items():
+        for kind in kinds_of_section(section):
+            # The usual importance of a kind suffices, whatever its section asks for: else a new kind might never show.
+            least_of_kind = min(least, KINDS[kind].importance)
+            limits.append(KindLimit(kind, limit, least=least_of_kind))
+    return tuple(limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +110,17 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextR
     """
     budget, turns_limit = _limits_of(runtime, request)
     query = _query_of(runtime, request)
+    # Before the transaction: none is open while a model is called.
     vectors = embed_query(runtime, query.text) if query else QueryVectors()
-    read = _read(runtime, tenant_id, _Request(scope, request.session, turns_limit, query, vectors))
+    read = _read(
+        runtime,
+        tenant_id,
+        _Request(scope=scope, session=request.session, turns=turns_limit, query=query, vectors=vectors),
+    )
     if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
-    topic = _searched_topic(runtime, tenant_id, read.row, read)
-    turn_ids = {str(turn.id) for turn in read.parts.session.turns} if read.parts.session else set()
+    topic = _searched_topic(runtime, tenant_id, row=read.row, topic=read.topic)
+    turn_ids = {str(turn.id) for turn in read.parts.turns}
     limit = runtime.settings.context.memories
     parts = _with_topic(read.parts, topic, turn_ids=turn_ids, limit=limit)
     rendered = render(parts, budget_tokens=budget, now=read.now)
@@ -156,53 +159,68 @@ class _Request:
 
 
 def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: bool = True) -> _Read:
-    """One transaction for all of it, as each round trip costs more than what it reads. If the session fails, all is
-    read again without it; if the search fails, it is left out."""
+    """What the request asks for. If the session fails, all is read again without it; if the search fails, it is left
+    out."""
     read, stage = None, "scope"
+    # One transaction for all of it, as each round trip costs more than what it reads.
     try:
         with transaction(runtime.engine, tenant_id) as connection:
             row = names.find_scope(connection, tenant_id, Scope(request.scope.agent, request.scope.user))
             if row is None or not parse_policy(row.policy).memory:
-                return _with_persona(connection, tenant_id, request.scope, row)
+                return _with_persona(connection, tenant_id, request.scope, row=row)
             warm = _warm(runtime, row)
-            parts = _standing(runtime, connection, row, warm)
+            parts = _standing(runtime, connection, row, warm=warm)
             stage = "session"
             if has_session:
-                parts = _with_session(runtime, connection, row, request, warm, parts)
+                parts = _with_session(runtime, connection, row, request=request, warm=warm, parts=parts)
             else:
                 parts = replace(parts, degraded=(*parts.degraded, stage))
-            read, stage = _Read(row, parts, row.now), "memories"
-            return _with_search(runtime, connection, read, row, request)
+            read, stage = _Read(row=row, parts=parts, now=row.now), "memories"
+            return _with_search(runtime, connection, read, row=row, request=request)
     except Transient as error:
-        if read is None and (stage == "scope" or request.session is None or not has_session):
+        can_do_without_session = stage == "session" and has_session and request.session is not None
+        if read is None and not can_do_without_session:
             raise
         log.warning("context_degraded", section=stage, error=error.kind)
+    # An error ends the transaction, so without a session nothing of it can be used: all is read again.
     return read or _read(runtime, tenant_id, request, has_session=False)
 
 
-def _with_persona(connection: Connection, tenant_id: int, scope: Scope, row: ScopeRow | None) -> _Read:
+def _with_persona(connection: Connection, tenant_id: int, scope: Scope, *, row: ScopeRow | None) -> _Read:
     """All there is of an agent that has met nobody yet, or remembers nothing."""
-    persona = names.agent_persona(connection, tenant_id, scope.agent) if row is None else row.persona
-    parts = ContextParts(expression=ExpressionPart(persona=_persona(persona)))
-    return _Read(None, parts, clock.now(connection) if row is None else row.now)
+    if row is None:
+        persona, now = names.agent_persona(connection, tenant_id, scope.agent), clock.now(connection)
+    else:
+        persona, now = row.persona, row.now
+    part = ExpressionPart(persona=_persona(persona))
+    return _Read(row=None, parts=ContextParts(expression=part), now=now)
 
 
 def _with_search(
-    runtime: Runtime, connection: Connection, read: _Read, row: ScopeRow, request: _Request
+    runtime: Runtime, connection: Connection, read: _Read, *, row: ScopeRow, request: _Request
 ) -> _Read:
     if request.query is None:
         return read
-    turn_count = len(read.parts.session.turns) if read.parts.session else 0
     # Turns of the session section are hits again; as many more are asked for, so that memories are not displaced.
-    spare = min(turn_count, runtime.settings.recall.limit_max - request.query.limit)
+    room = runtime.settings.recall.limit_max - request.query.limit
+    spare = min(len(read.parts.turns), room)
     query = replace(request.query, limit=request.query.limit + spare)
+    # Sessions are of a user: to the scope of an agent alone the name means nothing.
     session = request.session if row.user_id is not None else None
     scoped = prepare_query(
-        connection, runtime, row, query=query, vectors=request.vectors, session=session, spare=spare
+        connection,
+        runtime,
+        row,
+        query=query,
+        vectors=request.vectors,
+        session=session,
+        spare=spare,
     )
     if scoped.missing_models:
+        # Their embedders must not be called in a transaction, so this search comes after it.
         return replace(read, topic=scoped)
-    return replace(read, topic=_topic(connection, row, search(connection, runtime, scoped)))
+    recalled = search(connection, runtime, scoped)
+    return replace(read, topic=_topic(connection, row, recalled))
 
 
 def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
@@ -214,17 +232,18 @@ def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
         return None
 
 
-def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None) -> ContextParts:
+def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None) -> ContextParts:
     """Sections 1–4, 6 and 9."""
-    by_section = _by_section(_standing_memories(runtime, connection, row, warm))
+    by_section = _by_section(_standing_memories(runtime, connection, row, warm=warm))
     anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
+    moods = (m.emotional_state for m in (*speaking, *anchors))
     return ContextParts(
         core=by_section[Section.CORE],
         expression=ExpressionPart(
             persona=_persona(row.persona),
             memories=speaking,
-            mood=next((m.emotional_state for m in (*speaking, *anchors) if m.emotional_state), None),
+            mood=next(filter(None, moods), None),
         ),
         anchors=anchors,
         vocabulary=shared_vocabulary(anchors),
@@ -237,9 +256,9 @@ def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, warm: War
 
 
 def _standing_memories(
-    runtime: Runtime, connection: Connection, row: ScopeRow, warm: Warm | None
+    runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None
 ) -> tuple[Memory, ...]:
-    """By the cached ids while no memory of the scopes has changed; the rows themselves are always read."""
+    """By the cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
     if warm is None:
         return always_shown.strongest(connection, row.visible, limits)
@@ -247,10 +266,13 @@ def _standing_memories(
     # Part of the key, so that a kind that is new in this version shows at once.
     asked = asked_about("standing", *limits)
     if cached is not None and cached.asked == asked:
+        # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
         return always_shown.by_ids(connection, row.visible, cached.ids.get("standing", ()))
     memories = always_shown.strongest(connection, row.visible, limits)
+    ids = tuple(memory.id for memory in memories)
+    fresh = CachedContext(asked, {"standing": ids})
     try:
-        fresh = CachedContext(asked, {"standing": tuple(memory.id for memory in memories)})
+        # The token is from before the read: what was changed in between makes this entry worthless.
         cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
@@ -263,7 +285,9 @@ def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]
     by_section = {}
     for section in Section:
         kinds = kinds_of_section(section)
-        by_section[section] = tuple(m for m in ordered if m.kind in kinds)[: _LIMITS.get(section)]
+        of_section = [memory for memory in ordered if memory.kind in kinds]
+        # The limits of `_READS` hold for each kind and each visible scope; these for all of them together.
+        by_section[section] = tuple(of_section[: _LIMITS.get(section)])
     return by_section
 
 
@@ -272,49 +296,55 @@ def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
 
 
 def _persona(persona: dict[str, object] | None) -> str:
-    return render_persona(load_template("default").persona if persona is None else parse_persona(persona))
+    if persona is None:
+        return render_persona(load_template("default").persona)
+    return render_persona(parse_persona(persona))
 
 
 def _with_session(
     runtime: Runtime,
     connection: Connection,
     row: ScopeRow,
+    *,
     request: _Request,
     warm: Warm | None,
     parts: ContextParts,
 ) -> ContextParts:
     ongoing = sessions.ongoing(connection, row.id, request.session)
-    session, felt = ongoing.session, _expression(runtime, row, ongoing, warm)
-    parts = replace(parts, expression=replace(parts.expression, last_tone=felt.tone))
+    session = ongoing.session
+    state = _expression(runtime, row, ongoing=ongoing, warm=warm)
+    parts = replace(parts, expression=replace(parts.expression, last_tone=state.tone))
     if session is None:
         return parts
-    began = felt.session_started_at if felt.session_id == session.id else None
-    return replace(
-        parts,
-        session=SessionPart(
-            name=session.name,
-            started_at=began or session.created_at,
-            last_interaction_at=ongoing.active_before,
-            turns=stream.latest(
-                runtime,
-                connection,
-                row.id,
-                session=session,
-                limit=request.turns,
-                listed=warm.listed if warm else None,
-            ),
-        ),
+    # The hot state is that of the scope, and may be about another of its sessions.
+    began = state.session_started_at if state.session_id == session.id else None
+    latest = stream.latest(
+        runtime,
+        connection,
+        row.id,
+        session=session,
+        limit=request.turns,
+        listed=warm.listed if warm else None,
     )
+    part = SessionPart(
+        name=session.name,
+        started_at=began or session.created_at,
+        last_interaction_at=ongoing.active_before,
+        turns=latest,
+    )
+    return replace(parts, session=part)
 
 
-def _expression(runtime: Runtime, row: ScopeRow, ongoing: Ongoing, warm: Warm | None) -> Expression:
+def _expression(runtime: Runtime, row: ScopeRow, *, ongoing: Ongoing, warm: Warm | None) -> Expression:
     """The hot state, with what only the table knows; rebuilt from there where Redis has lost it."""
-    felt = warm.felt if warm else Expression()
-    if warm and felt.last_interaction_at is None and ongoing.session is not None:
+    state = warm.felt if warm else Expression()
+    is_lost = warm is not None and state.last_interaction_at is None
+    if is_lost and ongoing.session is not None:
         _rebuild(runtime, row, ongoing.session)
-    if felt.tone in (None, expression.UNLABELLED):
-        return replace(felt, tone=ongoing.tone)
-    return felt
+    # Redis keeps one of a few words for a tone, so that nothing that a person said is there; the table has the word.
+    if state.tone in (None, expression.UNLABELLED):
+        return replace(state, tone=ongoing.tone)
+    return state
 
 
 def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
@@ -339,17 +369,23 @@ class _Topic:
 
 
 def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
+    # An empty message has no topic; recall itself refuses one, which must not break a chat.
     if request.query is None or not clean_given(request.query, field="query")[0].strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
     limits = runtime.settings.recall
-    text, limit = request.query[: limits.query_limit_chars], min(TOPIC_MEMORIES, limits.limit_max)
-    return check_query(runtime, RecallQuery(text=text, limit=limit, preset=request.preset))
+    query = RecallQuery(
+        text=request.query[: limits.query_limit_chars],
+        limit=min(TOPIC_MEMORIES, limits.limit_max),
+        preset=request.preset,
+    )
+    return check_query(runtime, query)
 
 
-def _searched_topic(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read) -> _Topic:
+def _searched_topic(
+    runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: _Topic | ScopedQuery | None
+) -> _Topic:
     """The topic of what was read; searches now what missed a vector then."""
-    topic = read.topic
     try:
         if isinstance(topic, ScopedQuery):
             recalled = search_previous_models(runtime, tenant_id, topic)
@@ -365,13 +401,20 @@ def _searched_topic(runtime: Runtime, tenant_id: int, row: ScopeRow, read: _Read
 
 
 def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
-    named = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES][:CARDS]
+    entity_keys = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES]
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
+    # A hit has what recall scores and shows; these sections show whole memories and cards.
     about = always_shown.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
-    entities = (
-        cards.whole(connection, row.visible, named, facts=CARD_FACTS, linked=CARD_FACTS) if named else ()
-    )
+    entities: Sequence[cards.EntityCard] = ()
+    if entity_keys:
+        entities = cards.whole(
+            connection,
+            row.visible,
+            entity_keys[:CARDS],
+            facts=CARD_FACTS,
+            linked=CARD_FACTS,
+        )
     return _Topic(
         hits=recalled.memories,
         artifacts=about,
@@ -382,16 +425,14 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
 
 def _with_topic(parts: ContextParts, topic: _Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
     """Sections 5, 7 and 8, without what other sections show anyway; ``turn_ids`` are those of the session section."""
+    # Insights about the topic stand in for those of every window, which are about anything.
     artifacts = topic.artifacts or parts.artifacts
-    elsewhere = {
-        m.id for m in (*parts.core, *parts.expression.memories, *parts.anchors, *parts.identity, *artifacts)
-    }
-    elsewhere |= set(parts.narrative_ids)
-    rows = [
-        hit
-        for hit in topic.hits
-        if hit.tier is not Tier.ENTITIES and str(hit.id) not in turn_ids and hit.id not in elsewhere
-    ]
+    sections = (parts.core, parts.expression.memories, parts.anchors, parts.identity, artifacts)
+    shown_ids = {str(memory.id) for section in sections for memory in section}
+    shown_ids |= {str(id) for id in parts.narrative_ids}
+    shown_ids |= turn_ids
+    # Entities have cards of their own.
+    rows = [hit for hit in topic.hits if hit.tier is not Tier.ENTITIES and str(hit.id) not in shown_ids]
     return replace(
         parts,
         rows=tuple(rows[:limit]),

@@ -30,13 +30,13 @@ BATCHES_LIMIT = 20
 def note_hits(runtime: Runtime, tenant_id: int, hits: Iterable[Hit]) -> None:
     """Note the ids of recalled memories for `note_recalls`. Never fails, never waits for the database."""
     ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
+    hint = hint_name(queue.NOTE_RECALLS)
     try:
-        is_free = recall_counts.note(
-            runtime.hot, tenant_id, ids, hint=hint_name(queue.NOTE_RECALLS), life_ms=HINT_LIFE_MS
-        )
+        is_free = recall_counts.note(runtime.hot, tenant_id, ids, hint=hint, life_ms=HINT_LIFE_MS)
     except MemoryAppError as error:
         log.warning("recalls_not_noted", error=error.kind)
         return
+    # One message for whatever is noted until the task begins, not one for each answer.
     if is_free:
         runtime.sender.send(queue.NOTE_RECALLS)
 
@@ -50,6 +50,7 @@ def note_recalls(runtime: Runtime) -> int:
         log.warning("hint_not_cleared", error=error.kind)
     count = 0
     for _ in range(BATCHES_LIMIT):
+        # What is taken and not written is lost, which no count is worth preventing.
         batch = recall_counts.take(runtime.hot, most=BATCH)
         if not batch:
             break

@@ -66,12 +66,16 @@ def short_id(id: object) -> str:
 
 def span(length: timedelta) -> str:
     """Return ``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
+    # A turn may be dated a little ahead by the clock of the app: that is now, not a time ago below zero.
     minutes = max(int(length.total_seconds()) // 60, 0)
-    counts = (("day", minutes // 1440), ("hour", minutes // 60 % 24), ("minute", minutes % 60))
-    largest = next((place for place, (_, count) in enumerate(counts) if count), None)
-    if largest is None:
-        return "less than a minute"
-    return " ".join(_counted(count, unit) for unit, count in counts[largest : largest + 2] if count)
+    days, rest = divmod(minutes, 24 * 60)
+    hours, minutes = divmod(rest, 60)
+    if days:
+        units = [(days, "day"), (hours, "hour")]
+    else:
+        units = [(hours, "hour"), (minutes, "minute")]
+    words = [_counted(count, unit) for count, unit in units if count]
+    return " ".join(words) or "less than a minute"
 
 
 def _counted(count: int, unit: str) -> str:
@@ -80,7 +84,12 @@ def _counted(count: int, unit: str) -> str:
 
 def _memory_lines(memories: Iterable[Memory]) -> tuple[Line, ...]:
     return tuple(
-        Line(f"- {KINDS[memory.kind].lead}", memory.text, tail=_relation_tail(memory), ids=(str(memory.id),))
+        Line(
+            head=f"- {KINDS[memory.kind].lead}",
+            text=memory.text,
+            tail=_relation_tail(memory),
+            ids=(str(memory.id),),
+        )
         for memory in memories
     )
 
@@ -89,16 +98,21 @@ def _relation_tail(memory: Memory) -> str:
     context = memory.relational_context
     if context is None:
         return ""
-    remarks = [f"bond {context.bond_strength:.1f}"] if context.bond_strength is not None else []
-    for name, texts in (("values", context.user_values), ("struggles", context.user_struggles)):
-        if texts:
-            remarks.append(f"{name}: {_labels(texts[:3])}")
+    remarks = []
+    if context.bond_strength is not None:
+        remarks.append(f"bond {context.bond_strength:.1f}")
+    # Three of each: a merged memory may have dozens, and this is a remark behind its text.
+    if context.user_values:
+        remarks.append(f"values: {_labels(context.user_values[:3])}")
+    if context.user_struggles:
+        remarks.append(f"struggles: {_labels(context.user_struggles[:3])}")
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
 def _expression_lines(part: ExpressionPart) -> tuple[Line, ...]:
     persona = tuple(Line("", line) for line in part.persona.splitlines() if quoted(line))
     order = list(KINDS)
+    # Stable: within a kind the strongest stays first.
     by_kind = sorted(part.memories, key=lambda memory: order.index(memory.kind))
     return persona + _mood_lines(part) + _memory_lines(by_kind)
 
@@ -114,7 +128,10 @@ def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:
 
 def _card_line(card: Card) -> Line:
     statements = "; ".join(filter(None, (card.summary, *card.facts)))
-    head = f"- {quoted_label(card.label)} ({quoted_label(card.type)}){': ' if statements else ''}"
+    # Labels are what people said, too: one could be written like a heading of ours.
+    head = f"- {quoted_label(card.label)} ({quoted_label(card.type)})"
+    if statements:
+        head += ": "
     tail = f" (linked: {_labels(card.linked[:LINKED_LIMIT])})" if card.linked else ""
     return Line(head, statements, tail=tail, ids=(card.key,))
 
@@ -142,8 +159,14 @@ def _session_lines(session: SessionPart, zone: tzinfo, now: datetime) -> tuple[L
     head += f"{span(now - session.started_at)} so far." if session.started_at else "just begun."
     if session.last_interaction_at:
         head += f" Last interaction before it: {span(now - session.last_interaction_at)} ago."
+    # The newest first: a line's place is its strength, and the oldest turn is the first to go.
     turns = (
-        Line(_log_head(turn.at, turn.speaker, zone), turn.text, ids=(str(turn.id),), turn=turn)
+        Line(
+            head=_log_head(turn.at, turn.speaker, zone),
+            text=turn.text,
+            ids=(str(turn.id),),
+            turn=turn,
+        )
         for turn in reversed(session.turns)
     )
     return (Line(head, ""), *turns)
@@ -157,6 +180,7 @@ def _log_head(at: datetime | None, speaker: str | None, zone: tzinfo) -> str:
 def _local(at: datetime, zone: tzinfo) -> str:
     try:
         local = at.astimezone(zone)
-    except OverflowError:  # the first or last day a calendar can hold
+    except OverflowError:
+        # The first or last day that a calendar can hold.
         local = at
     return local.isoformat(sep=" ", timespec="minutes")[:16]

@@ -46,9 +46,10 @@ def near_duplicates(ranked: Sequence[Ranked], *, same: float) -> Mapping[Hashabl
         if candidate.key in first_by_key:
             repeats[candidate.id] = Repeat(first_by_key[candidate.key])
             continue
-        # What is itself left out hides nothing: otherwise a chain of likenesses would hide what differs from its head.
         better = [(ranked[other], cosine) for other, cosine in near.get(place, ())]
-        repeat = _repeat(candidate, [(row, cosine) for row, cosine in better if row.id not in repeats])
+        # What is itself left out hides nothing: otherwise a chain of likenesses would hide what differs from its head.
+        remaining = [(row, cosine) for row, cosine in better if row.id not in repeats]
+        repeat = _repeat(candidate, remaining)
         if repeat is None:
             first_by_key[candidate.key] = candidate.id
         else:
@@ -69,10 +70,13 @@ def _near(ranked: Sequence[Ranked], same: float) -> dict[int, list[tuple[int, fl
     vectors = [candidate.vector for candidate in ranked if candidate.vector is not None]
     if len(vectors) < 2:
         return {}
+    # Unit vectors: their inner products are the cosines.
     matrix = np.stack(vectors)
     # Not a matrix product: so small a one starts threads that keep all cores busy for milliseconds.
     cosines = np.einsum("id,jd->ij", matrix, matrix)
+    # Below the diagonal: each pair once, the worse of the two first.
+    pairs = np.argwhere(np.tril(cosines >= same, k=-1))
     near: dict[int, list[tuple[int, float]]] = {}
-    for worse, better in np.argwhere(np.tril(cosines >= same, k=-1)).tolist():
+    for worse, better in pairs.tolist():
         near.setdefault(places[worse], []).append((places[better], float(cosines[worse, better])))
     return near

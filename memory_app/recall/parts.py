@@ -67,11 +67,19 @@ class ContextParts:
     degraded: tuple[str, ...] = ()
     """Names of what could not be read in time; passed on."""
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of the session section."""
+        return self.session.turns if self.session else ()
+
 
 def shared_vocabulary(memories: Sequence[Memory]) -> tuple[str, ...]:
     """Shared references of ``memories``, in order, each once (case does not count)."""
-    contexts = (memory.relational_context for memory in memories)
     first: dict[str, str] = {}
-    for reference in (text for context in contexts if context for text in context.shared_references):
-        first.setdefault(reference.casefold(), reference)
+    for memory in memories:
+        context = memory.relational_context
+        references = context.shared_references if context else ()
+        for reference in references:
+            # The spelling of the strongest memory stands: `memories` come in that order.
+            first.setdefault(reference.casefold(), reference)
     return tuple(first.values())

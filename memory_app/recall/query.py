@@ -99,12 +99,19 @@ class ScopedQuery:
     def indexed(self) -> tuple[IndexedScope, ...]:
         """Visible scopes with search indexes for every vector of the query that fits rows of theirs."""
         query_models = {vector.model for vector in self.vectors}
-        scopes = []
-        for scope_id in dict.fromkeys(row.scope_id for row in self.facts.models if row.is_indexed):
-            rows = [row for row in self.facts.models if row.scope_id == scope_id]
-            if all(row.is_indexed for row in rows if row.model in query_models):
-                scopes.append(IndexedScope(scope_id, tuple(row.model for row in rows if row.is_indexed)))
-        return tuple(scopes)
+        scanned: set[int] = set()
+        indexed_models: dict[int, list[str]] = {}
+        for row in self.facts.models:
+            if row.is_indexed:
+                indexed_models.setdefault(row.scope_id, []).append(row.model)
+            elif row.model in query_models:
+                # The indexes know nothing of the rows of this model: only a scan compares them.
+                scanned.add(row.scope_id)
+        return tuple(
+            IndexedScope(scope_id, tuple(models))
+            for scope_id, models in indexed_models.items()
+            if scope_id not in scanned
+        )
 
 
 def check_query(runtime: Runtime, query: RecallQuery) -> RecallQuery:
@@ -128,12 +135,18 @@ def embed_missing(runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
     for model in scoped.missing_models:
         embedder = runtime.formers.get(model)
         if embedder is None:
+            # Of earlier models only the offline ones can be made again; rows of the others are found by their words.
             degraded.append("similarity")
             continue
         more = _embed(embedder, scoped.query.text)
         vectors += more.vectors
         degraded += more.degraded
-    return replace(scoped, vectors=tuple(vectors), degraded=tuple(dict.fromkeys(degraded)), missing_models=())
+    return replace(
+        scoped,
+        vectors=tuple(vectors),
+        degraded=tuple(dict.fromkeys(degraded)),
+        missing_models=(),
+    )
 
 
 def prepare_query(
@@ -150,25 +163,30 @@ def prepare_query(
 
     Raises `NotFound` for an unknown session that is asked for.
     """
+    # A kept plan fits a scope of average size, and reads far too much for a small one.
     plan_anew(connection)
     policy = parse_policy(row.policy)
-    words = terms(subject_of(query.text)) if query.text else {}
+    text = query.text or ""
+    words = terms(subject_of(text))
+    # The type of what the query names is not known, so each name is looked up as every type.
+    entity_keys = [f"{type}:{name}" for name in _names(text) for type in ENTITY_TYPES]
     facts = scope_facts.read(
         connection,
         row.id,
         row.visible,
-        terms=keyword_weights(words) if words else (),
-        entity_keys=[f"{kind}:{name}" for name in _names(query.text) for kind in ENTITY_TYPES],
+        terms=keyword_weights(words),
+        entity_keys=entity_keys,
         sessions=[name for name in (query.session, session) if name is not None],
     )
     if query.session is not None and query.session not in facts.sessions:
         raise NotFound(f"session: no session {query.session!r} here", field="session")
     tiers = _tiers(query)
-    speakers = _named_speakers(query.text, facts.speakers) if query.text else ()
+    speakers = _named_speakers(text, facts.speakers)
     entities: tuple[EntityCard, ...] = ()
     mentioning: Mapping[UUID, float] = {}
     if facts.entities:
         entities = cards.named(connection, row.visible, facts.entities)
+        # A round trip more, which only the ranking of memories makes use of.
         if Tier.FACTS in tiers:
             mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
     return ScopedQuery(
@@ -187,8 +205,8 @@ def prepare_query(
         speakers=speakers,
         entities=entities,
         mentioning=mentioning,
-        periods=_periods(query.text, facts.now, row.time_zone) if query.text else (),
-        missing_models=_missing_models(runtime, facts) if query.text else (),
+        periods=_periods(text, facts.now, row.time_zone),
+        missing_models=_missing_models(runtime, facts) if text else (),
         degraded=vectors.degraded,
         spare=spare,
     )
@@ -201,10 +219,12 @@ def weights_of(preset: str, policy: Policy) -> Weights:
 
 def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: Sequence[str]) -> Weights:
     text = query.text or ""
-    weights = dict(weights_of(query.preset or policy.preset or runtime.settings.recall.preset, policy))
-    wants = expected_traits(text)
+    preset = query.preset or policy.preset or runtime.settings.recall.preset
+    weights = dict(weights_of(preset, policy))
+    expected = expected_traits(text)
     for trait in ON_DEMAND:
-        if trait not in wants:
+        if trait not in expected:
+            # Without a weight it has no clause in the statement either, which would cost time for each row.
             weights[SIGNALS[trait]] = 0.0
     if is_overview(text):
         # An instruction for the future is no part of how things went.
@@ -213,15 +233,17 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
         # The query is about somebody by name, who may be on either side: being the user is no sign then.
         weights["user_role"] = 0.0
     if query.expand_graph and "linked" not in policy.weights:
+        # Only `balanced` gives a link a weight, and without one the linked memories could not come up.
         weights["linked"] = LINKED_WEIGHT
     return weights
 
 
 def _tiers(query: RecallQuery) -> tuple[Tier, ...]:
     tiers = query.tiers or tuple(Tier)
-    if any(getattr(query, name) is not None for name in _FACT_FILTERS):
-        tiers = tuple(tier for tier in tiers if tier is Tier.FACTS)
-    return tiers
+    has_fact_filter = any(getattr(query, name) is not None for name in _FACT_FILTERS)
+    if not has_fact_filter:
+        return tiers
+    return tuple(tier for tier in tiers if tier is Tier.FACTS)
 
 
 def _embed(embedder: Embedder, text: str) -> QueryVectors:
@@ -242,17 +264,17 @@ def _missing_models(runtime: Runtime, facts: ScopeFacts) -> tuple[str, ...]:
     return tuple(model for model in models if model != runtime.embedder.model)
 
 
-def _names(query: str | None) -> list[str]:
+def _names(query: str) -> list[str]:
     """What may be the slug of an entity's name: runs of up to `NAME_WORDS` words of the query."""
-    if query is None:
-        return []
     names: dict[str, None] = {}
+    # "Anna's" is about Anna, "McDonald's" is a name as it stands: both readings are looked up.
     for text in dict.fromkeys((_POSSESSIVE.sub("", query), query)):
         words = _slug_words(text)
         for start in range(len(words)):
-            for length in range(1, NAME_WORDS + 1):
+            longest = min(NAME_WORDS, len(words) - start)
+            for length in range(1, longest + 1):
                 name = "_".join(words[start : start + length])
-                if start + length <= len(words) and name not in STOP_WORDS:
+                if name not in STOP_WORDS:
                     names[name] = None
             if len(names) >= NAMES_LIMIT:
                 return list(names)
@@ -263,6 +285,7 @@ def _slug_words(text: str) -> list[str]:
     try:
         return slug(text).split("_")
     except InvalidInput:
+        # Nothing but punctuation, or nothing at all: it names nobody.
         return []
 
 
@@ -272,7 +295,8 @@ def _named_speakers(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
     names = []
     for speaker in speakers:
         words = _words(speaker)
-        if words and (words[0] in query_words or set(words) <= query_words):
+        # The first name suffices: a query with the full name has it, too.
+        if words and words[0] in query_words:
             names.append(speaker)
     return tuple(names)
 
@@ -282,19 +306,16 @@ def _words(text: str) -> list[str]:
 
 
 def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime, datetime], ...]:
-    """The times that the query names in relation to now ("yesterday", "last March"), as instants.
-
-    A date with its year is among the words of what was said then, and a hit by them: weighing it again lowered recall.
-    """
+    """The times that the query names in relation to now ("yesterday", "last March"), as instants."""
     zone = zone_of(zone_name)
-    spans = [
-        span
-        for span in resolve_dates(query, now, zone=zone)
-        if span.precision not in _UNCLEAR and not _YEAR.search(query[slice(*span.span)])
-    ]
+    dates = [date for date in resolve_dates(query, now, zone=zone) if date.precision not in _UNCLEAR]
+    # A date with its year is among the words of what was said then, and a hit by them: weighing it again lowered
+    # recall.
+    relative = [date for date in dates if not _YEAR.search(query[slice(*date.span)])]
     try:
-        return tuple((_midnight(span.start, zone), _midnight(span.end, zone)) for span in spans)
-    except OverflowError:  # the first or last day a calendar can hold
+        return tuple((_midnight(date.start, zone), _midnight(date.end, zone)) for date in relative)
+    except OverflowError:
+        # The first or last day that a calendar can hold.
         return ()
 
 
@@ -303,7 +324,7 @@ def _midnight(day: date, zone: ZoneInfo) -> datetime:
 
 
 def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bool:
-    return bool(periods) and any(start <= at < until for start, until in periods)
+    return any(start <= at < until for start, until in periods)
 
 
 def horizon(scoped: ScopedQuery, runtime: Runtime) -> datetime:

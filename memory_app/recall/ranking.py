@@ -35,20 +35,34 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
     explain = scoped.query.explain
     ordered = sorted(candidates, key=order)
     if not explain:
+        # Comparing all with all is quadratic, and only the first of them can be shown.
         ordered = ordered[: considered or CONSIDERED_PER_HIT * (scoped.query.limit + 1)]
     entries = [
-        Ranked(place, _repeat_key(candidate.hit), text=candidate.hit.text, vector=candidate.vector)
+        Ranked(
+            id=place,
+            key=_repeat_key(candidate.hit),
+            text=candidate.hit.text,
+            vector=candidate.vector,
+        )
         for place, candidate in enumerate(ordered)
     ]
     repeats = near_duplicates(entries, same=scoped.repeat_cosine)
     hits: list[Hit] = []
     cut: list[Hit] = []
     for place, candidate in enumerate(ordered):
+        # Repeats go before the cut, so that they take no place of the limit.
         repeat = _repeat_reason(repeats.get(place), ordered)
         reason = repeat or _reason_to_cut(scoped, candidate, hit_count=len(hits))
         hit = _explained(scoped, candidate, reason) if explain else candidate.hit
-        (hits if reason is None else cut).append(hit)
-    return Recalled(tuple(hits), scoped.degraded, tuple(cut) if explain else ())
+        if reason is None:
+            hits.append(hit)
+        else:
+            cut.append(hit)
+    return Recalled(
+        memories=tuple(hits),
+        degraded=scoped.degraded,
+        cut=tuple(cut) if explain else (),
+    )
 
 
 def _repeat_reason(repeat: Repeat | None, ordered: Sequence[Candidate]) -> str | None:
@@ -61,21 +75,25 @@ def _repeat_reason(repeat: Repeat | None, ordered: Sequence[Candidate]) -> str |
 def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int) -> str | None:
     if hit_count >= scoped.query.limit:
         return "below the limit"
-    is_pinned = candidate.signals.get("pinned", 0.0) > 0
-    if candidate.hit.score <= 0 and scoped.query.text is not None and not is_pinned:
+    # Without a text everything is listed, in whatever order; what is pinned comes up whatever is asked.
+    is_listed_anyway = scoped.query.text is None or candidate.signals.get("pinned", 0.0) > 0
+    if candidate.hit.score <= 0 and not is_listed_anyway:
         return "nothing in common with the query"
     return None
 
 
 def _repeat_key(hit: Hit) -> str:
     """Equal for what need not be shown twice: the same words, of turns only within one session."""
-    return f"{hit.session if hit.tier is Tier.DAILY_LOGS else ''}:{normalise(hit.text)}"
+    # "Yes." in another conversation answers another question.
+    session = hit.session if hit.tier is Tier.DAILY_LOGS else ""
+    return f"{session}:{normalise(hit.text)}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:
     """A sort key: higher scores first, and of equal ones the newer."""
     hit = candidate.hit
-    return (-hit.score, -(hit.at.timestamp() if hit.at else 0.0))
+    age = -hit.at.timestamp() if hit.at else 0.0
+    return -hit.score, age
 
 
 def _explained(scoped: ScopedQuery, candidate: Candidate, reason: str | None) -> Hit:

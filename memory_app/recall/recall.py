@@ -22,7 +22,7 @@ from memory_app.tenancy.rows import names
 __all__ = ["Hit", "RecallQuery", "Recalled", "recall", "search", "search_previous_models"]
 
 REPEATS_LIMIT = 1_000
-"""Rows of each tier looked through where so many repeat each other that too few were left."""
+"""Rows of each tier looked through where so many repeat each other that too few remained."""
 
 
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery) -> Recalled:
@@ -32,6 +32,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     nothing, and has the recalled memories counted in the background.
     """
     query = check_query(runtime, query)
+    # The embedder may be a server far away: no connection is held while it answers.
     vectors = embed_query(runtime, query.text)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
@@ -52,6 +53,7 @@ def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Rec
     probe = candidates.probe_of(runtime, scoped)
     rows = candidates.collect(connection, scoped, probe)
     recalled = rank(scoped, rows)
+    # Once only, so that a scope full of repeats is not read whole for one request.
     has_more = len(rows) >= probe.limit and probe.limit < REPEATS_LIMIT
     if len(recalled.memories) < scoped.query.limit and has_more:
         rows = candidates.collect(connection, scoped, candidates.widened(probe, REPEATS_LIMIT))

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memory_app.errors import InvalidInput
 from memory_app.language.text import clean_given
+from memory_app.records.importance import HIGHEST
 from memory_app.records.kinds import kind_of, subtypes
 from memory_app.records.records import Tier
 from memory_app.records.scoring import PRESETS
@@ -77,10 +78,11 @@ class Recalled:
 def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:
     """The query with cleaned text, or `InvalidInput`: a filter that is unknown or empty is never "everything"."""
     text = _checked_text(query.text, query_limit_chars)
-    if not 1 <= query.limit <= limit_most:
-        raise InvalidInput(f"limit: 1 to {limit_most}", field="limit")
+    _check_range("limit", query.limit, most=limit_most)
     for name in ("kinds", "subtypes", "tiers", "tags"):
-        if getattr(query, name) is not None and not getattr(query, name):
+        values = getattr(query, name)
+        # An empty filter is a mistake of the caller: taken for none, it would show everything.
+        if values is not None and not values:
             raise InvalidInput(f"{name}: empty; leave it out to look everywhere", field=name)
     for kind in query.kinds or ():
         kind_of(kind, field="kinds")
@@ -89,18 +91,22 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
             raise InvalidInput(f"subtypes: unknown; of {', '.join(subtypes())}", field="subtypes")
     if query.preset is not None and query.preset not in PRESETS:
         raise InvalidInput(f"preset: one of {', '.join(PRESETS)}", field="preset")
-    if query.min_importance is not None and not 1 <= query.min_importance <= 10:
-        raise InvalidInput("min_importance: 1 to 10", field="min_importance")
-    if not 1 <= query.depth <= DEPTH_LIMIT:
-        raise InvalidInput(f"depth: 1 to {DEPTH_LIMIT}", field="depth")
+    _check_range("min_importance", query.min_importance, most=HIGHEST)
+    _check_range("depth", query.depth, most=DEPTH_LIMIT)
     _check_times(query)
     return replace(query, text=text)
+
+
+def _check_range(name: str, value: int | None, *, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise InvalidInput(f"{name}: 1 to {most}", field=name)
 
 
 def _checked_text(text: str | None, limit_chars: int) -> str | None:
     if text is None:
         return None
-    text = clean_given(text, field="query")[0].strip()
+    text, _ = clean_given(text, field="query")
+    text = text.strip()
     if not text:
         raise InvalidInput("query: empty; say what to look for, or leave it out", field="query")
     if len(text) > limit_chars:
@@ -111,7 +117,10 @@ def _checked_text(text: str | None, limit_chars: int) -> str | None:
 def _check_times(query: RecallQuery) -> None:
     for name in ("as_of", "after", "before"):
         instant = getattr(query, name)
+        # Without a zone it would be read in that of the server, hours off.
         if instant is not None and instant.utcoffset() is None:
             raise InvalidInput(f"{name}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=name)
-    if query.after is not None and query.before is not None and query.before <= query.after:
+    if query.after is None or query.before is None:
+        return
+    if query.before <= query.after:
         raise InvalidInput("before: must be later than after", field="before")

@@ -55,35 +55,38 @@ def reembed(
     Calls the embedder. Two calls at once do some rows twice and lose none. Raises the embedder's transient errors: what
     was moved stays moved.
     """
-    run = _Run(runtime, None if most_seconds is None else time.monotonic() + most_seconds, on_progress)
-    seen: set[StaleScope] = set()
+    until = None if most_seconds is None else time.monotonic() + most_seconds
+    run = _Run(runtime, until, on_progress)
+    visited: set[StaleScope] = set()
     while not run.is_over():
-        waiting = [stale for stale in _waiting(runtime) if stale not in seen]
+        # A scope with rows that the embedder refuses waits for ever: each is visited once.
+        waiting = [stale for stale in _waiting(runtime) if stale not in visited]
         if not waiting:
-            run.report = replace(run.report, is_done=not seen or run.report.refused == 0)
+            run.report = replace(run.report, is_done=not visited or run.report.refused == 0)
             break
         for stale in waiting:
             run.move_scope(stale)
-            seen.add(stale)
+            visited.add(stale)
             if run.is_over():
                 break
-    if run.report.moved or run.report.refused:
-        log.info(
-            "rows_reembedded", moved=run.report.moved, refused=run.report.refused, done=run.report.is_done
-        )
-    return run.report
+    report = run.report
+    if report.moved or report.refused:
+        log.info("rows_reembedded", moved=report.moved, refused=report.refused, done=report.is_done)
+    return report
 
 
 def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
-    """As `reembed`, for a task: what is left when the time is over gets a new hint."""
+    """As `reembed`, for a task: what remains when the time is over gets a new hint."""
+    # Cleared before the work, so that a hint sent meanwhile is not taken for one under way.
     try:
         hints.clear(runtime.hot, hint_name(queue.REEMBED))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
-    done = reembed(runtime, most_seconds=most_seconds)
-    if done.moved and not done.is_done:
+    report = reembed(runtime, most_seconds=most_seconds)
+    # Where nothing moved, nothing would move at once either: Beat's next message goes on.
+    if report.moved and not report.is_done:
         runtime.hint(queue.REEMBED)
-    return done
+    return report
 
 
 def _waiting(runtime: Runtime) -> tuple[StaleScope, ...]:
@@ -105,8 +108,8 @@ class _Run:
 
     def move_scope(self, stale: StaleScope) -> None:
         with transaction(self.runtime.engine, stale.tenant_id) as connection:
-            left = reembedding.count(connection, stale)
-        self.tell(left=left)
+            remaining = reembedding.count(connection, stale)
+        self.tell(left=remaining)
         if self.runtime.owner is not None and self._is_indexed(stale):
             # The indexes for the new vectors come first, so that a moved row is found by the next question.
             index_scope(self.runtime, self.runtime.owner, tenant_id=stale.tenant_id, scope_id=stale.scope_id)
@@ -127,24 +130,29 @@ class _Run:
                 rows = reembedding.read(connection, stale, table, after=after, most=BATCH)
             if not rows:
                 return
+            # Between transactions, since it may take seconds: what another worker moved meanwhile is not written again.
             vectors = self._embedded(rows)
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
+                # Recall looks there for the models it needs vectors of.
                 scope_models.add(connection, [stale.scope_id], self.runtime.embedder.model)
                 moved = reembedding.write(
                     connection, stale, table, vectors=vectors, model=self.runtime.embedder.model
                 )
             after = rows[-1].id
             refused = len(rows) - len(vectors)
-            self.tell(moved=moved, refused=refused, left=max(self.report.left - len(rows), 0))
+            # Other workers may have moved rows that were counted here, and new ones come in: not below zero.
+            remaining = max(self.report.left - len(rows), 0)
+            self.tell(moved=moved, refused=refused, left=remaining)
 
     def _embedded(self, rows: Sequence[StaleRow]) -> list[tuple[UUID, Sequence[float]]]:
         """Vectors of the rows; one that the embedder refuses keeps its old one and is found by words."""
         try:
-            vectors = self.runtime.embedder.embed([_said(row) for row in rows])
+            vectors = self.runtime.embedder.embed([_indexed_text(row) for row in rows])
         except Permanent as error:
             if len(rows) == 1:
                 log.error("row_not_reembedded", row=str(rows[0].id), error=error.kind)
                 return []
+            # One text may have been refused for all: each is asked for alone.
             return [pair for row in rows for pair in self._embedded([row])]
         return [(row.id, vector.tolist()) for row, vector in zip(rows, vectors, strict=True)]
 
@@ -159,20 +167,21 @@ class _Run:
         self.tell(scopes=1)
 
     def tell(self, *, moved: int = 0, refused: int = 0, scopes: int = 0, left: int | None = None) -> None:
-        told = self.report
+        report = self.report
         self.report = replace(
-            told,
-            moved=told.moved + moved,
-            refused=told.refused + refused,
-            scopes=told.scopes + scopes,
-            left=told.left if left is None else left,
+            report,
+            moved=report.moved + moved,
+            refused=report.refused + refused,
+            scopes=report.scopes + scopes,
+            left=report.left if left is None else left,
         )
         if self.on_progress is not None:
             self.on_progress(self.report)
 
 
-def _said(row: StaleRow) -> str:
+def _indexed_text(row: StaleRow) -> str:
     """What a turn or a memory is embedded by, as when it was written."""
+    # Only a turn has a speaker. A memory is compared without the frame around it ("I think that …").
     if row.speaker is None or row.at is None:
         return unframed(row.text)
     return embedded_text(row.speaker, row.at, row.text)

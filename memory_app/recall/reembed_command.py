@@ -24,19 +24,22 @@ def reembed(data: Data = None, as_json: AsJson = False) -> None:
     Search answers meanwhile: by the vectors of both models where the old one can still be made, else by words.
     """
     with closing(build(find_settings(data))) as runtime:
-        done = move(runtime) if as_json else _shown(runtime)
+        # A bar would stand in the middle of the JSON.
+        report = move(runtime) if as_json else _move_with_bar(runtime)
         model = runtime.embedder.model
     if as_json:
-        write_json(done)
+        write_json(report)
     else:
-        out.print(f"{done.moved} rows moved to {model}, {done.scopes} scopes are through", highlight=False)
-    if done.refused:
+        out.print(
+            f"{report.moved} rows moved to {model}, {report.scopes} scopes are through", highlight=False
+        )
+    if report.refused:
         raise Permanent(
-            f"the embedder refused {done.refused} rows; they keep their vectors and are found by words"
+            f"the embedder refused {report.refused} rows; they keep their vectors and are found by words"
         )
 
 
-def _shown(runtime: Runtime) -> Reembedded:
+def _move_with_bar(runtime: Runtime) -> Reembedded:
     columns = (TextColumn("embedding again"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out) as progress:
         task = progress.add_task("rows", total=None)

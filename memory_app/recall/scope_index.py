@@ -42,16 +42,20 @@ def index_big_scopes(runtime: Runtime) -> int:
     """
     model = runtime.embedder.model
     with transaction(runtime.engine, None) as connection:
-        found = scope_index.big_scopes(
-            connection, least_rows=runtime.settings.recall.scan_rows, model=model, most=MOST_SCOPES
+        big_scopes = scope_index.big_scopes(
+            connection,
+            least_rows=runtime.settings.recall.scan_rows,
+            model=model,
+            most=MOST_SCOPES,
         )
+    # First of all, since each scope that has indexes takes up room for another.
     if runtime.owner is not None:
         _drop_needless(runtime, runtime.owner)
-    if not found:
+    if not big_scopes:
         return 0
     if runtime.owner is None:
         raise Misconfigured(
-            f"{len(found)} scopes are too big to scan and building their indexes needs the owner: "
+            f"{len(big_scopes)} scopes are too big to scan and building their indexes needs the owner: "
             "set MEMORY_DATABASE__OWNER_URL for the maintenance worker",
             field="database.owner_url",
         )
@@ -59,13 +63,14 @@ def index_big_scopes(runtime: Runtime) -> int:
         indexed = set(scope_index.all_indexed(connection))
         most = room(connection, setting=runtime.settings.recall.big_scopes_max).most
     done = 0
-    for scope in found:
+    for scope in big_scopes:
+        # A scope that has indexes for another model keeps its room while it gets those for this one.
         if scope.scope_id in indexed or len(indexed) < most:
             index_scope(runtime, runtime.owner, tenant_id=scope.tenant_id, scope_id=scope.scope_id)
             indexed.add(scope.scope_id)
             done += 1
-    if done < len(found):
-        log.warning("big_scopes_scanned", scopes=len(found) - done, most=most)
+    if done < len(big_scopes):
+        log.warning("big_scopes_scanned", scopes=len(big_scopes) - done, most=most)
     return done
 
 
@@ -73,12 +78,14 @@ def _drop_needless(runtime: Runtime, owner: Engine) -> None:
     """Make room: drop the indexes of scopes that are gone, and of those that shrank to half of what is big."""
     with transaction(runtime.engine, None) as connection:
         indexed = scope_index.all_indexed(connection)
-        there = {row.scope_id: row for row in scope_index.scope_rows(connection, indexed)}
+        rows = {row.scope_id: row for row in scope_index.scope_rows(connection, indexed)}
     for scope_id in indexed:
-        row = there.get(scope_id)
+        row = rows.get(scope_id)
+        # Half, so that a scope at the limit does not get and lose its indexes by turns.
         if row is not None and 2 * row.row_count >= runtime.settings.recall.scan_rows:
             continue
         if row is not None:
+            # Before they are dropped, so that no search counts on an index that is gone.
             with transaction(runtime.engine, row.tenant_id) as connection:
                 for model in scope_models.indexed(connection, scope_id):
                     scope_models.mark(connection, scope_id, model, is_indexed=False)
@@ -92,12 +99,11 @@ AGREEMENT_LEAST = 0.95
 
 def agreements(connection: Connection, *, most_scopes: int = 3) -> tuple[Agreement, ...]:
     """How far the vector indexes of this tenant's newest big scopes agree with a scan; takes some seconds."""
-    found = [
-        scope_index.agreement(connection, scope_id, model, table=table)
-        for scope_id, model in scope_index.indexed(connection, most=most_scopes)
-        for table in scope_index.TABLES
-    ]
-    return tuple(one for one in found if one is not None)
+    agreements = []
+    for scope_id, model in scope_index.indexed(connection, most=most_scopes):
+        for table in scope_index.TABLES:
+            agreements.append(scope_index.agreement(connection, scope_id, model, table=table))
+    return tuple(filter(None, agreements))
 
 
 def index_scope(runtime: Runtime, owner: Engine, *, tenant_id: int, scope_id: int) -> None:
@@ -109,6 +115,7 @@ def index_scope(runtime: Runtime, owner: Engine, *, tenant_id: int, scope_id: in
         dimensions=runtime.embedder.dimensions,
         keep_others=True,
     )
+    # Only now: until it is whole, no index answers, and a search that counts on one sorts the scope for each arm.
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.mark(connection, scope_id, runtime.embedder.model, is_indexed=True)
     log.info("scope_indexed", scope=scope_id, indexes=len(names))

@@ -100,8 +100,9 @@ class _Draft:
     @property
     def floor(self) -> int:
         """Tokens without which it is not shown at all, for a section that is always there."""
-        is_needed = self.place.always and bool(self.lines)
-        return self.heading_cost + self.costs[0] if is_needed else 0
+        if not self.place.always or not self.lines:
+            return 0
+        return self.heading_cost + self.costs[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,14 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
     selections = _choose(drafts, budget_tokens - count_tokens(preface))
     chosen = list(zip(drafts, selections, strict=True))
     sections = tuple(_section(draft, selection) for draft, selection in chosen if selection.texts)
+    ids = dict.fromkeys(id for section in sections for id in section.ids)
+    # What the text costs, since it is these lines and tokens add up over lines.
+    tokens = count_tokens(preface) + sum(section.tokens for section in sections)
     return ContextWindow(
         text=_joined(preface, sections),
         sections=sections,
-        ids=tuple(dict.fromkeys(id for section in sections for id in section.ids)),
-        # What the text costs, since it is these lines and tokens add up over lines.
-        tokens=count_tokens(preface) + sum(section.tokens for section in sections) if sections else 0,
+        ids=tuple(ids),
+        tokens=tokens if sections else 0,
         budget_tokens=budget_tokens,
         degraded=parts.degraded,
         dropped=_dropped(chosen),
@@ -150,12 +153,14 @@ def as_messages(window: ContextWindow) -> list[dict[str, str]]:
     """
     sections, dialogue = _without_dialogue(window)
     system = _joined(window.preface, sections)
+    # Counted anew: as messages the turns have neither heads nor quotation marks.
     room = window.budget_tokens - count_tokens(system)
     messages: list[dict[str, str]] = []
     # The newest turns first, since they are what the next answer follows.
     for turn in reversed(dialogue):
         room -= count_tokens(turn.text)
         if room < 0:
+            # Not the next shorter one: a dialogue with a hole would be answered wrongly.
             break
         messages.append({"role": turn.role.value, "content": turn.text})
     if system:
@@ -195,6 +200,7 @@ def _drafts(lines: Mapping[str, tuple[Line, ...]]) -> list[_Draft]:
 
 def _draft(place: Place, lines: tuple[Line, ...]) -> _Draft:
     rows = lines[: place.limit]
+    # Counted once: `allocate` and every fill ask for these figures again.
     shorts = tuple(row.cut_to(SHORT_CHARS) for row in rows)
     return _Draft(
         place=place,
@@ -243,7 +249,8 @@ def _spend_rest(
     """``spend`` what is over of the budget, section by section: those always there first, then by share."""
     rest = budget - sum(selection.tokens for selection in selections)
     spent = list(selections)
-    for place in sorted(range(len(drafts)), key=lambda place: _rank(drafts[place].place)):
+    places = sorted(range(len(drafts)), key=lambda place: _rank(drafts[place].place))
+    for place in places:
         spent[place] = spend(drafts[place], selections[place], rest)
         rest -= spent[place].tokens - selections[place].tokens
     return spent
@@ -259,7 +266,8 @@ def _fill_further(draft: _Draft, selection: _Selection, rest: int) -> _Selection
 
 def _lengthen(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
     """``selection`` with rows as long as ``rest`` tokens allow, the strongest row first."""
-    texts, chars, tokens = dict(selection.texts), dict(selection.chars), selection.tokens
+    texts, chars = dict(selection.texts), dict(selection.chars)
+    tokens = selection.tokens
     for place in selection.texts:
         line, cost = draft.lines[place], draft.costs[place]
         for length in _longer_cuts(line, rest + cost):
@@ -267,7 +275,8 @@ def _lengthen(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
             more = count_tokens(text) - cost
             if more <= rest:
                 texts[place], chars[place] = text, length
-                tokens, rest = tokens + more, rest - more
+                tokens += more
+                rest -= more
                 break
     return _Selection(texts, chars, tokens)
 
@@ -300,6 +309,7 @@ def _preface(degraded: Iterable[str], budget: int) -> str:
 def _joined(preface: str, sections: Sequence[WindowSection]) -> str:
     if not sections:
         return ""
+    # Whole lines only, joined by newlines: the count of tokens over lines holds for nothing else.
     lines = [preface]
     for section in sections:
         lines += [_heading(section.title), *section.lines]
@@ -328,12 +338,13 @@ def _display_order(draft: _Draft, selection: _Selection) -> list[int]:
 def _dropped(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Dropped, ...]:
     notes = []
     for draft, selection in chosen:
+        shortened_count = sum(
+            len(draft.lines[place].text) > chars for place, chars in selection.chars.items()
+        )
         counts = {
             "limit": draft.over_limit,
             "budget": len(draft.lines) - len(selection.texts),
-            "shortened": sum(
-                len(draft.lines[place].text) > chars for place, chars in selection.chars.items()
-            ),
+            "shortened": shortened_count,
         }
         notes += [Dropped(draft.place.name, rows, reason) for reason, rows in counts.items() if rows]
     return tuple(notes)
@@ -355,8 +366,10 @@ def _without_dialogue(window: ContextWindow) -> tuple[list[WindowSection], list[
     dialogue = [turn for turn in window.turns if turn.role in SPOKEN_ROLES]
     if not dialogue:
         return list(window.sections), []
+    # The session is the last place of the layout, and its turns are its last lines.
     *others, session = window.sections
     first_turn = len(session.lines) - len(window.turns)
     turn_lines = zip(session.lines[first_turn:], window.turns, strict=True)
-    remarks = (line for line, turn in turn_lines if turn.role not in SPOKEN_ROLES)
-    return [*others, replace(session, lines=(*session.lines[:first_turn], *remarks))], dialogue
+    remarks = [line for line, turn in turn_lines if turn.role not in SPOKEN_ROLES]
+    lines = (*session.lines[:first_turn], *remarks)
+    return [*others, replace(session, lines=lines)], dialogue

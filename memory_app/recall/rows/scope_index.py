@@ -127,17 +127,22 @@ def build(
     ``keep_others`` keeps the whole indexes of other models, whose rows still wait to be embedded again. Takes seconds
     to minutes and blocks no writer. Raises `StoreUnavailable`.
     """
-    wanted = _definitions(scope_id, model, dimensions)
+    definitions = _definitions(scope_id, model, dimensions)
+    # No transaction: PostgreSQL refuses to build an index concurrently inside of one.
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        # The limit of statements is for requests; this takes minutes.
         connection.execute(text("SET statement_timeout = 0"))
+        # The build of a graph that does not fit into it slows down much.
         connection.execute(text("SET maintenance_work_mem = '512MB'"))
         for name in _existing(connection, scope_id):
+            # A build that was interrupted leaves an invalid index, which IF NOT EXISTS takes for the index.
             is_whole = connection.execute(_VALID, {"name": name}).scalar_one_or_none()
-            if not is_whole or (name not in wanted and not keep_others):
+            is_needless = name not in definitions and not keep_others
+            if not is_whole or is_needless:
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
-        for definition in wanted.values():
+        for definition in definitions.values():
             connection.execute(text(definition))
-    return tuple(wanted)
+    return tuple(definitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +186,9 @@ def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
     """Drop the scope's vector indexes of models that are not among ``keep``; the keyword indexes fit any model."""
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name, definition in connection.execute(_DEFINED, {"pattern": _pattern(scope_id)}).all():
-            if "_hnsw_" in name and not any(
-                f"embedding_model = {_literal(model)}" in definition for model in keep
-            ):
+            # The name has only a digest of the model; its predicate names it.
+            is_kept = any(f"embedding_model = {_literal(model)}" in definition for model in keep)
+            if "_hnsw_" in name and not is_kept:
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
 
 
@@ -210,17 +215,18 @@ def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
     """Statement by index name. The names carry a digest of the model, since another model needs other indexes."""
     scope, size = int(scope_id), int(dimensions)
     tag = hashlib.sha256(f"{model}:{size}".encode()).hexdigest()[:8]
+    # A colon would begin a parameter of the statement.
     literal = _literal(model).replace(":", "\\:")
-    found = {}
+    statements = {}
     for table in TABLES:
         vectors, words = f"{table}_hnsw_{scope}_{tag}", f"{table}_words_{scope}"
-        found[vectors] = (
+        statements[vectors] = (
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {vectors} ON {table} "
             f"USING hnsw ((CAST(embedding AS halfvec({size}))) halfvec_cosine_ops) "
             f"WITH (ef_construction = {EF_CONSTRUCTION}) "
             f"WHERE scope_id = {scope} AND embedding_model = {literal}"
         )
-        found[words] = (
+        statements[words] = (
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {words} ON {table} USING gin (terms) WHERE scope_id = {scope}"
         )
-    return found
+    return statements

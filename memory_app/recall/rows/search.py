@@ -157,8 +157,12 @@ def memories_by_id(
     connection: Connection, probe: Probe, ids: Sequence[UUID], *, scale: float
 ) -> tuple[MemoryHit, ...]:
     """Those of the memories that pass the filters, with the signals they have for the query; ``scale`` as in a hit."""
+    # The ids say which rows: no index has to name them.
     shape = replace(
-        _shape(probe, _MEMORY_FILTER_NAMES, ON_DEMAND), indexed=(), only_ids=True, has_frequency=False
+        _shape(probe, _MEMORY_FILTER_NAMES, ON_DEMAND),
+        indexed=(),
+        only_ids=True,
+        has_frequency=False,
     )
     values = {**_values(probe), "ids": list(ids), "least_scale": scale}
     return tuple(_memory_hit(row) for row in connection.execute(search_sql.memories(shape), values))
@@ -185,19 +189,18 @@ def _rows(
 
 
 def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Shape:
-    """A query without words is a list, and one session is small: both are answered by a scan."""
     models = tuple((vector.model, len(vector.values)) for vector in probe.vectors)
     filter_names = frozenset(name for name in filters if getattr(probe.filters, name) is not None)
+    # A query without words is a list, and one session is small: both are answered by a scan.
     has_indexes = (probe.vectors or probe.anchors) and "session" not in filter_names
     places = {model: place for place, (model, _) in enumerate(models)}
-    indexed = tuple(
-        (scope.scope_id, tuple(places[model] for model in scope.models if model in places))
-        for scope in probe.indexed
-        if has_indexes
-    )
+    indexed = []
+    for scope in probe.indexed if has_indexes else ():
+        model_places = tuple(places[model] for model in scope.models if model in places)
+        indexed.append((scope.scope_id, model_places))
     return Shape(
         models=models,
-        indexed=indexed,
+        indexed=tuple(indexed),
         filters=filter_names,
         has_frequency=probe.weights["frequency"] != 0,
         has_periods=bool(probe.periods),
@@ -217,6 +220,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "scopes": list(probe.scope_ids),
         "scanned": [scope_id for scope_id in probe.scope_ids if scope_id not in indexed],
         "keywords": sparse_text(probe.keywords),
+        # As texts: an array of arrays would have to be rectangular, and the sets differ in size.
         "anchors": ["{" + ",".join(map(str, terms)) + "}" for terms in probe.anchors],
         "speakers": list(probe.speakers),
         "mentioning": list(probe.mentioning),
@@ -226,6 +230,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "candidates": probe.candidates,
         "nearest": max(probe.candidates // 2, 2 * probe.least),
         "most": probe.limit,
+        # Not 0, since scores are divided by it.
         "least_scale": 1e-9,
     }
 
@@ -235,13 +240,14 @@ def _plain(value: object) -> object:
 
 
 def _turn_hit(row: Row[Any]) -> TurnHit:
+    # In the order of the statement's columns, and without a dictionary per row: rows are many.
     id, scope_id, session, seq, role, speaker, words, at, traits, *signals = tuple(row)
     turn = Turn(id=id, session=session, seq=seq, role=Role(role), speaker=speaker, text=words, at=at)
     return TurnHit(turn, scope_id, raw=Raw(*map(float, signals)), traits=traits)
 
 
 def _memory_hit(row: Row[Any]) -> MemoryHit:
-    # In the order of the statement's columns, and without a dictionary per row: rows are many.
+    # As in `_turn_hit`.
     id, scope_id, kind, words, subject, importance, tags, pinned, valid_from, valid_until, *others = tuple(
         row
     )

@@ -140,7 +140,7 @@ class PruneSchedule(Schedule):
     prune_hours: float = 12
 
 
-def test_a_new_job_is_a_field_of_the_schedule_and_a_line_in_the_job_table(
+def test_a_new_job_is_a_setting_and_a_line_of_the_job_table(
     runtime: Runtime, tenant: int, owner: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(JOBS, "prune", Job(queue.DECAY, done))  # type: ignore[arg-type]
