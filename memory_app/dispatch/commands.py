@@ -37,7 +37,7 @@ def sleep(
     as_json: AsJson = False,
 ) -> None:
     """Let what says the same become one, name patterns, link likenesses. `memory undo RUN` takes it back."""
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "dry_run": dry_run,
         "force": force,
         "max_clusters": max_clusters,
@@ -48,9 +48,10 @@ def sleep(
         "summary_chars": summary_chars,
     }
     with connect(data, tenant) as memory:
-        asked = memory.sleep(Scope(agent, user), **given)
-        jobs.perform(memory.runtime, asked.id, JOBS)
-        run = memory.run(asked.id, wait_seconds=600)
+        enqueued = memory.sleep(Scope(agent, user), **options)
+        # Here, so that the command works without workers; one that was faster is waited for.
+        jobs.perform(memory.runtime, enqueued.id, JOBS)
+        run = memory.run(enqueued.id, wait_seconds=600)
     if as_json:
         write_json(run)
     elif run.state is RunState.DONE:
@@ -77,15 +78,11 @@ def undo(
 
 def _show(run: Run, *, dry_run: bool) -> None:
     report = run.report
-    rows = [
-        (
-            len(cluster["merged"]) + 1,
-            cluster["strength_before"],
-            cluster["strength_after"],
-            cluster.get("summary"),
-        )
-        for cluster in report["clusters"]
-    ]
+    rows = []
+    for cluster in report["clusters"]:
+        # The anchor is not listed among the merged.
+        size = len(cluster["merged"]) + 1
+        rows.append((size, cluster["strength_before"], cluster["strength_after"], cluster.get("summary")))
     if rows:
         write_table("became one", ("memories", "strength before", "after", "summary"), rows)
     verb = "would free" if dry_run else "freed"

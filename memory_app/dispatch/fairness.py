@@ -32,7 +32,9 @@ def extract_in_turn(runtime: Runtime, session_id: int) -> None:
         with transaction(runtime.engine, None) as connection:
             due = waiting.due_sessions(connection, most=TENANTS)
         for session in due:
-            if not session.asks_model and not session.is_suspect:
+            # A model takes seconds, and what killed its worker may kill this one: neither is done on the side.
+            is_quick = not session.asks_model and not session.is_suspect
+            if is_quick:
                 extract.extract_session(runtime, session.id, most_seconds=SLICE_SECONDS)
     extract.extract_session(runtime, session_id, most_seconds=SLICE_SECONDS)
 
@@ -47,6 +49,8 @@ def perform_in_turn(runtime: Runtime, run_id: UUID, *, shared: bool) -> None:
             due = runs.due(connection, most=TENANTS)
         for run in due:
             job = JOBS.get(run.name)
-            if job is not None and queue.ROUTES[job.task] == queue.MAINTENANCE and not run.is_suspect:
+            # Runs that ask a model have workers of their own.
+            is_maintenance = job is not None and queue.ROUTES[job.task] == queue.MAINTENANCE
+            if is_maintenance and not run.is_suspect:
                 jobs.perform(runtime, run.run_id, JOBS)
     jobs.perform(runtime, run_id, JOBS, shared=shared)

@@ -48,19 +48,21 @@ def look(runtime: Runtime) -> Due:
     """What is due now, over all tenants, fair across them; one short read."""
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
-        found = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
-        queued = runs.due(connection, most=runtime.settings.finder.batch)
-    return Due(state.claimable, found, queued)
+        due_sessions = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
+        due_runs = runs.due(connection, most=runtime.settings.finder.batch)
+    return Due(state.claimable, due_sessions, due_runs)
 
 
 def find_due(runtime: Runtime) -> Due:
     """Send a hint for everything that is due; what is under way already is not sent twice."""
     due = look(runtime)
+    # One message for all of them: whoever indexes claims the turns of any session, and goes on while there are more.
     if due.turns:
         runtime.hint(queue.INDEX_TURNS)
     for session in due.sessions:
         routing.hint_session(runtime, session)
     for run in due.runs:
+        # A newer release may have enqueued a job that this one does not know; its own finder sends it.
         if run.name in JOBS:
             routing.hint_run(runtime, run, JOBS[run.name].task)
     return due
@@ -94,8 +96,10 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
         life.note()
         try:
             periodic.enqueue_due(runtime)
-            away_since = None if _answers(runtime) else away_since or time.monotonic()
-            if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
+            now = time.monotonic()
+            away_since = None if _answers(runtime) else away_since or now
+            # Not at once: a restart of Redis takes seconds, and workers do the work faster.
+            if away_since is not None and now - away_since >= settings.drain_after_seconds:
                 drain(runtime, on_step=life.touch)
             else:
                 find_due(runtime)
@@ -112,6 +116,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
 
 def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> bool:
     """Wait for ``seconds``, in pieces where that is longer than a sign of life may be late."""
+    # A finder that looks once an hour still has to show that it lives.
     while seconds > EVERY_SECONDS:
         if should_stop(EVERY_SECONDS):
             return True
@@ -122,6 +127,7 @@ def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> 
 
 def _answers(runtime: Runtime) -> bool:
     """Whether Redis takes hints: a full one and a replica answer too, and refuse whatever is written."""
+    # A write, since a PING would be answered.
     try:
         hints.claim(runtime.hot, PROBE, life_ms=1_000)
     except HotUnavailable:

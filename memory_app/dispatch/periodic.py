@@ -53,6 +53,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRuns:
     """Enqueue a run for every periodic job that is due at ``now`` (None: the database's clock), and hint workers."""
     with transaction(runtime.engine, None) as connection:
+        # The database's clock for everybody: those of several machines would differ about what is due.
         at = now or clock.now(connection)
         due = schedules.due(connection, most=runtime.settings.schedule.batch, at=at)
     by_tenant: dict[int, list[DueJob]] = defaultdict(list)
@@ -85,6 +86,7 @@ def _enqueue(
             continue
         interval = intervals.get(job.job)
         periods = _missed_periods(job, row, interval=interval, at=at)
+        # Another process was faster: the run is its to enqueue.
         if not schedules.take(connection, job, missed=periods):
             continue
         missed += periods
@@ -97,7 +99,10 @@ def _enqueue(
 
 def _missed_periods(job: DueJob, row: ScopeRow, *, interval: timedelta | None, at: datetime) -> int:
     """Whole periods since the job was due. The look for silent sessions has no period that could be missed."""
-    if interval is None or job.job == END_SESSIONS or not _is_enabled(job.job, row):
+    if interval is None or job.job == END_SESSIONS:
+        return 0
+    # Nobody misses the periods of a job that the agent's policy leaves out.
+    if not _is_enabled(job.job, row):
         return 0
     return int((at - job.due_at) / interval)
 
@@ -106,6 +111,7 @@ def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: 
     """One run of the job for this period."""
     if not _is_enabled(job.job, row):
         return []
+    # The one job that costs money: a scope without a new memory would be asked about the same ones again.
     if job.job == RunName.SYNTHESIZE_DEEP and not schedules.has_news(connection, job.scope_id, job.job):
         return []
     run = runs.enqueue(

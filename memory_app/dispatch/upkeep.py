@@ -38,6 +38,7 @@ def tidy(runtime: Runtime) -> int:
     until = time.monotonic() + MOST_SECONDS
     dropped = 0
     while time.monotonic() < until:
+        # Batch by batch, so that no lock is held for long and what is done stays done.
         with transaction(runtime.engine, None) as connection:
             old = runs.old(connection, age=age, most=BATCH)
         by_tenant: dict[int, list[UUID]] = defaultdict(list)
@@ -51,6 +52,7 @@ def tidy(runtime: Runtime) -> int:
                     undone_any_time=UNDONE_ANY_TIME,
                     no_model=RULES,
                 )
+        # By what was looked at, not by what was dropped: a batch may be kept whole.
         if len(old) < BATCH:
             break
     if dropped:

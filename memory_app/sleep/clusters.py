@@ -50,6 +50,7 @@ def near_pairs(vectors: NDArray[np.float32], *, least: float, limit: int) -> Ite
             row[place] = -1.0
             near = np.flatnonzero(row >= least)
             if len(near) > limit:
+                # A partition, not a sort: which ones are nearest counts, not their order.
                 near = near[np.argpartition(-row[near], limit)[:limit]]
             for other in near.tolist():
                 yield min(place, other), max(place, other)
@@ -79,15 +80,18 @@ def clusters(memories: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pa
     Every two members are similar and without conflict, so they may be merged in any order.
     """
     texts = {n.memory.id: n.memory.text for n in memories}
-    similar = {pair: cosine for pair, cosine in pairs.items() if cosine >= thresholds.merge}
-    mergeable = {
-        pair: cosine
-        for pair, cosine in similar.items()
-        if conflicting(*(texts[id] for id in sorted(pair))) is None
-    }
+    mergeable: dict[frozenset[UUID], float] = {}
+    for pair, cosine in pairs.items():
+        # The cosine first: it rules out most pairs, and reading two texts takes far longer.
+        if cosine < thresholds.merge:
+            continue
+        first, second = sorted(pair)
+        if conflicting(texts[first], texts[second]) is None:
+            mergeable[pair] = cosine
     # The ladder's limit is for one operation; how a large cluster is merged is the caller's to say.
     unlimited = replace(thresholds, merge_most=max(len(memories), 2))
     groups = ladder.cohesive(memories, thresholds=unlimited, pairs=mergeable)
+    # By their oldest members, so that plans over the same rows are equal.
     result = [_cluster(group, mergeable) for group in groups]
     return tuple(sorted(result, key=lambda cluster: cluster.members[0]))
 
@@ -97,7 +101,8 @@ def _cluster(group: Sequence[Neighbour], pairs: Pairs) -> Cluster:
     members = tuple(sorted(n.memory.id for n in group))
     cosines = [pairs[frozenset(pair)] for pair in combinations(members, 2)]
     return Cluster(
-        members,
+        members=members,
+        # Of several with this text the oldest, which is the same in every plan.
         text_of=min(n.memory.id for n in group if n.memory.text == text),
         similarity=round(min(cosines), 4),
         needs_model=ladder.needs_model([n.memory.text for n in group]),

@@ -68,9 +68,11 @@ def consolidate(
         row = names.read_scope(connection, claimed.scope_id)
     if run is None or row is None:
         raise NotFound("the person was erased while this ran")
+    # Runs of an earlier release may lack an option.
     kind, is_dry = run.options.get("kind"), bool(run.options.get("dry_run"))
     plan = revise(_make_plan(runtime, claimed.tenant_id, row, kind=kind, dry_run=is_dry))
     failpoint.reach("consolidate.after_plan")
+    # A dry run asks no model: its report has the longest text where the run may have a sentence of the model.
     if not is_dry:
         plan = _with_wordings(runtime, claimed.tenant_id, plan)
 
@@ -86,6 +88,7 @@ def consolidate(
 def _make_plan(
     runtime: Runtime, tenant_id: int, row: ScopeRow, *, kind: str | None, dry_run: bool
 ) -> CyclePlan:
+    # A kind that never merges gives an empty plan, and a report that says so.
     kinds = MERGING_KINDS if kind is None else MERGING_KINDS & {kind}
     rules = MergeRules(kinds, contained_only=False, summarise=False, parts_limit=MERGE_LIMIT)
     options = replace(OPTIONS, dry_run=dry_run)
@@ -99,15 +102,17 @@ def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePl
     with transaction(runtime.engine, tenant_id) as connection:
         stored = sleeping.stored_keys(connection, plan.row.id, list(keys.values()))
     new = {anchor: worded for anchor, worded in wordings.items() if keys[anchor] not in stored}
-    clusters = tuple(
-        replace(cluster, text=new[cluster.anchor].text) if cluster.anchor in new else cluster
-        for cluster in plan.clusters
-    )
-    return replace(plan, clusters=clusters, vectors={item.text: item.vector for item in new.values()})
+    clusters = []
+    for cluster in plan.clusters:
+        worded = new.get(cluster.anchor)
+        clusters.append(cluster if worded is None else replace(cluster, text=worded.text))
+    vectors = {worded.text: worded.vector for worded in new.values()}
+    return replace(plan, clusters=tuple(clusters), vectors=vectors)
 
 
 def _report(plan: CyclePlan, report: CycleReport, *, kind: str | None) -> ConsolidationReport:
     """The report of the cycle in the words of consolidation."""
+    # Of a plan that the gate refused, no cluster was merged, whatever the report of the attempt lists.
     anchors = {cluster.anchor for cluster in report.clusters} if report.applied else set()
     merged = [cluster for cluster in plan.clusters if cluster.anchor in anchors]
     left_alone = [cluster for cluster in plan.clusters if cluster.anchor not in anchors]

@@ -150,11 +150,13 @@ def sleep(
         at = start_of_hour(clock.now(connection))
     options = _options_of(runtime, run)
     pause = timedelta(seconds=options.cool_down_seconds)
-    if since_last is not None and since_last < pause and not options.force:
+    is_cooling_down = since_last is not None and since_last < pause
+    if is_cooling_down and not options.force:
         report = replace(
             empty_report(options, at, floor=runtime.settings.sleep.recall_floor),
             reason=f"the last cycle ended less than {pause} ago",
         )
+        # Done, not failed: the next period asks again.
         with transaction(runtime.engine, claimed.tenant_id) as connection:
             jobs.complete(connection, claimed, report)
         return
@@ -168,9 +170,9 @@ def sleep(
 
 def _options_of(runtime: Runtime, run: Run) -> SleepOptions:
     # A run may carry options of another version; an unknown one must not fail it.
-    known = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
-    manual = known.get("trigger") == Trigger.MANUAL
-    return checked_options(known, defaults(runtime, manual=manual))
+    options = {name: value for name, value in run.options.items() if name in SleepOptions.__slots__}
+    manual = options.get("trigger") == Trigger.MANUAL
+    return checked_options(options, defaults(runtime, manual=manual))
 
 
 # --- carrying it out ----------------------------------------------------------------------------------------
@@ -187,6 +189,7 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
             return _attempt(runtime, claimed, plan, note=note)
         except _RolledBack as rolled_back:
             report = rolled_back.report
+            # Of a dry run there is nothing to mend, and without culprits there is nothing to leave out.
             if report.applied or not rolled_back.guilty:
                 break
             plan = without(plan, rolled_back.guilty)
@@ -199,11 +202,13 @@ def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Comp
     """All of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
+        # The lock of everybody who writes memories: between the reads and the writes nothing of the scope changes.
         if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
             raise NotFound("the person was erased while this ran")
         images.begin(connection, claimed.run_id)
         report = _apply(cycle)
         images.end(connection)
+        # Merged rows and their links are not counted as they are written: the next write has to count.
         fading.forget_bounds(connection, plan.row.id)
         report, guilty = _gate(cycle, report)
         if plan.options.dry_run or not report.applied:
@@ -217,18 +222,11 @@ def _apply(cycle: _Cycle) -> CycleReport:
     """Do the steps of the plan, in this order; the report, of ids and figures only."""
     plan, connection = cycle.plan, cycle.connection
     successors = _merge_clusters(cycle)
-    heirs = {
-        id: successors[cluster.anchor]
-        for cluster in plan.clusters
-        if cluster.anchor in successors
-        for id in cluster.ids
-    }
-    clusters = tuple(
-        _cluster_entry(cycle.runtime, plan, cluster)
-        for cluster in plan.clusters
-        if cluster.anchor in successors
-    )
+    merged = [cluster for cluster in plan.clusters if cluster.anchor in successors]
     left_alone = tuple(cluster.anchor for cluster in plan.clusters if cluster.anchor not in successors)
+    # What links and patterns name was planned before the merge: by the id of a row that is retired now.
+    heirs = {id: successors[cluster.anchor] for cluster in merged for id in cluster.ids}
+    clusters = tuple(_cluster_entry(cycle.runtime, plan, cluster) for cluster in merged)
     link_count = _link(cycle, heirs)
     patterns = _name_patterns(cycle, heirs)
     # A memory that was merged above rises with the row that holds it now, in another cycle.
@@ -257,24 +255,23 @@ def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
     """Merge the clusters whose members are as planned; the id of each merged row by the cluster's anchor."""
     plan = cycle.plan
     ids = [id for cluster in plan.clusters for id in cluster.ids]
+    # Read again under the lock: planning took none, so that a night of sleep holds up no chat.
     current = {n.memory.id: n for n in read_neighbours(cycle.connection, plan.row.id, ids)}
     successors: dict[UUID, UUID] = {}
     for start in range(0, len(plan.clusters), CLUSTERS_AT_ONCE):
         batch = plan.clusters[start : start + CLUSTERS_AT_ONCE]
-        unchanged = [
-            cluster
-            for cluster in batch
-            if all(_is_unchanged(member, current.get(member.memory.id)) for member in cluster.members)
-        ]
+        unchanged = [cluster for cluster in batch if _is_unchanged(cluster, current)]
         successors |= _unite(cycle, unchanged)
     return successors
 
 
-def _is_unchanged(planned: Neighbour, now: Neighbour | None) -> bool:
+def _is_unchanged(cluster: ClusterPlan, current: Mapping[UUID, Neighbour]) -> bool:
     """Being recalled meanwhile is no change; being said again, rated, pinned, ended or merged is."""
-    if now is None:
-        return False
-    return merging.version(planned.memory) == merging.version(now.memory)
+    for member in cluster.members:
+        now = current.get(member.memory.id)
+        if now is None or merging.version(member.memory) != merging.version(now.memory):
+            return False
+    return True
 
 
 def _unite(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
@@ -287,12 +284,12 @@ def _unite(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
     remaining = list(clusters)
     while remaining:
         merged = _unite_once(cycle, [_first_part(cluster, limit) for cluster in remaining])
+        # A later round puts its own row in place of that of the round before.
         successors |= merged
         if limit is None:
             break
-        larger = [
-            cluster for cluster in remaining if cluster.anchor in merged and len(cluster.members) > limit
-        ]
+        merged_clusters = [cluster for cluster in remaining if cluster.anchor in merged]
+        larger = [cluster for cluster in merged_clusters if len(cluster.members) > limit]
         ids = [merged[cluster.anchor] for cluster in larger]
         rows = {n.memory.id: n for n in read_neighbours(cycle.connection, cycle.scope_id, ids)}
         remaining = [
@@ -306,6 +303,7 @@ def _first_part(cluster: ClusterPlan, limit: int | None) -> ClusterPlan:
     if limit is None or len(cluster.members) <= limit:
         return cluster
     members = cluster.members[:limit]
+    # The planned text may be that of a member of a later part.
     return replace(cluster, members=members, text=ladder.merge(members).memory.text)
 
 
@@ -349,10 +347,15 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
         merged = ladder.reworded(ladder.merge(cluster.members), cluster.text)
         content = replace(merged.memory, synthesis_type=merged.memory.synthesis_type or synthesis_type)
         memory = same_text[cluster.anchor]
+        # A member with these very words has their vector; for new words the plan has it.
+        if memory is None:
+            embedding, model = cycle.plan.vectors[cluster.text], None
+        else:
+            embedding, model = vectors[memory.id], memory.embedding_model
         rows[cluster.anchor] = NewMemory(
             replace(merged, memory=content),
-            embedding=vectors[memory.id] if memory else cycle.plan.vectors[cluster.text],
-            embedding_model=(memory.embedding_model if memory else None) or cycle.runtime.embedder.model,
+            embedding=embedding,
+            embedding_model=model or cycle.runtime.embedder.model,
             keywords=keyword_weights(terms(cluster.text)),
             session_id=session_ids[cluster.anchor],
             run_id=cycle.claimed.run_id,
@@ -380,6 +383,7 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     for first, second, cosine in cycle.plan.similar:
         source, target = heirs.get(first, first), heirs.get(second, second)
         pair = frozenset({source, target})
+        # Both ends may have become one row, or one of them may be retired since the plan.
         if len(pair) == 2 and pair <= current:
             # Rounding may carry the cosine of equal vectors past 1, which the table refuses.
             edges.setdefault(pair, (source, target, min(cosine, 1.0)))
@@ -419,6 +423,7 @@ def _evict(cycle: _Cycle) -> tuple[UUID, ...]:
     """Retire the weakest inspected memories where the scope holds more than it may; their ids."""
     if Step.EVICT not in cycle.plan.steps:
         return ()
+    # Last of all, since merging made room without a loss.
     ceiling = capacity.ceiling_of(cycle.runtime, cycle.plan.policy)
     return capacity.evict(
         cycle.connection,
@@ -440,8 +445,7 @@ def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UU
         cycle.connection, cycle.runtime, plan.row, expected=plan.expected, hits=hits
     )
     expected_count = sum(len(ids) for ids in plan.expected.values())
-    share = 1 - len(missing) / expected_count if expected_count else 1.0
-    own_words = frozenset(id for place, id in missing if plan.probes[place].about == id)
+    share = 1 - len(missing) / max(expected_count, 1)
     passed = share >= floor
     refusal = f"the scope's own questions would find only {share:.3f} of what they found"
     checked = replace(
@@ -451,4 +455,7 @@ def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UU
         gate=GateResult(probes=len(plan.probes), recall=round(share, 4), floor=floor),
         refused=tuple(plan.refused),
     )
-    return checked, own_words if len(own_words) == len(missing) else frozenset()
+    own_words = frozenset(id for place, id in missing if plan.probes[place].about == id)
+    # What a question of the user lost cannot be laid to one cluster, so leaving some out would prove nothing.
+    is_explained = len(own_words) == len(missing)
+    return checked, own_words if is_explained else frozenset()

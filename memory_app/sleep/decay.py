@@ -56,6 +56,7 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
 
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
     """Do one run: retire what has faded and what is above the ceiling, delete what was retired long ago."""
+    # In transactions of its own: it touches turns and their terms alone, and the scope is not locked for it.
     lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
@@ -105,6 +106,7 @@ def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns
     tenant_id, scope_id = claimed.tenant_id, claimed.scope_id
     ceiling = ceiling_of_scope(connection, runtime, scope_id)
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
+    # Much else is linked with a hub, so it stays, however old.
     hub_ids = hubs_among(runtime, strengths, ceiling)
     faded_ids = faded(strengths, threshold=runtime.settings.decay.faded_strength, spared=hub_ids)
     expired = memories.retire(connection, scope_id, faded_ids, reason=Retirement.EXPIRED)
@@ -139,6 +141,7 @@ def _purge(
 ) -> tuple[tuple[UUID, ...], tuple[UUID, ...]]:
     """Delete the rows whose recoverable stage is over; their ids, and those of memories that lost their last source."""
     stages = _stages(runtime)
+    # At most as many as a scope may hold; the next run deletes the rest.
     purged = fading.overdue(connection, scope_id, limit=limit, **stages)
     # Which memories rest on the rows must be read before these are deleted with their links.
     dependent = sources.resting(connection, scope_id, purged)

@@ -145,6 +145,7 @@ def make_plan(
         inspected=frozenset(inspected),
         strengths=strengths,
     )
+    # Kinds of which nothing is inspected need no look at their vectors.
     kinds = {item.memory.kind for item in linked if item.memory.id in search.inspected}
     cluster_plans, similar = _similar(search, kinds, with_links=Step.LINK in steps)
     patterns: tuple[tuple[Topic, Prepared], ...] = ()
@@ -188,23 +189,20 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
     with transaction(runtime.engine, tenant_id) as connection:
         if not _changes_something(connection, runtime, plan):
             return plan
-    replaced = [
-        (member.memory.id, member.memory.text)
-        for cluster in plan.clusters
-        for member in cluster.members
-        if member.memory.text != cluster.text or _may_be_reworded(plan, cluster)
-    ]
+    replaced: list[tuple[UUID, str]] = []
+    for cluster in plan.clusters:
+        # The member whose text stands is found by it anyway, unless a model may still give another text.
+        is_text_open = cluster.needs_model and not plan.rules.summarise
+        for member in cluster.members:
+            if is_text_open or member.memory.text != cluster.text:
+                replaced.append((member.memory.id, member.memory.text))
     probes = quality.probes(runtime, questions, replaced, limit=runtime.settings.sleep.probes)
     if not probes:
         return plan
+    # What is found now, before the change, is what has to be found after it.
     with transaction(runtime.engine, tenant_id) as connection:
         hits = quality.search(connection, runtime, plan.row, probes=probes)
     return replace(plan, probes=probes, expected=quality.expected_hits(probes, hits))
-
-
-def _may_be_reworded(plan: CyclePlan, cluster: ClusterPlan) -> bool:
-    """Otherwise the member whose text stands is found by it anyway: only the others can be lost."""
-    return cluster.needs_model and not plan.rules.summarise
 
 
 def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan) -> bool:
@@ -213,6 +211,7 @@ def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan
         return True
     if Step.EVICT in plan.steps and plan.inspected:
         ceiling = capacity.ceiling_of(runtime, plan.policy).memories
+        # One above the ceiling is enough to know: a full scope is not counted to its end.
         if fading.current_count(connection, plan.row.id, limit=ceiling + 1) > ceiling:
             return True
     limit = runtime.settings.remember.links_each
@@ -227,7 +226,9 @@ def unlinked(
         return []
     linked = sleeping.linked_pairs(connection, scope_id)
     new = [edge for edge in edges if frozenset(edge[:2]) not in linked]
-    weakest = links.full(connection, scope_id, [end for edge in new for end in edge[:2]], most=most)
+    ends = [end for edge in new for end in edge[:2]]
+    weakest = links.full(connection, scope_id, ends, most=most)
+    # An edge that is added and dropped at once would be reported as new by every cycle.
     return [
         (source, target, cosine)
         for source, target, cosine in new
@@ -247,6 +248,7 @@ def _inspected(
 ) -> tuple[UUID, ...]:
     """Ids of the memories that a cycle looks at, the weakest first: of these kinds, not firm, not pinned."""
     ids = [item.memory.id for item in linked if item.memory.kind in kinds and not item.memory.pinned]
+    # The id decides between equals, so that a dry run and the run look at the same ones.
     soft = sorted((strengths[id], id) for id in ids if strengths[id] < options.min_strength)
     return tuple(id for _, id in soft[: options.max_inspected])
 
@@ -257,14 +259,17 @@ def _similar(
     """Clusters in which every two members are alike, and pairs that are merely similar."""
     cluster_plans: list[ClusterPlan] = []
     edges: list[links.Edge] = []
-    for kind in (name for name in KINDS if name in kinds):
+    model = search.runtime.embedder.model
+    # In the order of the table, whichever kinds the scope has: the same plan for the dry run and the run.
+    for kind in sorted(kinds, key=list(KINDS).index):
         thresholds = _thresholds(search, kind)
+        # By the current model alone: cosines of two models mean nothing.
         with transaction(search.runtime.engine, search.tenant_id) as connection:
-            model = search.runtime.embedder.model
             groups = merges.vectors(connection, search.scope_id, kind=kind, model=model)
         for group in groups:
             places = [place for place, id in enumerate(group.ids) if id in search.inspected]
-            ids, vectors = [group.ids[place] for place in places], group.vectors[places]
+            ids = [group.ids[place] for place in places]
+            vectors = group.vectors[places]
             cluster_plans += _clusters_of_group(search, ids, vectors, thresholds=thresholds)
             if with_links:
                 edges += _similar_pairs(ids, vectors, least=thresholds.link)
@@ -293,12 +298,15 @@ def _clusters_of_group(
 def _similar_pairs(
     ids: Sequence[UUID], vectors: NDArray[np.float32], *, least: float
 ) -> Iterator[links.Edge]:
-    for first, second in sorted(set(near_pairs(vectors, least=least, limit=LINKS_PER_MEMORY))):
+    # A pair comes from both of its ends.
+    pairs = set(near_pairs(vectors, least=least, limit=LINKS_PER_MEMORY))
+    for first, second in sorted(pairs):
         yield ids[first], ids[second], float(vectors[first] @ vectors[second])
 
 
 def _batches(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    """Put small components together and cut a huge one into pieces: a round trip for each would be most of the time."""
+    """Put small components together and cut a huge one into pieces."""
+    # Most components have two members: a round trip for each would be most of the time of a cycle.
     batch: list[Sequence[int]] = []
     size = 0
     for group in groups:
@@ -321,6 +329,7 @@ def _clusters_of_pieces(
     ids = [id for piece in pieces for id in piece]
     if not ids:
         return
+    # The cosines of the database, which look at the statements behind merged rows, too: a chain must not snowball.
     with transaction(search.runtime.engine, search.tenant_id) as connection:
         neighbours = {n.memory.id: n for n in read_neighbours(connection, search.scope_id, ids)}
         pairs = memories.pair_similarities(connection, search.scope_id, *pieces)
@@ -328,7 +337,7 @@ def _clusters_of_pieces(
     limit = search.rules.rewrites_limit
     # Each merge may lose some words: after so many of them a memory is left as it is.
     if limit is not None:
-        neighbours = {id: n for id, n in neighbours.items() if depths.get(id, 0) < limit}
+        neighbours = {id: row for id, row in neighbours.items() if depths.get(id, 0) < limit}
     pairs = _mergeable(search.rules, neighbours, pairs, least=thresholds.merge)
     for cluster in clusters(list(neighbours.values()), thresholds=thresholds, pairs=pairs):
         if len(cluster.members) >= search.options.min_cluster_size:
@@ -339,21 +348,22 @@ def _mergeable(
     rules: MergeRules, neighbours: Mapping[UUID, Neighbour], pairs: Pairs, *, least: float
 ) -> Pairs:
     """The pairs of ``neighbours`` that the rules let become one row."""
-    near = {pair: cosine for pair, cosine in pairs.items() if cosine >= least and pair <= neighbours.keys()}
-    if not rules.contained_only:
-        return near
-    return {
-        pair: cosine
-        for pair, cosine in near.items()
-        if _is_contained(*(neighbours[id] for id in sorted(pair)))
-    }
+    mergeable: dict[frozenset[UUID], float] = {}
+    for pair, cosine in pairs.items():
+        if cosine < least or not pair <= neighbours.keys():
+            continue
+        first, second = sorted(pair)
+        if not rules.contained_only or _is_contained(neighbours[first], neighbours[second]):
+            mergeable[pair] = cosine
+    return mergeable
 
 
 def _is_contained(first: Neighbour, second: Neighbour) -> bool:
-    """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?
-    Nobody repeated these just now, so in doubt they stay apart."""
+    """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?"""
+    # Unlike at the write of a statement, nobody repeated these just now: in doubt they stay apart.
     fact = (first.subject_key, first.memory.relation, first.object_key)
-    if None not in fact and fact == (second.subject_key, second.memory.relation, second.object_key):
+    other_fact = (second.subject_key, second.memory.relation, second.object_key)
+    if None not in fact and fact == other_fact:
         return True
     texts = first.memory.text, second.memory.text
     return share_a_sentence(*texts) or not exchanged(*texts)
@@ -362,6 +372,7 @@ def _is_contained(first: Neighbour, second: Neighbour) -> bool:
 def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour]) -> ClusterPlan:
     """Summed up, the strongest member is the anchor; otherwise the one whose text stands."""
     if search.rules.summarise:
+        # Equals are told apart by what does not change between a dry run and the run.
         anchor = max(members, key=lambda n: (search.strengths[n.memory.id], len(n.memory.text), n.memory.id))
         text = summary([n.memory.text for n in members], limit=search.options.summary_chars)
     else:
@@ -381,6 +392,7 @@ def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict
     """Vectors of summaries that are no member's own words."""
     own = {member.memory.text for cluster in cluster_plans for member in cluster.members}
     new = sorted({cluster.text for cluster in cluster_plans} - own)
+    # Here, since the transaction that carries the plan out must not wait for the embedder.
     vectors = runtime.embedder.embed(new) if new else ()
     return {text: vector.tolist() for text, vector in zip(new, vectors, strict=True)}
 
@@ -408,9 +420,8 @@ def _patterns(
     # A pattern that was retired, or forgotten by merging, must not come back with each cycle.
     with transaction(runtime.engine, tenant_id) as connection:
         stored_keys = sleeping.stored_keys(connection, row.id, [item.key for item in prepared])
-    return tuple(
-        (topic, item) for topic, item in zip(topics, prepared, strict=True) if item.key not in stored_keys
-    )
+    pairs = zip(topics, prepared, strict=True)
+    return tuple((topic, item) for topic, item in pairs if item.key not in stored_keys)
 
 
 def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[Topic]:
@@ -419,8 +430,16 @@ def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[T
         topics = sleeping.topics(connection, row.id, least=settings.pattern_memories)
         speakers = (row.agent, row.user, *sleeping.speakers(connection, row.id))
     names = frozenset(name.casefold() for name in speakers if name)
-    weeks, count = settings.pattern_weeks, settings.pattern_memories
-    return [topic for topic in topics if is_pattern(topic, weeks=weeks, memories=count, excluding=names)]
+    recurring = []
+    for topic in topics:
+        if is_pattern(
+            topic,
+            weeks=settings.pattern_weeks,
+            memories=settings.pattern_memories,
+            excluding=names,
+        ):
+            recurring.append(topic)
+    return recurring
 
 
 def _promotable(
@@ -453,11 +472,13 @@ def strongest(
     degree: int,
 ) -> tuple[UUID, ...]:
     """Ids of the strongest, at most ``limit``, of those with at least so much strength and so many links."""
-    candidates = [item for item in linked if item.degree >= degree]
-    ranked = [(strength_of(runtime, item.memory, at), item.degree, item.memory.id) for item in candidates]
-    ranked = [rank for rank in ranked if rank[0] >= strength]
-    ranked.sort(key=lambda rank: (-rank[0], -rank[1], rank[2]))
-    return tuple(id for _, _, id in ranked[:limit])
+    ranks: list[tuple[float, int, UUID]] = []
+    for item in linked:
+        item_strength = strength_of(runtime, item.memory, at)
+        if item.degree >= degree and item_strength >= strength:
+            ranks.append((-item_strength, -item.degree, item.memory.id))
+    # The better linked of two equals first, then the older: ids sort by time.
+    return tuple(id for _, _, id in sorted(ranks)[:limit])
 
 
 # --- changing a plan ------------------------------------------------------------------------------------------
@@ -467,6 +488,7 @@ def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
     """The plan less the clusters of these memories, and less the probes for their members."""
     refused = [cluster for cluster in plan.clusters if not guilty.isdisjoint(cluster.ids)]
     members = {id for cluster in refused for id in cluster.ids}
+    # What is not merged cannot be lost; probes that stay keep their expected hits under their new places.
     places = [place for place, probe in enumerate(plan.probes) if probe.about not in members]
     return replace(
         plan,

@@ -52,6 +52,7 @@ def promote(
     ids = []
     for item in promotable:
         origin = item.row.memory.id
+        # Through the write path: the scope may say the same already, and then its row is reinforced.
         remembered = remember.write(connection, runtime, place, prepared=item.prepared)
         evidence.inherit(connection, place.scope_id, {remembered.id: [origin]})
         if carry:

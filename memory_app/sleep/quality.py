@@ -46,10 +46,11 @@ def probes(
     runtime: Runtime, questions: Sequence[str], merged: Sequence[tuple[UUID, str]], *, limit: int
 ) -> tuple[Probe, ...]:
     """Probes to check with: ``questions`` first, then memories spread evenly over ``merged``. Calls the embedder."""
-    texts: list[tuple[UUID | None, str]] = []
-    texts.extend((None, text) for text in list(dict.fromkeys(questions))[:limit])
+    distinct = list(dict.fromkeys(questions))[:limit]
+    texts: list[tuple[UUID | None, str]] = [(None, text) for text in distinct]
     room = min(limit - len(texts), OWN_TEXT_LIMIT)
     if room > 0 and merged:
+        # Rounded up, so that no more than there is room for come of it, from the first to the last.
         step = -(-len(merged) // room)
         texts.extend(merged[::step])
     return tuple(_probe(runtime, text, about) for about, text in texts)
@@ -71,6 +72,7 @@ def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: S
     """What each probe returns now, in this transaction."""
     hits: dict[int, tuple[UUID, ...]] = {}
     for place, probe in enumerate(probes):
+        # In the caller's transaction, which sees the changes that are not committed yet.
         scoped = prepare_query(connection, runtime, row, query=probe.query, vectors=probe.vectors)
         recalled = recall.search(connection, runtime, scoped)
         hits[place] = tuple(hit.id for hit in recalled.memories if isinstance(hit.id, UUID))
@@ -79,9 +81,11 @@ def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: S
 
 def expected_hits(probes: Sequence[Probe], hits: ProbeHits) -> ProbeHits:
     """The hits that count: of a probe by a memory's own text, that memory alone."""
-    return {
-        place: tuple(id for id in ids if probes[place].about in (None, id)) for place, ids in hits.items()
-    }
+    expected = {}
+    for place, ids in hits.items():
+        about = probes[place].about
+        expected[place] = tuple(id for id in ids if about in (None, id))
+    return expected
 
 
 def missing_hits(
@@ -96,13 +100,12 @@ def missing_hits(
         return ()
     heirs = sleeping.heirs(connection, row.visible, list(ids))
     least = runtime.settings.remember.link_similarity
+    # A memory that ended in a row which says something else has no entry, so it counts as missing wherever it is.
     same = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
-    return tuple(
-        (place, id)
-        for place, expected_ids in expected.items()
-        for id in expected_ids
-        if same.get(id) not in hits[place]
-    )
+    missing = []
+    for place, expected_ids in expected.items():
+        missing += [(place, id) for id in expected_ids if same.get(id) not in hits[place]]
+    return tuple(missing)
 
 
 def _says_the_same(id: UUID, heir: sleeping.Heir, least: float) -> bool:

@@ -132,9 +132,12 @@ def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
 
     Both are null where a memory or the entity is gone. Runs whose report is not that of a sleep cycle stay as they are.
     """
-    if not isinstance(run.report, dict) or not isinstance(run, ScopeRun) or "summary_chars" not in run.report:
-        return run
     report = run.report
+    if not isinstance(run, ScopeRun) or not isinstance(report, dict):
+        return run
+    # Only reports of a cycle have this field; the name of the run would miss the end of a session.
+    if "summary_chars" not in report:
+        return run
     ids = {id for cluster in report["clusters"] for id in _members(cluster)}
     labels: dict[int, str] = {}
     with transaction(runtime.engine, tenant_id) as connection:
@@ -143,6 +146,7 @@ def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
             profile = entities.find(connection, run.scope_id, pattern["entity"])
             if profile is not None:
                 labels[pattern["entity"]] = profile.entity.label
+    # The limit of the run, so that its summaries read as they did then, whatever the setting is now.
     limit = report["summary_chars"]
     clusters = [
         cluster | {"summary": _summary(cluster, texts, limit=limit)} for cluster in report["clusters"]
@@ -157,6 +161,7 @@ def _members(cluster: Mapping[str, Any]) -> list[UUID]:
 
 def _summary(cluster: Mapping[str, Any], texts: Mapping[UUID, str], *, limit: int) -> str | None:
     members = _members(cluster)
+    # A summary without one of them would say what the row never said.
     if any(id not in texts for id in members):
         return None
     return summary([texts[id] for id in members], limit=limit)

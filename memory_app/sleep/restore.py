@@ -39,7 +39,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
     # Rows that the run stored go; an obstacle to that is only what came to rest on them.
     inserted = [row.id for row in rows if row.change is Change.INSERT]
-    obstacles = [obstacle for row in rows if (obstacle := _obstacle(row)) is not None]
+    obstacles = list(filter(None, map(_obstacle, rows)))
     # A row whose merge was undone by hand is as before already, so nothing of it can be in the way.
     pending = [row.id for row in rows if row.change is Change.UPDATE and not _is_restored(row)]
     for id, twin in merges.twins(connection, run.scope_id, pending, besides=inserted):
@@ -54,19 +54,27 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
 def _obstacle(row: RowImage) -> str | None:
     """Why a row cannot be restored, or None. A row that is as before already (its merge was undone) is no obstacle."""
     if row.state is None:
+        # What the run stored would have to go anyway.
         return None if row.change is Change.INSERT else f"{row.id} is gone"
+    # Of a row that the run deleted there is no state after it to compare with.
     if _is_restored(row) or row.after is None:
         return None
-    changed = [
-        name for name, value in row.after.items() if name not in READ_COUNTS and row.state.get(name) != value
-    ]
+    changed = _differences(row.after, row.state)
     if not changed:
         return None
     return f"{row.id} {_meaning(changed, row.state)} since"
 
 
+def _differences(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[str]:
+    """Names of the columns in which the states differ."""
+    names = [name for name in values if name not in READ_COUNTS]
+    return [name for name in names if state.get(name) != values[name]]
+
+
 def _meaning(changed: Sequence[str], state: Mapping[str, Any]) -> str:
-    if "retired_at" in changed and "successor" not in changed and state["retired_at"] is not None:
+    is_retired = "retired_at" in changed and state["retired_at"] is not None
+    # With a successor it was merged or superseded, which the table says.
+    if is_retired and "successor" not in changed:
         return f"was {state['retired_reason']}"
     meanings = [meaning for name, meaning in CHANGES.items() if name in changed]
     return meanings[0] if meanings else f"changed ({', '.join(changed)})"
@@ -75,4 +83,4 @@ def _meaning(changed: Sequence[str], state: Mapping[str, Any]) -> str:
 def _is_restored(row: RowImage) -> bool:
     if row.state is None or row.before is None:
         return False
-    return all(row.state.get(name) == value for name, value in row.before.items() if name not in READ_COUNTS)
+    return not _differences(row.before, row.state)

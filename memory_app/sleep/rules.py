@@ -102,6 +102,7 @@ def checked_options(options: Mapping[str, object], defaults: SleepOptions) -> Sl
             "min_cluster_size: larger than max_inspected, so no cluster could be found",
             field="min_cluster_size",
         )
+    # The defaults may have a cool-down, which force is there to overrule; one that was given is a contradiction.
     if checked.force and options.get("cool_down_seconds"):
         raise InvalidInput("force: contradicts cool_down_seconds; give one of them", field="force")
     return checked
@@ -159,6 +160,7 @@ def summary(texts: Sequence[str], *, limit: int) -> str:
     for text in others:
         for match in _SENTENCE.finditer(text):
             sentence = match[0].strip()
+            # A later, shorter one may still fit.
             has_room = len(result) + 1 + len(sentence) <= limit
             if has_room and _adds_to(words, sentence):
                 result = f"{result} {sentence}"
@@ -192,6 +194,7 @@ def is_pattern(topic: Topic, *, weeks: int, memories: int, excluding: frozenset[
     """
     if len(set(topic.memories)) < memories or topic.label.casefold() in excluding:
         return False
+    # With the year: week 1 comes every year.
     calendar_weeks = {at.isocalendar()[:2] for at in topic.at}
     # Two neighbouring days may lie in two weeks, so the time between first and last counts too.
     is_long = max(topic.at) - min(topic.at) >= timedelta(weeks=weeks - 1)

@@ -133,6 +133,7 @@ def end_in(
     """
     sessions.end(connection, scope_id, session.id)
     if policy.extraction is ExtractionMode.LLM and policy.memory:
+        # The same period as that of the finder: whoever is faster, there is one run.
         runs.enqueue(
             connection,
             tenant_id,
@@ -201,9 +202,14 @@ def _read(runtime: Runtime, claimed: RunClaim) -> _Ending:
     if run is None or row is None or session is None:
         raise NotFound("the session was erased while this ran")
     # A run may carry options of another version; an unknown one must not fail it.
-    known = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
+    options = {name: value for name, value in run.options.items() if name in EndOptions.__slots__}
     return _Ending(
-        runtime=runtime, claimed=claimed, run=run, row=row, session=session, options=EndOptions(**known)
+        runtime=runtime,
+        claimed=claimed,
+        run=run,
+        row=row,
+        session=session,
+        options=EndOptions(**options),
     )
 
 
@@ -236,6 +242,7 @@ def _check_extracted(ending: _Ending) -> None:
     if not has_extraction or session.parked_reason is not None:
         return
     if session.extracted_seq < session.next_seq - 1:
+        # Instead of waiting for the next look of the finder.
         ending.runtime.hint(queue.EXTRACT_SESSION, session_id=session.id)
         raise Transient("turns of the session are not extracted yet", retry_after=EXTRACTION_PAUSE_SECONDS)
 
@@ -309,6 +316,7 @@ def _settle(
     # What was merged or retired since it was made ready is not current any more.
     current = set(sleeping.session_memories(connection, scope_id, session_id=session_id))
     promotable = [item for item in promotable if item.row.memory.id in current]
+    # With images on, so that undoing the run takes back the promotion, too.
     written = promotion.promote(
         connection, ending.runtime, place, promotable=promotable, carry=ending.options.carry
     )

@@ -58,14 +58,13 @@ def ask_for(
         row = names.need_scope(connection, tenant_id, Scope(scope.agent, scope.user))
         session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
     if type == "deep":
-        options = {"max_memories": max_memories, "days": days}
         return jobs.ask(
             runtime,
             tenant_id,
             RunName.SYNTHESIZE_DEEP,
             task=queue.SYNTHESIZE_DEEP,
             scope_id=row.id,
-            options=options,
+            options={"max_memories": max_memories, "days": days},
         )
     if scope.session is None:
         raise InvalidInput("session: name the session to synthesise", field="session")
@@ -90,6 +89,7 @@ def enqueue_idle(runtime: Runtime) -> int:
     with transaction(runtime.engine, None) as connection:
         idle = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
     for session in idle:
+        # One each, since the sessions are of many tenants and a transaction is of one.
         with transaction(runtime.engine, session.tenant_id) as connection:
             run = runs.enqueue(
                 connection,
@@ -120,8 +120,9 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
         session_turns = turns.between(
             connection, claimed.scope_id, claimed.session_id, low=first_seq, high=last_seq
         )
-        wants = [KindLimit(kind, settings.anchors) for kind in kinds_of_section(Section.RELATIONSHIP)]
-        anchors = strongest(connection, [row.id], wants)
+        limits = [KindLimit(kind, settings.anchors) for kind in kinds_of_section(Section.RELATIONSHIP)]
+        anchors = strongest(connection, [row.id], limits)
+    # The transaction is over before the model is asked, and the lock is taken only for the effects.
     talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
     synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
     _apply_session(runtime, claimed, row, synthesis=synthesis, last_seq=last_seq)
@@ -172,6 +173,7 @@ def _recent_memories(connection: Connection, runtime: Runtime, claimed: RunClaim
     return memories.lately_seen(
         connection,
         claimed.scope_id,
+        # None in the options means the setting as it is when the run is done.
         within=timedelta(days=options.get("days") or settings.deep_days),
         limit=options.get("max_memories") or settings.deep_memories,
     )
@@ -188,6 +190,7 @@ def _apply_session(
     assert claimed.session_id is not None
     policy = parse_policy(row.policy)
     changes = [change.statement for change in synthesis.changed]
+    # Embedded before the transaction, as everywhere.
     statements = remember.prepare(runtime, synthesis.statements, policy=policy)
     changed = remember.prepare(runtime, changes, policy=policy)
     summary = remember.prepare(runtime, [synthesis.summary] if synthesis.summary else [], policy=policy)
@@ -213,6 +216,7 @@ def _apply_session(
             memories=tuple(result.id for result in written),
             made=synthesis.provenance.as_dict(),
         )
+        # In the transaction of the effects: both are there, or neither.
         sessions.note_synthesis(connection, place.scope_id, claimed.session_id, to_seq=last_seq)
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)

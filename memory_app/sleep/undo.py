@@ -51,6 +51,7 @@ def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
         fading.forget_bounds(connection, run.scope_id)
         runs.amend(connection, run_id, {**run.report, "undone_at": clock.now(connection).isoformat()})
         undone = runs.read(connection, run_id)
+    # After the commit: dropped before it, the cache could be filled with the old state again.
     drop_context(runtime, run.scope_id)
     assert undone is not None
     return undone
@@ -66,6 +67,7 @@ def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memor
         stored = memories.read(connection, memory_id)
         if stored is None:
             raise NotFound(f"no memory {memory_id}", field="id")
+        # Before the parts are read, so that nobody merges or changes them in between.
         names.lock_scope(connection, tenant_id, stored.scope_id)
         if not merges.parts(connection, stored.scope_id, [memory_id]):
             raise Conflict(

@@ -55,6 +55,7 @@ def word(
     texts: dict[UUID, str] = {}
     ends_at = time.monotonic() + LIMIT_SECONDS
     for cluster in pending:
+        # The others keep their longest text: the run must end within its lease.
         if time.monotonic() > ends_at:
             break
         # One request for each cluster: an answer is checked against the texts of that cluster alone.
@@ -66,17 +67,20 @@ def word(
         return {}
     # One call for all clusters, since each call of a provider takes as long as many texts in one.
     vectors = runtime.embedder.embed(list(texts.values()))
-    return {
-        anchor: Wording(text, tuple(map(float, vector)))
-        for (anchor, text), vector in zip(texts.items(), vectors, strict=True)
-    }
+    wordings = {}
+    for (anchor, text), vector in zip(texts.items(), vectors, strict=True):
+        wordings[anchor] = Wording(text, tuple(map(float, vector)))
+    return wordings
 
 
 def holds(text: str, sources: Sequence[str]) -> bool:
     """Whether ``text`` names nobody whom no source names, and denies nothing that one of them does not."""
-    words = {word.casefold() for source in sources for word in re.findall(r"[\w'’-]+", source)}
+    # The first word of a sentence looks like a name: any word of a source will do, whatever its case.
+    words = {word.casefold() for word in re.findall(r"[\w'’-]+", " ".join(sources))}
     has_sources = all(name.casefold() in words for name in _NAME.findall(text))
-    return has_sources and not any(conflicting(text, source) == NEGATION for source in sources)
+    # Numbers and dates may differ from one source: another of them has those.
+    has_denial = any(conflicting(text, source) == NEGATION for source in sources)
+    return has_sources and not has_denial
 
 
 def _has_model(runtime: Runtime, tenant_id: int, scope_id: int) -> bool:

@@ -104,6 +104,7 @@ class RowImage:
 
 def begin(connection: Connection, run_id: UUID) -> None:
     """Keep an image of every row that is changed from here on, until `end` or the end of the transaction."""
+    # Triggers read the setting, so that no statement of a cycle can forget to keep an image.
     connection.execute(_BEGIN, {"run": str(run_id)})
 
 
@@ -132,6 +133,7 @@ def restore(
     # Merged rows go first: their parts could not be current beside one that has the same text.
     merges.remove(connection, tenant_id, scope_id, ids=list(inserted))
     connection.execute(_RESTORE_MEMORIES, values)
+    # Links and sources after the memories, to which they refer.
     for deletion, insertion in _EDGE_STATEMENTS:
         connection.execute(deletion, values)
         connection.execute(insertion, values)

@@ -46,6 +46,7 @@ _HEIRS = text(
     WHERE a.retired_at IS NULL
     """
 )
+# Patterns do not count as evidence of a pattern.
 _TOPICS = text(
     """
     SELECT e.id, e.label, m.id AS memory_id, m.valid_from
@@ -83,6 +84,7 @@ _SESSION = bindparam("session", type_=BigInteger)
 _SESSION_MEMORIES = _CURRENT.where(
     memories.c.session_id.is_not(None), or_(_SESSION.is_(None), memories.c.session_id == _SESSION)
 ).order_by(memories.c.id)
+# What changed nothing, was a dry run or was undone starts no cool-down: after it there is as much to do as before.
 _LAST_CYCLE = text(
     f"""
     SELECT now() - max(finished_at) FROM runs
@@ -167,6 +169,7 @@ def duplicates(
         "keys": [new.row.canonical_key for new in rows],
         "besides": list(excluding),
     }
+    # ORDINALITY counts from 1.
     return frozenset(place - 1 for place in connection.execute(_DUPLICATES, values).scalars())
 
 
