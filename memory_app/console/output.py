@@ -26,6 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 def complain(message: str) -> None:
     """One line, whatever the message looks like."""
+    # A name in the message may be in brackets, which is markup to Rich.
     err.print("memory: " + " ".join(message.split()), markup=False, highlight=False)
 
 
@@ -47,6 +48,7 @@ def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     """A table; None is shown as nothing. What people said is never taken for markup."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for column in columns:
+        # Folded, not cut: an id or a text that ends in "…" is of no use.
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(escape(shown(cell)) for cell in row))
@@ -64,6 +66,7 @@ def shown(cell: object) -> str:
 
 
 def _plain(value: Any) -> Any:
+    # A class is a dataclass too, and has no values.
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, datetime):

@@ -22,7 +22,9 @@ Data = Annotated[
 def find_settings(data: Path | None) -> Settings:
     """Settings that reach running servers. An explicit ``--data`` wins; raises `Misconfigured` when nothing runs."""
     settings = Settings()
-    if data is None and "url" in settings.database.model_fields_set:
+    # The default address does not count: where none was set, the embedded servers are meant.
+    has_address = "url" in settings.database.model_fields_set
+    if data is None and has_address:
         return settings
     folder = data or settings.data_folder
     servers = embedded.find(folder)

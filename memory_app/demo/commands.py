@@ -41,6 +41,7 @@ def _played_with_bars(api: Api, pause: Pause) -> Played:
         tasks = {stage: bars.add_task(stage, total=total) for stage in STAGES}
 
         def on_progress(progress: Progress) -> None:
+            # Raises where a signal has come in meanwhile, which by itself interrupts nothing.
             pause(0)
             for stage, task in tasks.items():
                 bars.update(task, completed=getattr(progress, stage))
@@ -49,10 +50,10 @@ def _played_with_bars(api: Api, pause: Pause) -> Played:
 
 
 def _write(played: Played, started: float) -> None:
-    rows = [
-        (m.kind, m.text, m.valid_from.date(), m.valid_until and m.valid_until.date(), m.evidence)
-        for m in played.memories
-    ]
+    rows = []
+    for memory in played.memories:
+        until = memory.valid_until.date() if memory.valid_until else None
+        rows.append((memory.kind, memory.text, memory.valid_from.date(), until, memory.evidence))
     write_table("what is remembered", ("kind", "text", "valid from", "valid until", "evidence"), rows)
     wrapped.print(
         Panel(Text(played.window), title=Text(f"context for: {played.question}"), title_align="left")
@@ -60,8 +61,7 @@ def _write(played: Played, started: float) -> None:
     accept = time_figures(played.accept_seconds)
     context_ms = round(played.context_seconds * 1000)
     out.print(
-        f"started in {started:.1f} s; accepted over HTTP in {accept.p50_ms:.1f} ms (p95 "
-        f"{accept.p95_ms:.1f} ms); "
+        f"started in {started:.1f} s; accepted over HTTP in {accept.p50_ms:.1f} ms (p95 {accept.p95_ms:.1f} ms); "
         f"all extracted {played.through_seconds:.1f} s after the first turn was sent",
         markup=False,
         highlight=False,

@@ -60,15 +60,16 @@ def play(api: Api, *, on_progress: Callable[[Progress], None]) -> Played:
     """The whole demo over HTTP. Raises `Permanent` when a turn fails, `StoreUnavailable` when one does not arrive."""
     began = time.perf_counter()
     tickets, seconds = _send(api, on_progress)
-    arrived = _follow(api, tickets, on_progress)
+    turns = _follow(api, tickets, on_progress)
     through = time.perf_counter() - began
-    asked = time.perf_counter()
+    # The window alone, before anything else is read: this is what a chat waits for.
+    context_began = time.perf_counter()
     query = {"query": QUESTION, "session": MEETINGS[-1].name}
     window = api.call("POST", f"{user_path(AGENT, USER)}/context", query)
     return Played(
-        progress=_progress(tickets, arrived),
-        context_seconds=time.perf_counter() - asked,
-        memories=_memories(api, arrived),
+        progress=_progress(tickets, turns),
+        context_seconds=time.perf_counter() - context_began,
+        memories=_memories(api, turns),
         question=QUESTION,
         window=window["text"],
         tokens=window["tokens"],
@@ -96,14 +97,15 @@ def _send(api: Api, on_progress: Callable[[Progress], None]) -> tuple[list[str],
 
 def _turns(meeting: Meeting, now: datetime) -> Sequence[Mapping[str, str]]:
     start = now - timedelta(days=meeting.days_ago)
+    # With the time in the key, so that a second demo in the same folder is a new conversation.
     return [
         {
             "role": role,
-            "content": said,
+            "content": text,
             "at": (start + place * TURN_PACE).isoformat(),
             "idempotency_key": f"demo-{now.isoformat()}-{meeting.name}-{place}",
         }
-        for place, (role, said) in enumerate(meeting.turns)
+        for place, (role, text) in enumerate(meeting.turns)
     ]
 
 
@@ -115,6 +117,7 @@ def _follow(
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         for ticket in tickets:
+            # A ticket that got there stays there: it is not asked for again.
             if latest.get(ticket, {}).get("stage") != "extracted":
                 latest[ticket] = api.call("GET", f"/v1/turns/{ticket}")
         failed = [turn for turn in latest.values() if turn["stage"] == "failed"]
@@ -141,11 +144,11 @@ def _progress(tickets: Sequence[str], latest: Mapping[str, Mapping[str, Any]]) -
     )
 
 
-def _memories(api: Api, arrived: Mapping[str, Mapping[str, Any]]) -> tuple[Remembered, ...]:
+def _memories(api: Api, turns: Mapping[str, Mapping[str, Any]]) -> tuple[Remembered, ...]:
     """Everything that came of the turns, once each, in the order in which it became true."""
-    ids = dict.fromkeys(memory for ticket in arrived.values() for memory in ticket["memory_ids"])
-    found = [_remembered(api.call("GET", f"/v1/memories/{memory}/why")) for memory in ids]
-    return tuple(sorted(found, key=lambda memory: memory.valid_from))
+    ids = dict.fromkeys(memory for turn in turns.values() for memory in turn["memory_ids"])
+    memories = [_remembered(api.call("GET", f"/v1/memories/{memory}/why")) for memory in ids]
+    return tuple(sorted(memories, key=lambda memory: memory.valid_from))
 
 
 def _remembered(why: Mapping[str, Any]) -> Remembered:

@@ -25,11 +25,13 @@ def play_story(api: Api, *, say: Callable[[str], None]) -> None:
 
     Raises `Permanent` when a turn fails, `StoreUnavailable` when the model does not get through in time.
     """
+    # One second of silence suffices, so that the turns are extracted while somebody watches.
     api.call("PUT", f"/v1/agents/{AGENT}", {"policy": {"extraction": "llm", "idle_seconds": 1}})
     for session in SESSIONS:
         say(f"playing {session.name!r} of {session.begins:%Y-%m-%d}")
         path = f"{PLACE}/sessions/{session.name.replace(' ', '%20')}"
         tickets = api.call("POST", f"{path}/turns", {"turns": _turns(session)})["tickets"]
+        # Before the end, which would wait for them too, but without saying what for.
         _wait(partial(_are_read, api, tickets), "its turns are read")
         say(f"ending {session.name!r}")
         run = api.call("POST", f"{PLACE}/synthesis", {"type": "session", "session": session.name})
@@ -40,8 +42,8 @@ def play_story(api: Api, *, say: Callable[[str], None]) -> None:
 
 def _turns(session: StorySession) -> list[dict[str, str]]:
     return [
-        {"role": role, "content": said, "at": (session.begins + timedelta(minutes=place)).isoformat()}
-        for place, (role, said) in enumerate(session.turns)
+        {"role": role, "content": text, "at": (session.begins + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(session.turns)
     ]
 
 
@@ -50,17 +52,17 @@ def _are_read(api: Api, tickets: Sequence[dict[str, Any]]) -> bool:
 
 
 def _is_read(api: Api, ticket: dict[str, Any]) -> bool:
-    found = api.call("GET", f"/v1/turns/{ticket['id']}")
-    if found["stage"] == "failed":
-        raise Permanent(f"turn {found['id']} failed: {found['reason']}")
-    return bool(found["stage"] == "extracted")
+    turn = api.call("GET", f"/v1/turns/{ticket['id']}")
+    if turn["stage"] == "failed":
+        raise Permanent(f"turn {turn['id']} failed: {turn['reason']}")
+    return bool(turn["stage"] == "extracted")
 
 
 def _is_done(api: Api, run: dict[str, Any]) -> bool:
-    found = api.call("GET", f"/v1/runs/{run['id']}")
-    if found["state"] == "failed":
-        raise Permanent(f"run {found['id']} failed: {found['reason']}")
-    return bool(found["state"] == "done")
+    latest = api.call("GET", f"/v1/runs/{run['id']}")
+    if latest["state"] == "failed":
+        raise Permanent(f"run {latest['id']} failed: {latest['reason']}")
+    return bool(latest["state"] == "done")
 
 
 def _wait(condition: Callable[[], bool], description: str) -> None:

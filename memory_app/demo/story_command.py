@@ -36,6 +36,7 @@ def show(data: Path | None, *, say: Say, pause: Pause) -> None:
     """Play the story in ``data``, or in a folder that is gone afterwards, and show what is remembered of it."""
     with temporary_folder(data) as folder, _model(say) as environment:
         life = {"MEMORY_LIFE_FOLDER": str(folder / "life")}
+        # Any free port: a demo must not be in the way of what runs on this machine.
         options = Options(folder, port=0, parts=NEEDED, environment={**environment, **QUICK, **life})
         with running(options, say=say, pause=pause) as stack, calling(stack.addresses.api, stack.key) as api:
             play_story(api, say=say)
@@ -58,11 +59,12 @@ def _model(say: Say) -> Iterator[Mapping[str, str]]:
 
 def _trust(api: Api) -> str:
     """The id of the newest anchor."""
-    found = api.call("GET", f"{PLACE}/memories?kind=anchor&limit=1")["memories"]
-    return str(found[0]["id"]) if found else ""
+    anchors = api.call("GET", f"{PLACE}/memories?kind=anchor&limit=1")["memories"]
+    return str(anchors[0]["id"]) if anchors else ""
 
 
 def _run(folder: Path, command: Sequence[str]) -> None:
     """Show a command as it is typed, and what it says; ``--data`` is left out of what is shown."""
     out.print(f"\n$ memory {shlex.join(command)}", markup=False, highlight=False)
+    # Not standalone: an error of a command is raised to the demo, instead of ending the process here.
     typer.main.get_command(commands.app)([*command, "--data", str(folder)], standalone_mode=False)

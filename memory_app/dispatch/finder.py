@@ -96,10 +96,9 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
         life.note()
         try:
             periodic.enqueue_due(runtime)
-            now = time.monotonic()
-            away_since = None if _answers(runtime) else away_since or now
+            away_since = None if _answers(runtime) else away_since or time.monotonic()
             # Not at once: a restart of Redis takes seconds, and workers do the work faster.
-            if away_since is not None and now - away_since >= settings.drain_after_seconds:
+            if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
                 drain(runtime, on_step=life.touch)
             else:
                 find_due(runtime)

@@ -77,6 +77,7 @@ def ask(
             options=dict(options or {}),
             period=period,
         )
+    # After the commit: a worker must find the run.
     runtime.hint(task, run_id=str(run.id))
     return run
 
@@ -87,6 +88,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
     ``shared``: this process does other work meanwhile, so a run that may have killed its worker is left to another.
     """
     runtime.returns.try_again()
+    # Without a tenant: a message has only the id, and forged it gets nothing but work that is due anyway.
     with transaction(runtime.engine, None) as connection:
         claimed = runs.claim(connection, run_id, LEASE, shared=shared)
     if claimed is None:
@@ -95,6 +97,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
     if job is None or not isinstance(claimed, RunClaim):
         _fail(runtime, claimed, f"this version knows no job called {claimed.name}")
     elif claimed.starts > STARTS_LIMIT:
+        # Starts are counted before the work, since nothing runs after SIGKILL; `postpone` sets them back.
         _fail(runtime, claimed, f"its worker died {STARTS_LIMIT} times")
     else:
         _call(runtime, claimed, job)
@@ -119,6 +122,7 @@ def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     try:
         job.call(runtime, claimed)
     except Fenced:
+        # Not failed: the run is the other worker's now, and so is what becomes of it.
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
         with transaction(runtime.engine, claimed.tenant_id) as connection:
             runs.explain(connection, claimed)
@@ -141,11 +145,13 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
     """The run, after waiting until it is done or failed for ``wait_seconds`` at most. `NotFound` for an unknown one."""
     deadline = time.monotonic() + wait_seconds
     while True:
+        # A transaction for each look: whoever waits holds no connection.
         with transaction(runtime.engine, tenant_id) as connection:
             run = runs.read(connection, run_id)
         if run is None:
             raise NotFound(f"run {run_id}: no such run")
-        if run.state not in OPEN or time.monotonic() >= deadline:
+        is_over = run.state not in OPEN
+        if is_over or time.monotonic() >= deadline:
             return run
         time.sleep(POLL_SECONDS)
 
@@ -154,9 +160,12 @@ def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
         attempts = 0 if run is None else run.attempts
+        # The exponent is bounded: of a run that fails for weeks the power would overflow.
         doubled = min(RETRY_BASE_SECONDS * 2 ** min(attempts, 16), RETRY_MOST_SECONDS)
+        # Spread, or all that failed in one outage would come back in one moment.
         wait = max(doubled * random.uniform(0.7, 1.3), error.retry_after or 0)
         failing = runs.postpone(connection, claimed, timedelta(seconds=wait))
+    # Logged, not given up: a model may be away for days.
     if failing is not None and failing[1] > RETRY_AGE:
         log.error("run_failing_too_long", run=str(claimed.run_id), error=error.kind)
     log.warning("run_postponed", run=str(claimed.run_id), job=claimed.name, seconds=wait, error=error.kind)

@@ -70,8 +70,8 @@ def listen(hot: Hot) -> Mapping[str, Heard]:
     """Every kind of part. Raises `HotUnavailable`."""
     return {
         kind: Heard(
-            tuple(sign for sign in signs if not sign.is_silent),
-            tuple(sign for sign in signs if sign.is_silent),
+            living=tuple(sign for sign in signs if not sign.is_silent),
+            silent=tuple(sign for sign in signs if sign.is_silent),
         )
         for kind, signs in hot_life.read(hot, KINDS).items()
     }
@@ -85,14 +85,17 @@ class Life:
         self.kinds = tuple(kinds)
         self._instance = f"{socket.gethostname()}:{os.getpid()}"
         self._files = _files(self.kinds, folder)
+        # In the past, so that the first note is sent at once.
         self._noted_at = -hot_life.EVERY_SECONDS
 
     def note(self, *, tasks: int = 0) -> None:
         """The loop goes round; ``tasks`` are in hand. As often as one likes: Redis is told every few seconds."""
         self.touch()
         now = time.monotonic()
+        # Half, since a loop that comes by a moment too early would else be a whole period late.
         if now - self._noted_at < hot_life.EVERY_SECONDS / 2:
             return
+        # Before the call: with Redis away, its time-outs must not slow down every round of the loop.
         self._noted_at = now
         try:
             hot_life.note(self._hot, self.kinds, self._instance, tasks=tasks)
@@ -101,6 +104,7 @@ class Life:
 
     def touch(self) -> None:
         """The same for this machine alone."""
+        # An error of the disk is no reason to stop working; the check of the machine will show it.
         with contextlib.suppress(OSError):
             for file in self._files:
                 file.touch()
@@ -117,6 +121,7 @@ class Life:
         self.leave()
         for file in self._files:
             file.remove()
+        # So that a late touch does not bring a file back.
         self._files = ()
 
 
@@ -126,6 +131,7 @@ class Waiting:
     def __init__(self, touch: Callable[[], None]) -> None:
         self._touch = touch
         self._over = Event()
+        # A daemon: it must not keep a process alive that ends for another reason.
         self._thread = Thread(target=self._go_on, name="waiting", daemon=True)
         self._thread.start()
 

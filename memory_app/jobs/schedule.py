@@ -17,13 +17,11 @@ END_SESSIONS = "end_sessions"
 
 def periodic_jobs(runtime: Runtime) -> tuple[PeriodicJob, ...]:
     """Every periodic job with its interval. Its name is that of its runs."""
-    return (
-        *(
-            PeriodicJob(name, timedelta(hours=hours))
-            for name, hours in runtime.settings.schedule.intervals.items()
-        ),
-        PeriodicJob(END_SESSIONS, timedelta(hours=runtime.settings.ending.idle_hours), aligned=False),
-    )
+    intervals = runtime.settings.schedule.intervals
+    jobs = [PeriodicJob(name, timedelta(hours=hours)) for name, hours in intervals.items()]
+    # Not aligned: it is the silence since the last turn that counts, not the time of day.
+    silence = timedelta(hours=runtime.settings.ending.idle_hours)
+    return (*jobs, PeriodicJob(END_SESSIONS, silence, aligned=False))
 
 
 def wake(

@@ -35,12 +35,17 @@ def consumers(
     """
     app = Celery("memory_roster", set_as_current=False)
     app.conf.update(broker_settings(address, prefix))
+    # Shorter than those of workers, since a person or a probe waits for the answer.
     app.conf.broker_transport_options |= {"socket_timeout": 3, "socket_connect_timeout": 2}
     connection = app.connection_for_read()
     errors = (KombuError, OSError, TimeoutError, *connection.connection_errors, *connection.channel_errors)
     try:
         replies = app.control.broadcast(
-            "active_queues", reply=True, timeout=timeout_seconds, limit=expected, connection=connection
+            "active_queues",
+            reply=True,
+            timeout=timeout_seconds,
+            limit=expected,
+            connection=connection,
         )
     except errors as error:
         reason = translate(error, address).message
@@ -49,12 +54,12 @@ def consumers(
     finally:
         connection.release()
         app.close()
-    return {name: _queues(said) for reply in replies or () for name, said in reply.items()}
+    return {name: _queue_names(queues) for reply in replies or () for name, queues in reply.items()}
 
 
-def _queues(said: object) -> tuple[str, ...]:
-    if not isinstance(said, Iterable):
+def _queue_names(queues: object) -> tuple[str, ...]:
+    # Any program on the broker may answer, in a form of its own.
+    if not isinstance(queues, Iterable):
         return ()
-    return tuple(
-        sorted(str(queue["name"]) for queue in said if isinstance(queue, Mapping) and "name" in queue)
-    )
+    names = (queue["name"] for queue in queues if isinstance(queue, Mapping) and "name" in queue)
+    return tuple(sorted(map(str, names)))

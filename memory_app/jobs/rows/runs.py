@@ -109,6 +109,7 @@ _BEGIN_EXTRACT = text(
 _KEEP_ANSWER = update(runs).where(_IS_RUNNING, runs.c.answer.is_(None))
 _FINISH = update(runs).where(_IS_RUNNING).values(**_FINISHED, state=RunState.DONE, report=_REPORT)
 _FAIL = update(runs).where(_IS_RUN, runs.c.state.in_(OPEN)).values(**_FINISHED, state=RunState.FAILED)
+# DO UPDATE changes nothing, but unlike DO NOTHING it gives back the run that is there.
 _ENQUEUE = text(
     f"""
     INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
@@ -125,6 +126,7 @@ _DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
 _COMPLETE = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.DONE, report=_REPORT)
 _ABANDON = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.FAILED)
 # Only what is still on loan: nobody knows of a commit that broke off whether it was made, and this may come late.
+# The starts go back to 0, since this worker lived to say what happened. `due_at` is by the database's clock.
 _POSTPONE = (
     update(runs)
     .where(_IS_CLAIMED, runs.c.lease_until.is_not(None))
@@ -150,8 +152,10 @@ _RECORD = (
     .returning(runs.c.id)
 )
 _NOTE_UNDO = update(runs).where(_IS_RUN, runs.c.state == RunState.DONE)
+# NO KEY UPDATE: rows that refer to the run can still be inserted meanwhile.
 _LOCK = _READ.with_for_update(key_share=True)
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
+# What another call looks at is skipped, and the ids are locked in one order: two calls never wait for each other.
 _DROP = text(
     """
     WITH looked AS MATERIALIZED (

@@ -13,6 +13,7 @@ from memory_app.db.tables.jobs import schedules
 from memory_app.records.kinds import material_kinds
 from memory_app.records.run import RunState
 
+# In one order (ORDER BY): two calls that wake the same scopes would deadlock otherwise.
 _WAKE = text(
     """
     INSERT INTO schedules (tenant_id, scope_id, job, due_at)
@@ -46,6 +47,7 @@ _TAKE = (
     .values(due_at=null(), missed=schedules.c.missed + bindparam("periods"))
 )
 _NEW = insert(schedules)
+# Only where no time is planned: something may have made the job due before.
 _PLAN = _NEW.on_conflict_do_update(
     index_elements=[schedules.c.scope_id, schedules.c.job],
     set_={"due_at": _NEW.excluded.due_at},
