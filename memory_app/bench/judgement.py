@@ -39,6 +39,9 @@ STEM = 5
 EXTRA_WORDS = 1
 """Words that an object may have besides those of the case, such as an article."""
 
+ID_AND_NAME = 2
+"""Names by which a speaker who is alone in a chat may be stored."""
+
 NEGATIONS = ("not_", "does_not", "no_longer", "never_", "has_no", "stopped", "left", "used_to")
 """Beginnings of relations that deny what their object says."""
 
@@ -178,9 +181,12 @@ def _was_closed(fact: Fact, memories: Sequence[Kept], speakers: frozenset[str]) 
 
 def _is_about(memory: Kept, fact: Fact, speakers: frozenset[str]) -> bool:
     subject = _key(memory.subject or "")
-    if fact.about is None:
-        return not subject or subject in speakers
-    words = set(_key(fact.about).split("_"))
+    about = _key(fact.about or "")
+    if not about or about in speakers:
+        # A single speaker is stored by the user's id or by the name shown, one of several by that name only.
+        is_one_of_several = about and len(speakers) > ID_AND_NAME
+        return not subject or subject in ({about} if is_one_of_several else speakers)
+    words = set(about.split("_"))
     if subject and subject not in speakers:
         return words <= set(subject.split("_"))
     # "Mira's wife Velma works at …" may be kept as a statement of the speaker that names whom it is about.

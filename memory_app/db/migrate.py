@@ -23,11 +23,14 @@ MIGRATIONS = Path(migrations.__file__).parent
 ADVISORY_LOCK = 0x6D656D6F7279
 """Key of the advisory lock that migrators of a database queue on ("memory" in ASCII)."""
 
-LOCK_TIMEOUT_MS = 500
-"""For all tables together before the revisions run, and for each wait after that; then all is given up, and tried again
-a little later. While the migrator waits for a table, everybody who comes later waits behind it: well below what the
-application bears (MEMORY_DATABASE__LOCK_TIMEOUT_MS). And below PostgreSQL's ``deadlock_timeout`` (1 s), so that where
-the two would wait for each other, the migrator is the one who gives way."""
+LOCK_TIMEOUT_MS = 2_000
+"""While a statement waits for its table, everybody who comes later waits behind it: well below what the application
+bears (MEMORY_DATABASE__LOCK_TIMEOUT_MS). Then all is given up, and tried again a little later. Longer than PostgreSQL's
+``deadlock_timeout`` (1 s), after which an autovacuum that is in the way is ended."""
+
+ALL_TABLES_MS = 500
+"""For all tables together to come free of those who read and write. Shorter than ``deadlock_timeout``, so that where a
+call of the application and the migrator wait for each other, the migrator is the one who gives way."""
 
 STATEMENT_TIMEOUT = "10min"
 
@@ -139,9 +142,12 @@ def _lock_tables(connection: Connection) -> None:
     tables = connection.execute(_EXISTING, {"tables": list(catalog.TABLES)}).scalars().all()
     if not tables:
         return
+    names = ", ".join(tables)
+    # Keeps autovacuum away, which would not give way within the short wait below, and holds up no read or write.
+    connection.execute(text(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE"))
     # A lock time-out begins anew with each table, so the statement is limited as a whole.
-    connection.execute(_LIMIT_STATEMENT, {"statement_timeout": str(LOCK_TIMEOUT_MS)})
-    connection.execute(text(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(_LIMIT_STATEMENT, {"statement_timeout": str(ALL_TABLES_MS)})
+    connection.execute(text(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE"))
     connection.execute(_LIMIT_STATEMENT, {"statement_timeout": STATEMENT_TIMEOUT})
 
 

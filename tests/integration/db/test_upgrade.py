@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import lived
 import pytest
 from databases import failures, load, objects, role_defaults, settings_for
-from own_servers import PostgresServer, postgres_server
+from own_servers import PostgresServer, postgres_server, wait_until
 from queries import rows
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from memory_app import MemoryApp
+from memory_app.db import revision
 from memory_app.dispatch import finder
 from memory_app.errors import NotFound
 from memory_app.local.embedded import Servers
@@ -25,6 +29,9 @@ ROLES = ("CREATE ROLE memory_app LOGIN", "CREATE ROLE memory_finder", "CREATE RO
 COLUMNS = """SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'alembic_version'
       AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, a.attnum"""
+
+
+WAITING = "SELECT mode FROM pg_locks WHERE NOT granted AND relation = 'turns'::regclass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +108,23 @@ def test_the_upgraded_database_works(upgraded: Upgraded) -> None:
         memory.forget("mira")
         with pytest.raises(NotFound):
             memory.recall(lived.ADA_MIRA, lived.QUESTIONS[0])
+
+
+def test_a_vacuum_in_the_way_of_the_upgrade_holds_up_nobody_else(
+    upgraded: Upgraded, servers: Servers
+) -> None:
+    postgres = upgraded.postgres
+    postgres.create_database("vacuumed")
+    assert load(postgres, FIRST, database="vacuumed") == []
+    url = postgres.url("vacuumed")
+
+    with ThreadPoolExecutor(1) as pool, create_engine(url, poolclass=NullPool).connect() as vacuum:
+        # The lock that VACUUM and ANALYZE take.
+        vacuum.execute(text("LOCK TABLE turns IN SHARE UPDATE EXCLUSIVE MODE"))
+        upgrade = pool.submit(schema.upgrade, settings_for(postgres, servers, database="vacuumed"))
+        wait_until(lambda: rows(url, WAITING) != [] or upgrade.done(), "the upgrade waits for the vacuum")
+        assert not upgrade.done()
+        with create_engine(url, poolclass=NullPool).begin() as caller:
+            caller.execute(text("LOCK TABLE turns IN ROW EXCLUSIVE MODE NOWAIT"))
+        vacuum.rollback()
+        assert upgrade.result() == revision.newest()

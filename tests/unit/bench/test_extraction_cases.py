@@ -219,6 +219,16 @@ def test_a_memory_counts_where_it_says_the_fact_of_the_right_person(
     assert says(kept, fact, frozenset({USER})) is is_said
 
 
+def test_of_several_speakers_each_is_told_by_the_name() -> None:
+    fact = Fact(relation="works_at", objects=("Acme",), about="Bob")
+
+    alone, several = frozenset({USER, "bob"}), frozenset({USER, "bob", "carla"})
+    assert says(memory("Acme"), fact, alone)
+    assert says(memory("Acme", subject="Bob"), fact, several)
+    assert not says(memory("Acme"), fact, several)
+    assert not says(memory("Acme", subject="Carla"), fact, several)
+
+
 def test_a_chat_is_judged_by_facts_memories_and_states(tmp_path: Path) -> None:
     (chat,) = load(tmp_path, CORRECTION).chats
     said_at = chat.turns[0].at
