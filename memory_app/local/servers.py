@@ -9,11 +9,12 @@ from memory_app.settings import Settings
 def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settings:
     """The settings of the environment with embedded servers in place of others; ``sections`` go on top."""
     database = {"url": servers.app_url, "owner_url": servers.owner_url}
-    given: dict[str, dict[str, object]] = {
+    values: dict[str, dict[str, object]] = {
         "database": {**database},
         "redis": {"url": servers.redis_url},
+        # A broker of the environment would be another server than the hot memory beside it.
         "broker": {"url": None},
     }
-    for name, values in sections.items():
-        given[name] = {**given.get(name, {}), **values}
-    return Settings(data_folder=servers.folder, **given)  # type: ignore[arg-type]
+    for name, section in sections.items():
+        values[name] = {**values.get(name, {}), **section}
+    return Settings(data_folder=servers.folder, **values)  # type: ignore[arg-type]

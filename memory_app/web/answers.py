@@ -1,4 +1,4 @@
-"""What callers get back: the services' records as JSON, field by field, so that nothing leaves by accident."""
+"""The parts that answers share. An answer names each of its fields, so that no new column leaves by accident."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How a request's body arrives: within its size, within its time, and held where it harms nobody.
+"""Receive the body of a request within its limits of size and time.
 
-A route reads the body when the caller's right is known. A body that stops coming, or comes in drops, is given up with
-408. A snapshot larger than other bodies may be is written to a temporary file while it arrives, so that a slow one
-costs disk and takes no turn; it is read in its turn, in a thread, piece by piece.
+A body that stops coming, or comes in drops, is given up with 408. A snapshot larger than other bodies may be is written
+to a temporary file while it arrives; then it waits for its turn and is read in a thread, piece by piece.
 """
 
 from __future__ import annotations
@@ -27,17 +26,19 @@ from memory_app.web.places import InFlight, Places
 
 SPOOL_CHUNK_BYTES = 1_000_000
 
+# About a millisecond of parsing, in which no other call goes on.
 PARSE_INLINE_BYTES = 64_000
-"""A body up to this size is parsed at once: in about a millisecond."""
+"""A body up to this size is parsed in the event loop."""
 
+# Each takes about four times its size of memory.
 LARGE_IMPORTS = 1
-"""Large snapshots that a process reads and stores at the same time: each takes about four times its size of memory."""
+"""Large snapshots that a process reads and stores at the same time."""
 
 LARGE_IMPORTS_OF_TENANT = 2
 """Large snapshots of a tenant that arrive or wait for their turn in a process."""
 
 STOP_SECONDS = 5.0
-"""What a body that is arriving still gets when the server stops."""
+"""Time that a body which is arriving still has when the server stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Arrived:
         return self.file is None and len(self.content) <= PARSE_INLINE_BYTES
 
     def json(self, decoder: json.JSONDecoder) -> Any:
-        """The JSON in it. Takes long where the body is not small: to be called in a thread."""
+        """The JSON in it. Takes long where the body is not small: call it in a thread."""
         if self.file is None:
             return decoder.decode(self.content.decode("utf-8"))
         self.file.seek(0)
@@ -79,7 +80,7 @@ class Arrivals:
         self.turns = Places(LARGE_IMPORTS, patience_seconds=self.settings.import_wait_seconds)
 
     def stop(self) -> None:
-        """The server ends: what still arrives gets little time."""
+        """Give bodies that are arriving only little time: the server stops."""
         self.stops_at = asyncio.get_running_loop().time() + STOP_SECONDS
         for timeout in self.timeouts:
             timeout.reschedule(min(timeout.when() or math.inf, self.stops_at))
@@ -94,6 +95,7 @@ class Arrivals:
         """
         usual = self.settings.body_limit_bytes
         limit = max(usual, self.settings.import_limit_bytes) if is_import else usual
+        # By its announcement first: a body that is too large is refused before any of it is read.
         announced = _announced_bytes(scope)
         _check_size(announced, limit, usual)
         stream = _Stream(self, receive)
@@ -102,6 +104,7 @@ class Arrivals:
         if max(announced, len(content)) <= usual:
             yield Arrived(content)
             return
+        # The turn comes last: a slow sender costs disk only, and keeps nobody else from importing.
         with self.large.counted(tenant_id):
             async with self._spooled(content, stream, limit) as file, self.turns.held(tenant_id):
                 yield Arrived(file=file)
@@ -114,10 +117,13 @@ class Arrivals:
             try:
                 chunk = content or await stream.read(SPOOL_CHUNK_BYTES)
                 while chunk:
+                    # A chunked body announces no size, and another may be larger than announced.
                     _check_size(size + len(chunk), limit, self.settings.body_limit_bytes)
                     if self.spooled_bytes + len(chunk) > self.settings.spool_limit_bytes:
                         raise Transient("too many large snapshots are arriving; try again", retry_after=5)
-                    size, self.spooled_bytes = size + len(chunk), self.spooled_bytes + len(chunk)
+                    # Counted before it is written: other bodies arrive during the write.
+                    size += len(chunk)
+                    self.spooled_bytes += len(chunk)
                     await self._write(file, chunk)
                     chunk = await stream.read(SPOOL_CHUNK_BYTES)
                 yield file
@@ -163,6 +169,7 @@ class _Stream:
         chunk: bytes = message.get("body", b"")
         self._is_whole = not message.get("more_body", False)
         self._bytes += len(chunk)
+        # A fast body gains no time for later: the next period begins now.
         if self._bytes >= self._share:
             self._begin_period()
         return chunk
@@ -184,6 +191,7 @@ class _Stream:
 
 def _announced_bytes(scope: Scope) -> int:
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    # Of several headers the largest counts, so that none can hide the true size.
     return max((int(value) for value in lengths if value.isdigit()), default=0)
 
 

@@ -1,8 +1,7 @@
-"""Who asks. Every address under ``/v1`` needs a key; the tenant comes from the key and from nowhere else.
+"""Authenticate callers. Every address under ``/v1`` requires a key, and the tenant comes from the key alone.
 
-The check stands before routing and before the body, so that no route can be forgotten and strangers cost little. A key
-is remembered for a few seconds by its digest, which is also how long a revoked one goes on working. The right that a
-route needs is checked before its body is read.
+The check stands before routing and before the body, so that no route can be forgotten and strangers cost little. The
+right that a route needs is checked before its body is read.
 """
 
 from __future__ import annotations
@@ -31,67 +30,72 @@ from memory_app.web.places import InFlight, Places
 
 T = TypeVar("T")
 
+# Also how long a revoked key goes on working.
 REMEMBERED_SECONDS = 5.0
-"""How long a key is taken for good without asking again."""
+"""How long a key is valid without another look into the database."""
 
+# Not at each request: that would make every read a write.
 NOTED_SECONDS = 60.0
 """How often the last use of a key is written down."""
 
 REMEMBERED_KEYS = 10_000
 
+# Each takes a database connection that calls do not take, so strangers with wrong keys hold up nobody.
 LOOK_UPS = 2
-"""Keys that are looked up at the same time, each over a connection to the database that calls do not take."""
+"""Keys that are looked up at the same time."""
 
 UNREAD_BYTES = 64_000
 """An answer above this size counts as under way until its caller has read it."""
 
 PROTECTED = "/v1"
 
-_NEEDED = "a key is needed: send `Authorization: Bearer <key>`; `memory keys create` makes one"
+_REQUIRED = "a key is required: send `Authorization: Bearer <key>`; `memory keys create` makes one"
 _REFUSED = "the key is unknown, revoked or expired"
 
 
 @dataclass(slots=True)
 class Callers:
-    """The keys seen lately, and who holds them. Safe between threads."""
+    """The keys of late requests, and who holds them. Safe between threads."""
 
     runtime: Runtime
     clock: Callable[[], float] = time.monotonic
-    _known: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
-    _noted: dict[int, float] = field(default_factory=dict)
+    # By digest, so that no key itself stays in memory.
+    _callers: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
+    _next_notes: dict[int, float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def remembered(self, key: str) -> Caller | None:
-        """The holder of a key that was good a moment ago; asks nobody."""
+        """The holder of a key that was valid a moment ago, without a look into the database."""
         with self._lock:
-            until, caller = self._known.get(keys.digest(key), (0.0, None))
+            until, caller = self._callers.get(keys.digest(key), (0.0, None))
         return caller if self.clock() < until else None
 
     def look_up(self, key: str) -> Caller:
         """The holder according to the database. Raises `Unauthorized` or `StoreUnavailable`."""
         caller = access.look_up(self.runtime, key)
         with self._lock:
-            if len(self._known) >= REMEMBERED_KEYS:
-                self._known.clear()
-            self._known[keys.digest(key)] = (self.clock() + REMEMBERED_SECONDS, caller)
+            # Simpler than to find the oldest, and it costs each key one more look.
+            if len(self._callers) >= REMEMBERED_KEYS:
+                self._callers.clear()
+            self._callers[keys.digest(key)] = (self.clock() + REMEMBERED_SECONDS, caller)
         return caller
 
     def is_due_for_note(self, caller: Caller) -> bool:
         """Whether the use of this key should be written down now; says so once per `NOTED_SECONDS`."""
         with self._lock:
             now = self.clock()
-            if now < self._noted.get(caller.key_id, 0.0):
+            if now < self._next_notes.get(caller.key_id, 0.0):
                 return False
-            if len(self._noted) >= REMEMBERED_KEYS:
-                self._noted.clear()
-            self._noted[caller.key_id] = now + NOTED_SECONDS
+            if len(self._next_notes) >= REMEMBERED_KEYS:
+                self._next_notes.clear()
+            self._next_notes[caller.key_id] = now + NOTED_SECONDS
             return True
 
 
 class KeyCheck:
     """Lets only holders of a key through to ``/v1``, and of each tenant only so many requests at the same time.
 
-    ``anonymous`` is who asks without a key, on loopback only.
+    ``anonymous`` is the caller without a key, on loopback only.
     """
 
     def __init__(
@@ -117,26 +121,29 @@ class KeyCheck:
         except MemoryAppError as error:
             await error_answer(error)(scope, receive, send)
             return
+        # After the answer, so that nobody waits for it.
         if caller is not self.anonymous and self.callers.is_due_for_note(caller):
             await to_thread.run_sync(access.note_use, self.callers.runtime, caller, limiter=self.threads)
 
     async def _caller(self, headers: Headers) -> Caller:
-        given = headers.getlist("authorization")
-        if not given and self.anonymous is not None:
+        values = headers.getlist("authorization")
+        if not values and self.anonymous is not None:
             check_local(headers)
             return self.anonymous
-        key = bearer_key(given)
-        known = self.callers.remembered(key)
-        if known is not None:
-            return known
+        key = bearer_key(values)
+        caller = self.callers.remembered(key)
+        if caller is not None:
+            return caller
         return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
 
 
 def _until_read(send: Send) -> Send:
-    """Send so that the end of a large answer waits until most of it was read: else its memory is nobody's."""
+    """Send so that the end of a large answer waits until most of it was read."""
 
     async def send_and_wait(message: Message) -> None:
         is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        # uvicorn waits before a further part, not after the last one: the request would end at once, and the memory of
+        # its unread answer would count against no tenant.
         if is_last and len(message.get("body", b"")) > UNREAD_BYTES:
             await send({**message, "more_body": True})
             message = {"type": "http.response.body", "body": b"", "more_body": False}
@@ -149,26 +156,28 @@ def is_protected(path: str) -> bool:
     return path == PROTECTED or path.startswith(PROTECTED + "/")
 
 
-def bearer_key(given: list[str]) -> str:
+def bearer_key(values: list[str]) -> str:
     """The key of the one ``Authorization`` header. `Unauthorized` for none, several or a mistyped one."""
-    if len(given) != 1:
-        raise Unauthorized(_NEEDED)
-    scheme, _, key = given[0].partition(" ")
+    if len(values) != 1:
+        raise Unauthorized(_REQUIRED)
+    scheme, _, key = values[0].partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
-        raise Unauthorized(_NEEDED)
+        raise Unauthorized(_REQUIRED)
+    # A key with a typing error fails its check sum here, and costs no look into the database.
     if not key.isascii() or not keys.is_well_formed(key):
         raise Unauthorized(_REFUSED)
     return key
 
 
 def check_local(headers: Headers) -> None:
-    """Without a key only programs of this machine may ask, not web pages that a browser here has open."""
+    """`Unauthorized` for a call without a key that comes from a web page in a browser of this machine."""
+    # A page from elsewhere has its own origin, and after a rebinding of its name its own host.
     names = [headers.get("host", "")]
     if "origin" in headers:
         names.append(urlsplit(headers["origin"]).netloc)
     if not all(is_loopback(urlsplit(f"//{name}").hostname or "") for name in names):
-        raise Unauthorized("a key is needed: without one only this machine is served, by a loopback name")
+        raise Unauthorized("a key is required: without one only this machine is served, by a loopback name")
 
 
 def is_loopback(host: str) -> bool:
@@ -182,16 +191,16 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a route is given: the live parts, and for whom."""
+    """The argument of a route: the runtime and the tenant of the caller."""
 
     runtime: Runtime
     tenant_id: int
     places: Places
 
-    async def work(self, function: Callable[..., T], *given: Any) -> T:
+    async def work(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call ``function`` in a thread, with a place of the tenant. For routes that are coroutines."""
         async with self.places.held(self.tenant_id):
-            return await to_thread.run_sync(function, *given)
+            return await to_thread.run_sync(function, *arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +210,16 @@ class Need:
     right: str
 
     async def __call__(self, request: Request) -> Call:
-        """The caller's right was checked before the body was read; without a route of ours it is checked here."""
+        # `StrictRoute` has checked the right before it read the body; another kind of route has not.
         caller = self.check(request)
         return Call(request.app.state.runtime, caller.tenant_id, request.app.state.places)
 
     def check(self, request: Request) -> Caller:
-        """Who asks, or `Forbidden`."""
+        """The caller, or `Forbidden`."""
         caller: Caller | None = getattr(request.state, "caller", None)
-        if caller is None:  # Served below another path, where the check at the edge did not see it.
-            raise Unauthorized(_NEEDED)
+        # Served below another path, where `KeyCheck` did not look at it.
+        if caller is None:
+            raise Unauthorized(_REQUIRED)
         if self.right not in caller.rights:
             raise Forbidden(
                 f"this key lacks the right {self.right!r}; make one that has it with `memory keys create`"

@@ -16,9 +16,10 @@ IN_SCOPE = "/v1/agents/{agent}/users/{user}"
 IN_SESSION = IN_SCOPE + "/sessions/{session}"
 
 
-def _named(said: str, example: str) -> Any:
-    """A name in the address. `Scope` checks it; here its rules are only described."""
-    return Path(description=said, examples=[example], json_schema_extra=NAME_SCHEMA)
+def _named(description: str, example: str) -> Any:
+    """A name in the address."""
+    # The schema only describes the rules. `Scope` checks them, when the stand-in for a slash was replaced.
+    return Path(description=description, examples=[example], json_schema_extra=NAME_SCHEMA)
 
 
 Reader = Annotated[Call, Depends(Need("read"))]
@@ -59,12 +60,12 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The error answers of a route for its description; what every route may answer is added."""
     common = (401, 403, 408, 422, 429, 503)
     return {
-        status: {"model": ErrorAnswer, "description": _SAID[status]}
+        status: {"model": ErrorAnswer, "description": _DESCRIPTIONS[status]}
         for status in sorted({*common, *statuses})
     }
 
 
-_SAID = {
+_DESCRIPTIONS = {
     400: "The body is not JSON.",
     401: "No key, or one that is unknown, revoked or expired.",
     403: "The key lacks the right.",

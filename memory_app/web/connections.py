@@ -1,8 +1,8 @@
-"""What a connection may cost: how many there are, and how long each may keep us waiting.
+"""Limit the number of connections, and the time that each may keep the server waiting.
 
-uvicorn gives an idle connection its time, but none that sends its headers byte by byte, sends on a body that was
-answered already, or does not read its answer. Here each of these has an end, and when there are as many connections as
-there may be, one that keeps us waiting makes room for a new one.
+uvicorn ends an idle connection, but none that sends its headers byte by byte, sends on a body that was answered
+already, or does not read its answer. Here each of these has a deadline. At the limit of connections, one that keeps
+the server waiting makes room for a new one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Connections:
     members: dict[Connection, None] = field(default_factory=dict)
     addresses: Counter[str] = field(default_factory=Counter)
     is_stopping: bool = False
-    """The server ends. A connection that was accepted in this moment would not be told otherwise."""
 
     def admit(self, connection: Connection) -> bool:
-        """Whether there is room for one more; makes room if need be and if somebody keeps us waiting."""
+        """Whether there is room for one more; makes room if need be and if a connection is idle."""
+        # uvicorn ends the connections that it knows when it stops; one that was just accepted is not among them.
         if self.is_stopping:
             return False
         limit = self.settings.connections_per_address
@@ -49,23 +49,26 @@ class Connections:
 
     def forget(self, connection: Connection) -> None:
         """Harmless for a connection that was not admitted or is forgotten already."""
-        if connection in self.members:
-            del self.members[connection]
-            self.addresses[connection.address] -= 1
-            if not self.addresses[connection.address]:
-                del self.addresses[connection.address]
+        if connection not in self.members:
+            return
+        del self.members[connection]
+        self.addresses[connection.address] -= 1
+        # Else the counter would grow with every address that was ever seen.
+        if not self.addresses[connection.address]:
+            del self.addresses[connection.address]
 
     def _least_useful(self) -> Connection | None:
         """The oldest that never sent a whole request; else the oldest that has none under way."""
         idle = [member for member in self.members if not member.is_at_work]
-        return next((member for member in idle if not member.was_useful), idle[0] if idle else None)
+        # False sorts before True, and of equals min() takes the first, which is the oldest.
+        return min(idle, key=lambda member: member.was_useful, default=None)
 
 
 class Connection(H11Protocol):
     """One connection, with its deadlines."""
 
-    def __init__(self, *given: Any, connections: Connections, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, connections: Connections, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.all = connections
         self.address = ""
         self._patience: asyncio.TimerHandle | None = None
@@ -79,7 +82,7 @@ class Connection(H11Protocol):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it waits for us and not we for it."""
+        """Whether the caller waits for the server, and not the other way round."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -98,9 +101,11 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self.transport.is_closing():  # What comes after a refusal is not looked at.
-            super().data_received(data)
-            self._watch_patience()
+        # What comes after a refusal is not looked at.
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._watch_patience()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -112,11 +117,12 @@ class Connection(H11Protocol):
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """Most of what was written has been read: the time begins anew."""
         super().resume_writing()
+        # Most of what was written has been read, so the next deadline counts from here.
         self._writing = _cancelled(self._writing)
 
     def timeout_keep_alive_handler(self) -> None:
+        # uvicorn's own closes as well, but leaves a caller that does not read without a deadline.
         self._end()
 
     def shutdown(self) -> None:
@@ -125,8 +131,8 @@ class Connection(H11Protocol):
             self._watch_reader()
 
     def send_400_response(self, msg: str) -> None:
-        message = "this is not HTTP/1.1; see /docs"
-        self._refuse(answer(400, "invalid_input", message))
+        # Not uvicorn's message, which is plain text: every error has the same shape.
+        self._refuse(answer(400, "invalid_input", "this is not HTTP/1.1; see /docs"))
 
     def drop(self) -> None:
         """End at once, without a word."""
@@ -134,11 +140,13 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def _watch_patience(self) -> None:
-        """One deadline from the first byte that is missing; bytes that come meanwhile do not prolong it."""
+        """Set or clear the deadline of headers, and of a body whose request was answered already."""
         is_new = self.cycle is None
         is_midway = bool(self.conn.trailing_data[0]) or self.conn.their_state is h11.SEND_BODY
-        if self.is_at_work or self.transport.is_closing() or not (is_new or is_midway):
+        must_send = is_new or is_midway
+        if self.is_at_work or self.transport.is_closing() or not must_send:
             self._patience = _cancelled(self._patience)
+        # One deadline from the first byte that is missing: bytes that come in drops do not prolong it.
         elif self._patience is None:
             self._patience = self.loop.call_later(self.all.settings.header_seconds, self._lose_patience)
 
@@ -146,6 +154,7 @@ class Connection(H11Protocol):
         self._patience = None
         if self.is_at_work or self.transport.is_closing():
             return
+        # Only to a request that has begun and has no answer yet can one be sent.
         if self.conn.trailing_data[0] and self.conn.our_state is h11.IDLE:
             seconds = self.all.settings.header_seconds
             error = RequestTooSlow(f"the headers did not arrive within {seconds:g} s; send the request again")
@@ -154,7 +163,7 @@ class Connection(H11Protocol):
             self._end()
 
     def _watch_reader(self) -> None:
-        """As long as the caller has not read what we wrote, he must go on reading."""
+        """Set a deadline while the caller has not read all of its answers."""
         if self._writing is None and self.transport.get_write_buffer_size():
             self._unread_bytes = self.transport.get_write_buffer_size()
             self._writing = self.loop.call_later(self.all.settings.body_seconds, self._check_reader)
@@ -163,13 +172,14 @@ class Connection(H11Protocol):
         self._writing = None
         settings = self.all.settings
         unread = self.transport.get_write_buffer_size()
+        # A slow reader is fine as long as it reads at the pace that a body must have.
         if unread and self._unread_bytes - unread < settings.body_seconds * settings.body_rate_bytes:
             self.drop()
         else:
             self._watch_reader()
 
     def _refuse(self, response: Response) -> None:
-        """Answer without a request, and close."""
+        """Answer a request that never reaches the application, and close."""
         head = h11.Response(
             status_code=response.status_code,
             headers=[*response.raw_headers, (b"connection", b"close")],
@@ -179,7 +189,7 @@ class Connection(H11Protocol):
         self._end()
 
     def _end(self) -> None:
-        """Close. What was written and is not read yet gets its time."""
+        """Close. The caller still has its time to read what was written."""
         self.transport.close()
         self._patience = _cancelled(self._patience)
         self._watch_reader()

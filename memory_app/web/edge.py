@@ -1,4 +1,4 @@
-"""The outermost layer: how an address is read."""
+"""Read the address of a request strictly, before anything else looks at it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memory_app.errors import InvalidInput
 from memory_app.web.errors import error_answer
 
+# Names have no control characters, so this one can be in none.
 SLASH = "\x1f"
-"""Stands for a slash inside a name while the address is taken apart. Names have no control characters."""
+"""Stands for a slash inside a name while the address is split into segments."""
 
 
 class Addresses:
-    """Reads the address strictly: ``%2F`` belongs to a name, and what is not UTF-8 is refused.
+    """Decodes addresses: ``%2F`` belongs to a name, and bytes that are not UTF-8 are refused.
 
-    The server decodes leniently, so that two users whose names are invalid bytes would become one. ``prefix`` is what a
-    proxy puts before every address; some proxies take it off again, and some do not.
+    ``prefix`` is what a proxy puts before every address.
     """
 
     def __init__(self, app: ASGIApp, *, prefix: str = "") -> None:
@@ -30,6 +30,7 @@ class Addresses:
                 path = _below(self.prefix, readable_path(scope))
                 scope = {**scope, "path": path, "root_path": self.prefix}
             except UnicodeDecodeError:
+                # The server would replace the bytes, and two users whose names differ in them would become one.
                 error = InvalidInput("path: a name in the address is not valid UTF-8", field="path")
                 await error_answer(error)(scope, receive, send)
                 return
@@ -47,6 +48,7 @@ def readable_path(scope: Scope) -> str:
 
 def _below(prefix: str, path: str) -> str:
     """The path without the prefix, if it has it."""
+    # Some proxies take their prefix off again, and some do not.
     if prefix and (path == prefix or path.startswith(prefix + "/")):
         return path[len(prefix) :] or "/"
     return path
@@ -54,4 +56,5 @@ def _below(prefix: str, path: str) -> str:
 
 def _segment(raw: str) -> str:
     decoded = unquote(raw, errors="strict")
+    # A name that holds our stand-in itself is made invalid, or it would be read as one with a slash.
     return decoded.replace(SLASH, "\0").replace("/", SLASH)

@@ -1,7 +1,7 @@
-"""From errors to answers: one table of status codes, one shape of body, and never a word of what was sent.
+"""Turn errors into answers: one table of status codes, one shape of body, and nothing of what was sent.
 
-Every answer that is not a success is ``{"error": {"type", "message", "field"?, "retry_after"?}}``, whoever raised it:
-our own tree, the validation of a request, or the routing.
+Every answer that is not a success is ``{"error": {"type", "message", "field"?, "retry_after"?}}``, whether it comes
+from our own error tree, the validation of a request, or the routing.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ _STATUS: Mapping[type[MemoryAppError], int] = {
 IDEMPOTENCY_KEY = "idempotency_key"
 
 RETRY_AFTER_SECONDS = 1
-"""Said for what passes by itself when nobody knows better."""
+"""For errors that pass by themselves and carry no time of their own."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+# pydantic puts the branch of a union into a location; it is no part of what the caller sent.
 _TAGS = frozenset({"one", "batch"})
-"""Branches of a union in a request model, which are no part of what the caller sent."""
 
 
 def status_of(error: MemoryAppError) -> int:
-    """The status code; a known idempotency key with other content is an input error, not a race."""
+    """The status code of an error."""
+    # A known idempotency key with other content is no race: the same request would fail for ever.
     if isinstance(error, Conflict) and (error.field or "").endswith(IDEMPOTENCY_KEY):
         return 422
     return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
@@ -67,17 +68,26 @@ def status_of(error: MemoryAppError) -> int:
 
 def error_answer(error: MemoryAppError) -> JSONResponse:
     """The answer for one of our errors."""
-    status, headers = status_of(error), {}
+    status = status_of(error)
     retry_after = error.retry_after
+    headers: dict[str, str] = {}
     if status in (429, 503):
-        retry_after = retry_after if retry_after is not None else RETRY_AFTER_SECONDS
+        if retry_after is None:
+            retry_after = RETRY_AFTER_SECONDS
+        # The header takes whole seconds; with 0 a client would ask again at once.
         headers["Retry-After"] = str(max(math.ceil(retry_after), 1))
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if status == 408:  # What would still come of the request is no next request.
+    if status == 408:
+        # The rest of the body may still come, and must not be read as the next request.
         headers["Connection"] = "close"
     return answer(
-        status, error.kind, error.message, field=error.field, retry_after=retry_after, headers=headers
+        status,
+        error.kind,
+        error.message,
+        field=error.field,
+        retry_after=retry_after,
+        headers=headers,
     )
 
 
@@ -108,15 +118,19 @@ def install(app: FastAPI) -> None:
 
 
 def path_of(location: Sequence[int | str]) -> str:
-    """A validation error's location as a dotted path (``turns[3].role``); a name we do not know is not repeated
-    unless it looks like a field's."""
+    """A validation error's location as a dotted path: ``turns[3].role``."""
     path = ""
+    # The first part says where the field came from: body, query or path.
     for part in location[1:]:
         if isinstance(part, int):
             path += f"[{part}]"
         elif part not in _TAGS:
-            path += ("." if path else "") + (part if _NAME.fullmatch(part) else "?")
-    return path or str(location[0] if location else "body")
+            # An unknown field has the name that the caller sent; it is repeated only if it looks like a field's.
+            name = part if _NAME.fullmatch(part) else "?"
+            path += f".{name}" if path else name
+    if path:
+        return path
+    return str(location[0]) if location else "body"
 
 
 async def _on_ours(request: Request, error: Exception) -> JSONResponse:
@@ -128,6 +142,7 @@ async def _on_ours(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    # Only the first: a batch of turns may have an error in each of them.
     first: dict[str, Any] = error.errors()[0]
     if first["type"] == "json_invalid":
         return answer(400, InvalidInput.kind, "the body is not valid JSON", field="body")
@@ -141,15 +156,14 @@ async def _on_routing(_: Request, error: Exception) -> JSONResponse:
     if error.status_code == 404:
         return answer(404, NotFound.kind, "no such address; see /docs", headers=headers)
     if error.status_code == 405:
-        return answer(
-            405, "method_not_allowed", "this address does not take this method; see /docs", headers=headers
-        )
+        message = "this address does not take this method; see /docs"
+        return answer(405, "method_not_allowed", message, headers=headers)
     if error.status_code == 400:
         return answer(400, InvalidInput.kind, "the body is not valid JSON", field="body", headers=headers)
+    # Others come from the framework alone. Its detail may quote the request, so only the phrase is passed on.
     phrase = HTTPStatus(error.status_code).phrase
-    return answer(
-        error.status_code, phrase.lower().replace(" ", "_"), f"the request failed: {phrase}", headers=headers
-    )
+    kind = phrase.lower().replace(" ", "_")
+    return answer(error.status_code, kind, f"the request failed: {phrase}", headers=headers)
 
 
 def _message(error: Mapping[str, Any]) -> str:
@@ -158,7 +172,8 @@ def _message(error: Mapping[str, Any]) -> str:
     if kind == "extra_forbidden":
         return "unknown; see /docs for the fields that are known"
     if kind == "missing":
-        return "is needed"
+        return "is required"
+    # pydantic's own message names the class of the model.
     if kind in ("model_attributes_type", "model_type", "dict_type"):
-        return "a JSON object is needed"
+        return "a JSON object is required"
     return str(error["msg"])

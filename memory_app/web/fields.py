@@ -1,4 +1,4 @@
-"""The types that request models are made of: strict, and with messages that never repeat what was sent."""
+"""Types for the fields of request models: strict, and with messages that never repeat what was sent."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from memory_app.language.text import clean
 from memory_app.records.kinds import KINDS, subtypes
 from memory_app.records.scope import NAME_LIMIT, check_name
 
+# UUID() also reads braces, "urn:" and 32 digits without hyphens; one form is enough for an address.
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -41,9 +42,9 @@ class Body(BaseModel):
 
 
 def words_of(value: object) -> str:
-    """Any text, also with characters that cannot be stored: whoever takes it cleans it and says so."""
+    """Any text, also with characters that cannot be stored: the route cleans it and says so in its answer."""
     if not isinstance(value, str):
-        raise PydanticCustomError("string_type", "text is needed")
+        raise PydanticCustomError("string_type", "text is required")
     return value
 
 
@@ -53,9 +54,9 @@ def clean_words_of(value: object) -> str:
 
 
 def metadata_of(value: object) -> dict[str, Any]:
-    """A JSON object whose names can be stored; what is in it is the domain's to check."""
+    """A JSON object whose names can be stored; its values are checked when the turn is accepted."""
     if not isinstance(value, dict):
-        raise PydanticCustomError("dict_type", "a JSON object is needed")
+        raise PydanticCustomError("dict_type", "a JSON object is required")
     return {clean(str(name))[0]: inner for name, inner in value.items()}
 
 
@@ -71,11 +72,13 @@ def name_of(value: object) -> str:
 
 def instant_of(value: object) -> datetime:
     """RFC 3339 with a zone; years 1900 to 2200."""
+    # The pattern first: fromisoformat() also reads dates alone and times without a zone.
     if not isinstance(value, str) or not _INSTANT.fullmatch(value):
         raise PydanticCustomError(
-            "instant", "a time with its zone is needed, as in 2026-01-31T09:00:00+01:00"
+            "instant", "a time with its zone is required, as in 2026-01-31T09:00:00+01:00"
         )
     try:
+        # RFC 3339 admits small letters for T and Z, which fromisoformat() does not read.
         instant = datetime.fromisoformat(value.upper())
     except ValueError:
         raise PydanticCustomError("instant", "there is no such date or time") from None

@@ -1,7 +1,7 @@
-"""Reading a large JSON object piece by piece, so that other threads go on meanwhile.
+"""Read a large JSON object piece by piece, so that other threads go on meanwhile.
 
-`json.loads` is one call into C: while it reads 256 MB, no other thread of the process moves, the event loop neither.
-Here each entry, and each element of a list that is an entry, is a call of its own.
+`json.loads` is one call into C and holds the GIL: while it reads 256 MB, no other thread of the process runs, nor does
+the event loop. Here each entry, and each element of a list that is an entry, is a call of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+# The largest that an import takes, a turn with its metadata, is far below.
 PIECE_CHARS = 4_000_000
-"""Longest entry or element. The largest that an import takes, a turn with its metadata, is far below."""
+"""Longest entry or element."""
 
 _DELIMITERS = frozenset(" \t\n\r,:]}")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -31,7 +32,8 @@ class Reader:
         self._is_whole = False
 
     def read(self) -> Any:
-        """The object. Anything else is not read; an empty list, which is no object either, stands for it."""
+        """The object; an empty list for any other JSON."""
+        # Whoever asked refuses what is no object, so a large list need not be read first.
         if self._peek() != "{":
             return []
         self._skip("{")
@@ -60,21 +62,23 @@ class Reader:
         return elements
 
     def _piece(self) -> Any:
-        """The next value, as a whole. It ends only before a delimiter: a number that was cut could go on."""
+        """The next value, as a whole."""
         self._peek()
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError:
+                # Perhaps only the rest of the value is missing.
                 if self._is_whole:
                     raise
             else:
-                if self._text[end : end + 1] in _DELIMITERS or self._is_whole:
+                # Without a delimiter behind it a number may go on in the next chunk.
+                if self._is_whole or self._text[end : end + 1] in _DELIMITERS:
                     self._at = end
                     return value
             if len(self._text) - self._at > PIECE_CHARS:
                 self._refuse("a part is malformed or too long")
-            # Twice as much as before, so that a long piece is tried few times.
+            # Twice as much as before: a piece is decoded from its beginning each time, so it must be tried few times.
             self._fill(2 * (len(self._text) - self._at))
 
     def _peek(self) -> str:
@@ -91,13 +95,14 @@ class Reader:
             self._refuse(f"{expected} is missing")
         self._at += 1
 
-    def _fill(self, wanted: int) -> None:
-        """Forget what was read, and have ``wanted`` characters or all there are."""
+    def _fill(self, size: int) -> None:
+        """Forget what was read, and have more than ``size`` characters or all there are."""
         parts = [self._text[self._at :]]
         length = len(parts[0])
-        while length <= wanted and not self._is_whole:
+        while length <= size and not self._is_whole:
             chunk = next(self._chunks, b"")
             self._is_whole = not chunk
+            # Incremental: a chunk may end within a character.
             parts.append(self._utf8.decode(chunk, final=not chunk))
             length += len(parts[-1])
         self._text, self._at = "".join(parts), 0

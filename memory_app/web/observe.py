@@ -1,7 +1,6 @@
-"""What operators see of a request: counters, one log line, and an answer when the program is wrong.
+"""Measure and log requests, and answer when the program itself failed.
 
-Routes are named by their template, callers not at all: an address holds the names of people. An unexpected exception
-is logged by its types and places; its words may quote a row.
+Routes are named by their template and callers not at all, since an address holds the names of people.
 """
 
 from __future__ import annotations
@@ -68,8 +67,10 @@ class Observation:
 
         try:
             await self.app(scope, receive, note_status)
-        except Exception as error:  # The edge of the program: the only place that may see anything.
+        except Exception as error:
+            # By types and places only: the message of an exception may quote a row.
             log.error("request_broke", error=kinds(error), at=places(error))
+            # Once the head of an answer was sent, there is no way to say that it failed.
             if status == 0:
                 message = "something is wrong here, not with the request; the log says what"
                 await answer(500, "internal_error", message)(scope, receive, note_status)
@@ -77,6 +78,7 @@ class Observation:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path_format", None) or NO_ROUTE
+        # Anybody may invent methods; each would be a time series of its own.
         method = scope["method"] if scope["method"] in METHODS else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.seconds.labels(method, route).observe(seconds)

@@ -1,6 +1,6 @@
-"""What a person sees who opens the API's address in a browser: a word of where they are, and the docs.
+"""Pages for a person who opens the API's address in a browser: where the docs are, and the docs.
 
-Everything comes from this package. Nothing is fetched from elsewhere, neither here nor by the browser.
+All files come from this package. Neither the server nor the browser fetches anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def docs() -> Response:
 @router.get(DOCS + "/assets/{name}")
 def asset(name: str) -> Response:
     """A file that the page needs."""
+    # A name from outside never becomes a path: only the files of the table are served.
     if name not in MEDIA_TYPES:
         raise NotFound("no such address; see /docs")
     return Response(_file(name), media_type=MEDIA_TYPES[name], headers=FILE_HEADERS)

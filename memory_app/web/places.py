@@ -1,7 +1,7 @@
-"""Room for calls, fair between tenants: who asks much or slowly waits for himself and takes nobody else's room.
+"""Share the room for calls fairly between tenants: one that calls much or slowly waits, and the others do not.
 
 A call at work holds a thread and mostly a database connection. There are few of both, so the last free places go only
-to tenants that hold hardly any, and those that wait are served in turn by tenant.
+to tenants that hold hardly any, and waiting calls are served in turn by tenant.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from threading import Lock
 
 from memory_app.errors import RateLimited, Transient
 
+# A quarter of the places stays free for tenants that hold fewer than their base.
 RESERVED_SHARE = 4
-"""One place in so many stays free for tenants that hold fewer than their base."""
 
+# An eighth of the places is a tenant's base, at least one.
 BASE_SHARE = 8
-"""One place in so many is a tenant's base, at least one."""
 
 RETRY_AFTER_SECONDS = 1.0
 
@@ -48,6 +48,7 @@ class InFlight:
         finally:
             with self._lock:
                 self._counts[tenant_id] -= 1
+                # A process may meet any number of tenants.
                 if not self._counts[tenant_id]:
                     del self._counts[tenant_id]
 
@@ -58,9 +59,11 @@ class _Waiter:
     granted: asyncio.Future[None]
 
     def wake(self) -> None:
+        # A future may be touched only in the thread of its own loop.
         self.loop.call_soon_threadsafe(self._grant)
 
     def _grant(self) -> None:
+        # The call may have been cancelled since; then it gives the place back itself.
         if not self.granted.done():
             self.granted.set_result(None)
 
@@ -96,16 +99,17 @@ class Places:
         try:
             async with asyncio.timeout(self.patience_seconds):
                 await waiter.granted
-        except BaseException as error:
+        except TimeoutError:
             self._withdraw(tenant_id, waiter)
-            if isinstance(error, TimeoutError):
-                raise Transient(
-                    "too much is under way here; send the same again", retry_after=RETRY_AFTER_SECONDS
-                ) from None
+            raise Transient(
+                "too much is under way here; send the same again", retry_after=RETRY_AFTER_SECONDS
+            ) from None
+        except BaseException:
+            # A cancellation is no Exception, and would leave the waiter in the queue.
+            self._withdraw(tenant_id, waiter)
             raise
 
     def _withdraw(self, tenant_id: int, waiter: _Waiter) -> None:
-        """Take back the wish, or the place if it was granted in the same moment."""
         with self._lock:
             waiters = self._waiting.get(tenant_id, deque())
             if waiter in waiters:
@@ -113,6 +117,7 @@ class Places:
                 if not waiters:
                     del self._waiting[tenant_id]
                 return
+        # It was granted in the same moment.
         self._give_back(tenant_id)
 
     def _give_back(self, tenant_id: int) -> None:
@@ -123,8 +128,9 @@ class Places:
             while (tenant := self._next_tenant()) is not None:
                 waiters = self._waiting.pop(tenant)
                 waiter = waiters.popleft()
+                # Back at the end of the dictionary, so that the other tenants come first.
                 if waiters:
-                    self._waiting[tenant] = waiters  # At the end: the others come first.
+                    self._waiting[tenant] = waiters
                 self._held[tenant] += 1
                 waiter.wake()
 

@@ -1,7 +1,7 @@
-"""Stricter than the framework: rights come before the body, unknown query parameters are errors, JSON has no NaN.
+"""Routes that are stricter than the framework's.
 
 A route checks in this order: the right, the query, the size and pace of the body; then it takes a place among the calls
-of its tenant. A filter that is misspelt must never be taken for no filter.
+of its tenant. Unknown query parameters are errors, and so are NaN and infinity in JSON.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from memory_app.web.places import Places
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Of a bigint column; a larger number would only fail in the database.
 LARGEST_INTEGER = 2**63 - 1
 
+# Not of HTTP, since nobody reads the answer: nginx began to log this status.
 HUNG_UP = 499
 """The status, in our own metrics only, of a request whose caller hung up."""
 
@@ -43,16 +45,21 @@ class StrictRequest(Request):
         self._parsers = parsers
 
     async def body(self) -> bytes:
-        """What lies in memory. FastAPI asks only whether there is anything before it asks for the JSON."""
-        return self._arrived.content or (b"" if self._arrived.file is None else b" ")
+        """The body, if it is in memory."""
+        # For a body in a file one space: FastAPI asks only whether there is anything before it asks for the JSON.
+        if self._arrived.file is not None:
+            return b" "
+        return self._arrived.content
 
     async def json(self) -> Any:
-        """The JSON; what takes long is read in a thread, so that everybody else is served meanwhile."""
-        if not hasattr(self, "_json"):
-            if self._arrived.is_small:
-                self._json = self._arrived.json(DECODER)
-            else:
-                self._json = await to_thread.run_sync(self._arrived.json, DECODER, limiter=self._parsers)
+        """The JSON of the body."""
+        if hasattr(self, "_json"):
+            return self._json
+        if self._arrived.is_small:
+            self._json = self._arrived.json(DECODER)
+        else:
+            # In a thread, so that everybody else is served meanwhile.
+            self._json = await to_thread.run_sync(self._arrived.json, DECODER, limiter=self._parsers)
         return self._json
 
 
@@ -64,14 +71,15 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
-        known = frozenset(query_names(self.dependant))
+        parameters = frozenset(query_names(self.dependant))
         need = next(needs(self.dependant), None)
         # A coroutine waits by itself, without a thread, and takes a place for each piece of work.
         takes_place = not iscoroutinefunction(self.endpoint)
 
         async def check_and_answer(request: Request) -> Response:
             caller = None if need is None else need.check(request)
-            check_query(request, known)
+            check_query(request, parameters)
+            # Routes for operators need no right, take no body, and belong to no tenant.
             if caller is None:
                 return await answer(request)
             places: Places = request.app.state.places
@@ -81,7 +89,8 @@ class StrictRoute(APIRoute):
                 if takes_place:
                     await stack.enter_async_context(places.held(caller.tenant_id))
                 response = await answer(request)
-                if isinstance(response, StreamingResponse):  # Its work is done while it is sent.
+                # Its work is done while it is sent, so it keeps its place until then.
+                if isinstance(response, StreamingResponse):
                     await request.state.until_sent.enter_async_context(stack.pop_all())
                 return response
 
@@ -128,17 +137,18 @@ def query_names(dependant: Dependant) -> Iterator[str]:
         yield from query_names(inner)
 
 
-def check_query(request: Request, known: frozenset[str]) -> None:
+def check_query(request: Request, parameters: frozenset[str]) -> None:
     """`InvalidInput` for a query parameter that is unknown or stands there twice."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for name, _ in request.query_params.multi_items():
         field = path_of(("query", name))
-        if name not in known:
-            takes = ", ".join(sorted(known)) or "none"
+        # The framework would ignore it, and a misspelt filter would be taken for no filter.
+        if name not in parameters:
+            takes = ", ".join(sorted(parameters)) or "none"
             raise InvalidInput(f"{field}: unknown parameter; this address takes: {takes}", field=field)
-        if name in seen:
+        if name in names:
             raise InvalidInput(f"{field}: stands there twice", field=field)
-        seen.add(name)
+        names.add(name)
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -153,6 +163,7 @@ def _finite_float(literal: str) -> float:
 
 
 def _small_integer(literal: str) -> int:
+    # The length first: int() of many digits takes time that grows with their square.
     if len(literal) > 20 or abs(int(literal)) > LARGEST_INTEGER:
         raise json.JSONDecodeError("number out of range", literal, 0)
     return int(literal)

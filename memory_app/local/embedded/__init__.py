@@ -41,9 +41,11 @@ SERVERS = {"PostgreSQL": postgres, "Valkey": valkey}
 START_LOCK = "start.lock"
 ANSWER_SECONDS = 60.0
 """How long `find` waits for servers that run: they are starting, or the machine is busy."""
-COPY = "file_copy"
-"""Of a database with 25 tables: 88 ms, 117 ms with ``wal_log``; 116 and 199 ms when not durable."""
 
+# Of a database with 25 tables: 88 ms, 117 ms with wal_log; 116 and 199 ms when not durable.
+COPY = "file_copy"
+
+# CREATE DATABASE does not copy the defaults that roles have in the template.
 COPY_ROLE_DEFAULTS = """
     INSERT INTO pg_db_role_setting SELECT made.oid, s.setrole, s.setconfig
     FROM pg_db_role_setting s JOIN pg_database made ON made.datname = %s
@@ -160,20 +162,21 @@ def running(
 ) -> Iterator[Servers]:
     """`start`, and `stop` at the end unless the servers ran before."""
     say = on_progress or _say_nothing
-    servers, started = _start(
+    servers, is_started = _start(
         folder, database=database, version=version, durable=durable, say=say, pause=time.sleep
     )
     try:
         yield servers
     finally:
-        if started:
+        # Servers that ran before are somebody else's to stop.
+        if is_started:
             stop(folder)
 
 
 def create_database(servers: Servers, name: str, *, template: str | None = None) -> Servers:
     """A new database, empty or a copy of ``template``. `Conflict` if it exists or ``template`` is in use.
 
-    The defaults that roles have in ``template`` they have in the copy, too, which Postgres alone would not do.
+    Roles have the same defaults in the copy as in ``template``.
     """
     statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
     if template is not None:
@@ -207,13 +210,14 @@ def _start(
     if reason:
         raise Misconfigured(reason)
     folder = place.prepare(folder.expanduser().resolve())
+    # One start at a time: two would both make the database files.
     with lifetime.locked(folder / START_LOCK, pause=pause):
-        started = postgres.start(folder, version=version, durable=durable, say=say, pause=pause)
-        started = valkey.start(folder, durable=durable, say=say, pause=pause) or started
+        is_started = postgres.start(folder, version=version, durable=durable, say=say, pause=pause)
+        is_started = valkey.start(folder, durable=durable, say=say, pause=pause) or is_started
         servers = _describe(folder, database)
         if not postgres.has_database(folder, database):
             create_database(servers, database)
-    return servers, started
+    return servers, is_started
 
 
 def _describe(folder: Path, database: str) -> Servers:

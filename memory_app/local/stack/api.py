@@ -25,25 +25,25 @@ class Api:
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer's JSON. `StoreUnavailable` when there is none; `MemoryAppError` with what a refusal says."""
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        content = None if body is None else json.dumps(body)
         try:
-            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            self.connection.request(method, path, body=content, headers=headers)
             answer = self.connection.getresponse()
-            said = answer.read()
+            text = answer.read()
         except (OSError, http.client.HTTPException) as error:
             self.connection.close()
             raise StoreUnavailable(f"the API does not answer ({type(error).__name__})") from error
         if answer.status >= 400:
-            raise MemoryAppError(f"{method} {path}: {answer.status} {_reason(said)}")
-        return json.loads(said) if said else None
+            raise MemoryAppError(f"{method} {path}: {answer.status} {_reason(text)}")
+        return json.loads(text) if text else None
 
 
 @contextlib.contextmanager
 def calling(address: str, key: str) -> Iterator[Api]:
     """A connection to the API at ``address``, such as ``http://127.0.0.1:8321``."""
-    where = urlsplit(address)
-    with contextlib.closing(
-        http.client.HTTPConnection(where.hostname or "", where.port, timeout=TIMEOUT_SECONDS)
-    ) as connection:
+    url = urlsplit(address)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=TIMEOUT_SECONDS)
+    with contextlib.closing(connection):
         yield Api(connection, key)
 
 
@@ -52,7 +52,8 @@ def user_path(agent: str, user: str) -> str:
     return f"/v1/agents/{quote(agent, safe='')}/users/{quote(user, safe='')}"
 
 
-def _reason(said: bytes) -> str:
+def _reason(text: bytes) -> str:
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(said)["error"]["message"])
-    return said[:200].decode(errors="replace")
+        return str(json.loads(text)["error"]["message"])
+    # Not of our shape: something else may listen there.
+    return text[:200].decode(errors="replace")

@@ -25,14 +25,14 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 0.05
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+# A child that lived this long died of something new, so the back-off begins anew.
 SETTLED_SECONDS = 60.0
-"""A child that lived this long died of something new: the back-off begins afresh."""
 KILL_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is run. ``stop_signals`` are sent in order, each given so many seconds; then the group is killed."""
+    """What is run. ``stop_signals`` are sent in order, each with so many seconds to end; then the group is killed."""
 
     name: str
     command: tuple[str, ...]
@@ -56,7 +56,8 @@ class Child:
         self._pause = FIRST_PAUSE_SECONDS
 
     def start(self) -> None:
-        """Launch it; what is left of an earlier start is ended first."""
+        """Launch it."""
+        # Of an earlier start: a child of a part may outlive it, and would take the port or the tasks.
         end_orphan(self._lock, self._pid)
         with lifetime.claimed(self._lock) as descriptor:
             if descriptor is None:
@@ -69,10 +70,7 @@ class Child:
         return self._process is not None and self._process.poll() is None
 
     def tend(self) -> None:
-        """Start it again if its process is gone, after a pause that doubles from death to death.
-
-        Raises what `start` raises; the next try is after the next pause.
-        """
+        """Start it again if its process is gone, after a pause that doubles each time. Raises as `start`."""
         if self.is_alive():
             return
         now = time.monotonic()
@@ -84,11 +82,12 @@ class Child:
             self._postpone(now)
         elif now >= self._start_at:
             self.restarts += 1
+            # Before the start, which may fail: then the next try is after the next pause.
             self._postpone(now)
             self.start()
 
     def stop(self) -> None:
-        """Ask, insist, and leave nothing of its group behind."""
+        """Stop it with its signals, and kill what remains of its group."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -101,7 +100,8 @@ class Child:
         process.wait()
 
     def _postpone(self, now: float) -> None:
-        self._start_at, self._pause = now + self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+        self._start_at = now + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
 
     def _launch(self, lock: int) -> subprocess.Popen[bytes]:
         rotate(self.log)
@@ -133,7 +133,7 @@ def end_orphan(lock: Path, pid_file: Path) -> None:
 
 
 def _kill_group(lock: Path, group: int) -> None:
-    """While the lock is held, the group's number is nobody else's."""
+    # While the lock is held, no other group can have this number.
     deadline = time.monotonic() + KILL_SECONDS
     while not lifetime.is_free(lock) and time.monotonic() < deadline:
         with contextlib.suppress(ProcessLookupError):

@@ -13,14 +13,12 @@ MEMORY = (sys.executable, "-m", "memory_app")
 
 
 def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, ...]:
-    """A Celery worker of ``queues``. Without gossip and mingle: workers need not know of each other.
-
-    Where all it does is wait for a language model, its tasks are threads of one process; else each has a process.
-    """
+    """A Celery worker of ``queues``."""
     return (
         *CELERY,
         "worker",
         "--pool",
+        # Tasks that only wait for a language model share a process; others would wait for Python's global lock.
         "threads" if waits(queues) else "prefork",
         "--queues",
         ",".join(queues),
@@ -28,6 +26,7 @@ def worker(queues: Sequence[str], *, name: str, concurrency: int) -> tuple[str, 
         f"{name}@%h",
         "--concurrency",
         str(concurrency),
+        # Workers need not know of each other: rows say what is to be done, and which of it is taken.
         "--without-gossip",
         "--without-mingle",
     )

@@ -1,4 +1,4 @@
-"""The data folder of a stack: what is in it, who runs it, and the addresses it answers at."""
+"""The data folder of a stack: its files, the process that runs it, and the addresses of its parts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def temporary_folder(data: Path | None) -> Iterator[Path]:
         yield data
         return
     with tempfile.TemporaryDirectory(prefix="memory-", ignore_cleanup_errors=True) as parent:
-        Path(parent).chmod(0o711)  # so that root's Postgres, which is another user's, may pass
+        # Root's Postgres runs as another user, who must be able to pass.
+        Path(parent).chmod(0o711)
         folder = Path(parent) / "memory"
         try:
             yield folder
@@ -119,7 +120,8 @@ def claimed(folder: Folder) -> Iterator[bool]:
         if descriptor is None:
             yield False
             return
-        folder.addresses.unlink(missing_ok=True)  # of a holder that was killed
+        # Of a process that was killed: those addresses answer no more.
+        folder.addresses.unlink(missing_ok=True)
         place.write(folder.pid, str(os.getpid()))
         try:
             yield True
@@ -143,17 +145,18 @@ def write_addresses(folder: Folder, addresses: Addresses) -> None:
 def read_addresses(path: Path) -> Addresses | None:
     """Where the stack of this folder answers, if one runs and has come that far."""
     folder = Folder(path.expanduser().resolve())
-    said = place.read(folder.addresses)
-    if not said or not folder.lock.exists() or lifetime.is_free(folder.lock):
+    text = place.read(folder.addresses)
+    # A file without a lock was left behind by a process that was killed.
+    if not text or not folder.lock.exists() or lifetime.is_free(folder.lock):
         return None
-    return Addresses(**json.loads(said))
+    return Addresses(**json.loads(text))
 
 
 def secret(path: Path, *, make: str) -> str:
     """The secret kept in the file; ``make`` is written when there is none yet."""
-    kept = place.read(path)
-    if kept:
-        return kept
+    text = place.read(path)
+    if text:
+        return text
     place.write(path, make)
     return make
 

@@ -1,6 +1,6 @@
 """The parts of the product as child processes: command, environment, how to tell that one is ready, how to stop it.
 
-Listed in the order in which they are stopped: nothing new comes in first, workers finish last.
+They are listed in the order in which they are stopped: the API first, so that nothing new comes in, workers last.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER, MAINTENANCE_WORKER = PARTS = (
 )
 
 NEEDED = tuple(part for part in PARTS if part != FLOWER)
-"""What the product does not work without."""
+"""The parts without which the product does not work."""
 
+# Celery's warm shutdown: no new task, and the running ones end. Then the soft one: they are interrupted, and their
+# rows stay due.
 WORKER_STOP = ((signal.SIGTERM, 25.0), (signal.SIGQUIT, 10.0))
-"""Warm: no new task, the running ones end. Then soft: they are interrupted; their rows stay due."""
 
 WORKERS = 3
-"""How many answer when all are there."""
+"""Workers that answer when all are there."""
 
+# Warm, for nearly as long as a call of the model may take. Threads cannot be interrupted, so a soft shutdown would
+# bring nothing.
 MODEL_WORKER_STOP = ((signal.SIGTERM, 35.0),)
-"""Warm, for nearly as long as a question may take. Threads cannot be interrupted: the rest ends with the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the parts need to know. ``environment`` is what every part is started with."""
+    """What the parts have in common. ``environment`` is that of every part."""
 
     settings: Settings
     api_port: int
@@ -60,53 +62,61 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
     """All parts, in the order of stopping."""
     environment = _environment(plan)
     settings = plan.settings
-    began = time.time()
+    start = time.time()
     return (
         Part(
             API,
             commands.serve(),
-            _api_environment(plan, environment),
-            _answers(plan.api_port, "/health/ready"),
+            environment=_api_environment(plan, environment),
+            is_ready=_answers(plan.api_port, "/health/ready"),
         ),
-        Part(BEAT, commands.beat(plan.schedule), environment, lambda: _written_since(plan.schedule, began)),
-        Part(FINDER, commands.finder(), environment, lambda: True),
+        Part(
+            BEAT,
+            commands.beat(plan.schedule),
+            environment=environment,
+            is_ready=lambda: _written_since(plan.schedule, start),
+        ),
+        Part(FINDER, commands.finder(), environment=environment, is_ready=lambda: True),
         Part(
             FLOWER,
             commands.flower(),
-            _flower_environment(plan, environment),
-            _answers(plan.flower_port, "/healthcheck"),
+            environment=_flower_environment(plan, environment),
+            is_ready=_answers(plan.flower_port, "/healthcheck"),
         ),
         Part(
             WORKER,
             commands.worker((queue.INGEST,), name="memory", concurrency=plan.concurrency),
-            environment,
-            lambda: _are_consumed(queue.INGEST, settings),
-            WORKER_STOP,
+            environment=environment,
+            is_ready=lambda: _are_consumed(queue.INGEST, settings),
+            stop_signals=WORKER_STOP,
         ),
         Part(
             MODEL_WORKER,
             commands.worker(
                 (queue.MODEL,), name="memory-model", concurrency=plan.settings.worker.model_threads
             ),
-            environment,
-            lambda: _are_consumed(queue.MODEL, settings),
-            MODEL_WORKER_STOP,
+            environment=environment,
+            is_ready=lambda: _are_consumed(queue.MODEL, settings),
+            stop_signals=MODEL_WORKER_STOP,
         ),
         Part(
             MAINTENANCE_WORKER,
+            # One process: its jobs are long and heavy, and must not slow the others down.
             commands.worker((queue.MAINTENANCE,), name="memory-maintenance", concurrency=1),
-            _owner_environment(plan, environment),
-            lambda: _are_consumed(queue.MAINTENANCE, settings),
-            WORKER_STOP,
+            environment=_owner_environment(plan, environment),
+            is_ready=lambda: _are_consumed(queue.MAINTENANCE, settings),
+            stop_signals=WORKER_STOP,
         ),
     )
 
 
 def _environment(plan: Plan) -> dict[str, str]:
-    """The application's own door to the servers; the owner's is handed on only to who needs it."""
-    kept = {name: value for name, value in plan.environment.items() if name != "MEMORY_DATABASE__OWNER_URL"}
+    """The environment of all parts, with the addresses of the servers."""
+    environment = dict(plan.environment)
+    # The owner's connection is handed on only to the parts that use it.
+    environment.pop("MEMORY_DATABASE__OWNER_URL", None)
     redis_url = plan.settings.redis.url
-    return kept | {
+    return environment | {
         "MEMORY_DATABASE__URL": plan.settings.database.url.get_secret_value(),
         "MEMORY_REDIS__URL": redis_url.get_secret_value(),
         "MEMORY_BROKER__URL": (plan.settings.broker.url or redis_url).get_secret_value(),
@@ -116,20 +126,21 @@ def _environment(plan: Plan) -> dict[str, str]:
 
 
 def _api_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
-    """With the port, and with the owner's door where the API must look whether there is a key at all."""
+    """With the port, and the owner's connection if the API uses it."""
     http, owner_url = plan.settings.http, plan.settings.database.owner_url
     own = {"MEMORY_HTTP__PORT": str(plan.api_port)}
+    # Where it serves without a key, or to other machines, it first looks whether there is a key at all.
     if owner_url is not None and (http.allow_anonymous_tenant or http.host != ports.HOST):
         own["MEMORY_DATABASE__OWNER_URL"] = owner_url.get_secret_value()
     return {**environment, **own}
 
 
 def _owner_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
-    """With the owner's door: search indexes of a big scope are built by who owns the table."""
+    """With the owner's connection: only the owner of a table may build the search indexes of a big scope."""
     owner_url = plan.settings.database.owner_url
-    return {**environment} | (
-        {"MEMORY_DATABASE__OWNER_URL": owner_url.get_secret_value()} if owner_url is not None else {}
-    )
+    if owner_url is None:
+        return dict(environment)
+    return {**environment, "MEMORY_DATABASE__OWNER_URL": owner_url.get_secret_value()}
 
 
 def _flower_environment(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
@@ -157,18 +168,19 @@ def _answers(port: int, path: str) -> Callable[[], bool]:
     return ask
 
 
-def _written_since(schedule: Path, began: float) -> bool:
-    """Whether Beat has opened its schedule, whose file may carry a suffix."""
-    written = [path.stat().st_mtime for path in schedule.parent.glob(f"{schedule.name}*")]
-    return any(at >= began - 1 for at in written)
+def _written_since(schedule: Path, start: float) -> bool:
+    """Whether Beat has opened its schedule."""
+    # The library behind it may add a suffix to the name. Some file systems count whole seconds only.
+    files = schedule.parent.glob(f"{schedule.name}*")
+    return any(path.stat().st_mtime >= start - 1 for path in files)
 
 
-def _are_consumed(wanted: str, settings: Settings) -> bool:
+def _are_consumed(queue_name: str, settings: Settings) -> bool:
     """Whether a worker answers that takes from this queue."""
     try:
-        found = workers_ping.consumers(
+        workers = workers_ping.consumers(
             settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=WORKERS
         )
     except Transient:
         return False
-    return any(wanted in queues for queues in found.values())
+    return any(queue_name in queues for queues in workers.values())

@@ -26,9 +26,12 @@ def choose(usual: int, *, file: Path) -> int:
 
     At first ``usual`` if nobody listens there, else any free one. ``file`` keeps what was chosen in place of which.
     """
+    candidates = [usual]
     last = (place.read(file) or "").split()
-    candidates = [int(last[1])] if len(last) == 2 and last[0] == str(usual) else []
-    port = next((each for each in (*candidates, usual) if each and is_open(each)), None) or _free()
+    # Another usual port than the last time was set by a person, who wants that one.
+    if len(last) == 2 and last[0] == str(usual):
+        candidates.insert(0, int(last[1]))
+    port = next((port for port in candidates if port and is_open(port)), None) or _free()
     place.write(file, f"{usual} {port}")
     return port
 

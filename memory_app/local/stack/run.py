@@ -1,4 +1,4 @@
-"""Start everything in order, keep it going, stop it in order."""
+"""Start all parts in order, start again those that die, and stop all in order."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from memory_app.tenancy import schema
 
 log = structlog.get_logger(__name__)
 
+# A part that cannot start dies long before; one that lives is slow, as its machine is.
 READY_SECONDS = 300.0
-"""Longest wait for all parts. A part that cannot come dies long before; one that lives is slow, as its machine is."""
+"""Longest wait for all parts."""
 
 RESTARTS_AT_START = 3
-"""A part that dies so often before it was ever ready will not come; its log says why."""
+"""A part that dies so often before it was ever ready does not start; its log says why."""
 
 REST_SECONDS = 5.0
-"""Until something that could not be tended is looked at again."""
+"""Pause after a failure to look after a part."""
 
 TENANT = "default"
 FLOWER_PORT = 5555
@@ -46,7 +47,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run and where. ``port`` of the API must be free if it is given, 0 is any; the usual ones are preferred.
+    """What to run and where. ``port`` of the API must be free if it is not None; 0 is any.
 
     ``embedded`` False uses the servers that the settings name. ``durable`` False is for trials: a power cut loses data.
     """
@@ -73,17 +74,19 @@ class Stack:
     _rests_until: dict[Child | Watch, float] = field(default_factory=dict, repr=False)
 
     def tend(self) -> None:
-        """Start again what is gone. To be called every moment or so.
-
-        What goes wrong is logged and tried again later: a full disk or a lack of processes must not end what works.
-        """
-        for each in (*((self.watch,) if self.watch else ()), *self.children):
-            if time.monotonic() < self._rests_until.get(each, 0):
+        """Start again what is gone. To be called every moment or so."""
+        members: list[Child | Watch] = [*self.children]
+        if self.watch is not None:
+            # First: parts do nothing without their servers.
+            members.insert(0, self.watch)
+        for member in members:
+            if time.monotonic() < self._rests_until.get(member, 0):
                 continue
             try:
-                each.tend()
+                member.tend()
             except Exception as error:
-                self._rests_until[each] = time.monotonic() + REST_SECONDS
+                # A full disk or a lack of processes must not end the parts that work; it is tried again later.
+                self._rests_until[member] = time.monotonic() + REST_SECONDS
                 log.error("not_tended", error=f"{type(error).__name__}: {error}")
 
 
@@ -91,24 +94,25 @@ class Stack:
 def running(options: Options, *, say: Say, pause: Pause = time.sleep) -> Iterator[Stack]:
     """The stack, ready; everything is stopped at the end, the servers of the folder too.
 
-    ``say`` is told each step. ``pause`` waits for so many seconds; what it raises ends the start, and everything is
-    stopped. Raises `Conflict` when the folder is in use, `Misconfigured` when a part does not come.
+    ``say`` gets each step. ``pause`` waits for so many seconds; what it raises ends the start, and everything is
+    stopped. Raises `Conflict` when the folder is in use, `Misconfigured` when a part does not start.
     """
     folder = open_folder(options.folder)
     say = _tolerant(say)
-    with claimed(folder) as mine:
-        if not mine:
+    with claimed(folder) as is_ours:
+        if not is_ours:
             raise Conflict(f"{folder.path} is in use by another `memory up`")
+        # Before the servers: parts that outlived a killed `memory up` would go on using them.
         end_orphans(folder)
         with (
-            _servers(options, folder, say, pause) as settings,
-            _started(options, folder, settings, say, pause) as stack,
+            _servers(options, folder, say=say, pause=pause) as settings,
+            _started(options, folder, settings, say=say, pause=pause) as stack,
         ):
             yield stack
 
 
 @contextlib.contextmanager
-def _servers(options: Options, folder: Folder, say: Say, pause: Pause) -> Iterator[Settings]:
+def _servers(options: Options, folder: Folder, *, say: Say, pause: Pause) -> Iterator[Settings]:
     """Settings that reach migrated servers."""
     if not options.embedded:
         settings = Settings()
@@ -121,7 +125,8 @@ def _servers(options: Options, folder: Folder, say: Say, pause: Pause) -> Iterat
         try:
             servers = embedded.start(folder.path, durable=options.durable, on_progress=say, pause=pause)
         except Misconfigured:
-            leave = servers_ran  # They live, and others may use them, however slow they are.
+            # They live, and others may use them, however slow they are.
+            leave = servers_ran
             raise
         settings = embedded_settings(servers)
         _migrate(settings, say, pause)
@@ -133,20 +138,24 @@ def _servers(options: Options, folder: Folder, say: Say, pause: Pause) -> Iterat
 
 
 def _migrate(settings: Settings, say: Say, pause: Pause) -> None:
+    # Between two steps Ctrl-C is noticed here, and not in the middle of one.
     pause(0)
     say("bringing the database to the newest schema")
     schema.upgrade(settings)
 
 
 @contextlib.contextmanager
-def _started(options: Options, folder: Folder, settings: Settings, say: Say, pause: Pause) -> Iterator[Stack]:
-    stack = _stack(options, folder, settings, say, pause)
+def _started(
+    options: Options, folder: Folder, settings: Settings, *, say: Say, pause: Pause
+) -> Iterator[Stack]:
+    stack = _stack(options, folder, settings, say=say, pause=pause)
     try:
         for child in stack.children:
             pause(0)
             say(f"starting {child.part.name}")
             child.start()
         _wait_until_ready(stack.children, say, pause)
+        # The file says that the stack is ready, so it comes last.
         write_addresses(folder, stack.addresses)
         yield stack
     finally:
@@ -154,7 +163,7 @@ def _started(options: Options, folder: Folder, settings: Settings, say: Say, pau
 
 
 def _stop(children: Sequence[Child], say: Say) -> None:
-    """Stop all of them in order, also when one makes trouble; then raise what the trouble was."""
+    """Stop all of them in order, also when one of them fails to stop; then raise its error."""
     if not children:
         return
     try:
@@ -165,17 +174,18 @@ def _stop(children: Sequence[Child], say: Say) -> None:
 
 
 def _tolerant(say: Say) -> Say:
-    """The same, but nothing fails because nobody reads any more what is said, such as a terminal that was closed."""
+    """The same, but without an error when nobody reads the steps any more, as after a terminal was closed."""
 
     def step(text: str) -> None:
-        with contextlib.suppress(OSError, SystemExit):  # rich exits when a pipe was closed
+        # rich exits when a pipe was closed.
+        with contextlib.suppress(OSError, SystemExit):
             say(text)
 
     return step
 
 
-def _stack(options: Options, folder: Folder, settings: Settings, say: Say, pause: Pause) -> Stack:
-    api_port, flower_port = _ports(options, folder, settings, say)
+def _stack(options: Options, folder: Folder, settings: Settings, *, say: Say, pause: Pause) -> Stack:
+    api_port, flower_port = _ports(options, folder, settings, say=say)
     login = secret(folder.flower_login, make=f"{FLOWER_USER}:{secrets.token_urlsafe(18)}")
     plan = Plan(
         settings=settings,
@@ -200,8 +210,9 @@ def _stack(options: Options, folder: Folder, settings: Settings, say: Say, pause
     )
 
 
-def _ports(options: Options, folder: Folder, settings: Settings, say: Say) -> tuple[int, int]:
-    """Of the API and of Flower; a port that was asked for must be free, the usual ones are only preferred."""
+def _ports(options: Options, folder: Folder, settings: Settings, *, say: Say) -> tuple[int, int]:
+    """The ports of the API and of Flower."""
+    # A port that a person named must be free; the usual ones are only preferred.
     usual = settings.http.port if options.port is None else options.port
     if options.port:
         api = ports.demand(options.port)
@@ -227,6 +238,6 @@ def _wait_until_ready(children: Collection[Child], say: Say, pause: Pause) -> No
                 say(f"{child.part.name} is ready")
                 waiting.remove(child)
             elif child.restarts >= RESTARTS_AT_START or time.monotonic() > deadline:
-                said = place.tail(child.log).splitlines()[-1]
-                raise Misconfigured(f"{child.part.name} does not start; {child.log} ends with: {said}")
+                last_line = place.tail(child.log).splitlines()[-1]
+                raise Misconfigured(f"{child.part.name} does not start; {child.log} ends with: {last_line}")
         pause(POLL_SECONDS if waiting else 0)

@@ -13,12 +13,15 @@ LABEL = "memory up"
 
 
 def ensure_key(settings: Settings, file: Path, *, tenant: str) -> str:
-    """The key in ``file`` if it still opens the door of this database, else a new one, kept there (0600)."""
+    """The key in ``file`` if this database knows it, else a new one, which is kept there (0600)."""
     with owner_connection(settings) as connection:
-        kept = place.read(file)
-        caller = keys.authenticate(connection, kept) if kept else None
-        if kept and caller is not None and caller.tenant == tenant:
-            return kept
-        _, made = keys.create(connection, tenant, rights=keys.RIGHTS, label=LABEL)
-    place.write(file, made)
-    return made
+        key = place.read(file)
+        if key:
+            # Another database may stand behind the same folder, or somebody has revoked the key.
+            caller = keys.authenticate(connection, key)
+            if caller is not None and caller.tenant == tenant:
+                return key
+        _, new_key = keys.create(connection, tenant, rights=keys.RIGHTS, label=LABEL)
+    # After the commit: a key in the file that is in no database would look like a revoked one.
+    place.write(file, new_key)
+    return new_key

@@ -1,6 +1,6 @@
-"""The embedded servers, looked at now and then: daemons that nobody else would start again.
+"""Look after the embedded servers, which are daemons that nobody else would start again.
 
-What counts is whether a process is left, never whether it answers in time: on a busy machine a healthy server may be
+What counts is whether a process is there, never whether it answers in time: on a busy machine a healthy server may be
 silent for a while, and ending it would cut off everybody.
 """
 
@@ -17,8 +17,8 @@ from memory_app.local.embedded.lifetime import Pause
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
+# So often in a row must a server be gone, since another process may be starting it just now.
 LOOKS = 3
-"""So often in a row must a server be gone: somebody may be starting it just now."""
 
 
 class Watch:
@@ -44,4 +44,5 @@ class Watch:
                 embedded.restart(self._folder, durable=self._durable, pause=self._pause)
                 log.warning("servers_restarted", servers=gone)
         finally:
+            # Counted from the end: a restart takes longer than the time between two looks.
             self._look_at = time.monotonic() + LOOK_SECONDS
