@@ -39,6 +39,7 @@ def answer_of(body: Json) -> object:
         name: _smallest(part, schema.get("$defs", {}), summary=_summary(statements))
         for name, part in properties.items()
     }
+    # The rest of the answer is as small as it can be; what was said in each turn must be in it.
     return answer | dict.fromkeys(FACT_LISTS & properties.keys(), statements)
 
 
@@ -75,6 +76,7 @@ def schema_of(body: Json) -> Json | None:
     wrapped = form.get("json_schema") if isinstance(form, dict) else None
     if isinstance(wrapped, dict):
         return _object(wrapped.get("schema"))
+    # The last message first: earlier ones may quote the schema of another question.
     for text in reversed(_texts(body)):
         beginning = SCHEMA_BEGINNING.search(text)
         if beginning:
@@ -122,6 +124,7 @@ def _smallest(part: object, defs: object, *, summary: str) -> object:
     """The least value of a schema's type; ``summary`` for a text."""
     if not isinstance(part, Mapping):
         return None
+    # Schemas of pydantic put nested models below "$defs" and refer to them.
     if "$ref" in part and isinstance(defs, Mapping):
         name = str(part["$ref"]).rpartition("/")[2]
         return _smallest(defs.get(name), defs, summary=summary)

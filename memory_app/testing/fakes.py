@@ -73,6 +73,7 @@ class ScriptedModel:
         )
 
     def _next_text(self, messages: Sequence[Message], body: dict[str, object]) -> str:
+        # Calls come from several threads, and each answer is to be given once.
         with self._lock:
             self.asked.append(tuple(messages))
             answer = self._answers.pop(0) if self._answers else answer_of

@@ -44,9 +44,9 @@ class StubProcess:
 
     def requests(self) -> list[Json]:
         """The newest requests, oldest first: ``path``, ``body``, ``at``."""
-        found = self._call("/requests")["requests"]
-        assert isinstance(found, list)
-        return found
+        requests = self._call("/requests")["requests"]
+        assert isinstance(requests, list)
+        return requests
 
     def reset(self) -> None:
         """Forget what was counted; the rules stay."""
@@ -73,11 +73,13 @@ class StubProcess:
         command = [sys.executable, "-m", "memory_app.testing.stub", "--port", str(port)]
         self._running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._running.stdout is not None
+        # It writes its address once it listens, so that this line is waited for and no time.
         return self._running.stdout.readline().strip()
 
-    def _call(self, path: str, told: Json | None = None) -> Json:
-        content = None if told is None else json.dumps(told).encode()
+    def _call(self, path: str, body: Json | None = None) -> Json:
+        # urllib makes it a POST where there is a body.
+        content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.address}{path}", content)
-        with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:
-            found: Json = json.load(answer)
-            return found
+        with urllib.request.urlopen(request, timeout=CALL_SECONDS) as response:
+            answer: Json = json.load(response)
+            return answer

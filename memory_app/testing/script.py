@@ -99,22 +99,24 @@ class Rule:
     """
 
     def fits(self, path: str, body: str) -> bool:
-        wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
-        is_meant = path.endswith(self.path) and all(text in body for text in wanted)
-        return is_meant and (not self.matches or re.search(self.matches, body) is not None)
+        texts = (self.contains,) if isinstance(self.contains, str) else self.contains
+        if not path.endswith(self.path) or not all(text in body for text in texts):
+            return False
+        return not self.matches or re.search(self.matches, body) is not None
 
 
-def parse_rule(given: Mapping[str, object]) -> Rule:
+def parse_rule(fields: Mapping[str, object]) -> Rule:
     """A rule from JSON. Raises `InvalidInput` for an unknown field or mode."""
-    unknown = set(given) - set(Rule.__slots__)
+    unknown = set(fields) - set(Rule.__slots__)
     if unknown:
         raise InvalidInput(f"rule: unknown field {sorted(unknown)[0]!r}", field=sorted(unknown)[0])
-    if given.get("mode", "good") not in set(Mode):
+    mode = fields.get("mode", "good")
+    if mode not in set(Mode):
         raise InvalidInput(f"mode: one of {', '.join(Mode)}", field="mode")
-    contains = given.get("contains", ())
+    contains = fields.get("contains", ())
     return replace(
-        Rule(**given),  # type: ignore[arg-type]
-        mode=Mode(str(given.get("mode", "good"))),
+        Rule(**fields),  # type: ignore[arg-type]
+        mode=Mode(str(mode)),
         contains=tuple(map(str, contains)) if isinstance(contains, list) else str(contains or ""),
     )
 
@@ -124,6 +126,7 @@ class Script:
     """The rules in force. Safe between threads."""
 
     rules: list[Rule] = field(default_factory=list)
+    # Seeded, so that a run that failed can be had again.
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     _lock: Lock = field(default_factory=Lock)
 

@@ -43,7 +43,7 @@ _FAILURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StubRequest:
     """One request of a model as it arrived. ``mode`` is how it was answered."""
 
     path: str
@@ -80,7 +80,7 @@ class StubProvider:
     def __init__(self, *rules: Rule, port: int = 0, host: str = "127.0.0.1") -> None:
         self.script = Script(list(rules))
         self.stopping = Event()
-        self._requests: deque[Seen] = deque(maxlen=KEPT_REQUESTS)
+        self._requests: deque[StubRequest] = deque(maxlen=KEPT_REQUESTS)
         self._stats = Stats()
         self._lock = Lock()
         self._server = _Server((host, port), _Exchange)
@@ -103,7 +103,7 @@ class StubProvider:
         self.script.follow(*rules)
 
     @property
-    def requests(self) -> list[Seen]:
+    def requests(self) -> list[StubRequest]:
         """The newest requests, oldest first."""
         with self._lock:
             return list(self._requests)
@@ -118,6 +118,7 @@ class StubProvider:
         """Forget what was counted; the rules stay."""
         with self._lock:
             self._requests.clear()
+            # What is under way ends later, and is counted down then.
             self._stats = Stats(in_flight=self._stats.in_flight)
 
     def close(self) -> None:
@@ -132,11 +133,11 @@ class StubProvider:
         while self.stats.in_flight_most < count and not self.stopping.wait(POLL_SECONDS):
             pass
 
-    def began(self, seen: Seen) -> None:
+    def began(self, request: StubRequest) -> None:
         with self._lock:
-            self._requests.append(seen)
-            self._stats.calls[seen.path] += 1
-            self._stats.modes[seen.mode] += 1
+            self._requests.append(request)
+            self._stats.calls[request.path] += 1
+            self._stats.modes[request.mode] += 1
             self._stats.in_flight += 1
             self._stats.in_flight_most = max(self._stats.in_flight_most, self._stats.in_flight)
 
@@ -146,8 +147,10 @@ class StubProvider:
 
 
 class _Server(ThreadingHTTPServer):
+    # A request that hangs must not keep the process from ending.
     daemon_threads = True
     allow_reuse_address = True
+    # Of five, which is usual, hundreds of callers at the same moment would wait for a second try of TCP.
     request_queue_size = 512
     stub: StubProvider
 
@@ -159,7 +162,8 @@ class _Exchange(BaseHTTPRequestHandler):
     """One connection; answers one request after the other."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # Head and body leave together; else each answer waits 40 ms for an acknowledgement.
+    # Head and body leave together; else each answer waits 40 ms for an acknowledgement.
+    wbufsize = 1 << 16
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:
@@ -192,11 +196,11 @@ class _Exchange(BaseHTTPRequestHandler):
         """``{"rules": [...]}`` or one rule; ``{"reset": true}`` forgets what was counted."""
         stub = self.server.stub
         try:
-            told = json.loads(raw or b"{}")
-            if told.pop("reset", False):
+            instructions = json.loads(raw or b"{}")
+            if instructions.pop("reset", False):
                 stub.reset()
-            if told:
-                stub.follow(*(parse_rule(rule) for rule in told.get("rules", [told])))
+            if instructions:
+                stub.follow(*(parse_rule(rule) for rule in instructions.get("rules", [instructions])))
         except (ValueError, TypeError, AttributeError, InvalidInput) as error:
             self._send(400, {"error": {"message": str(error)}})
         else:
@@ -208,8 +212,9 @@ class _Exchange(BaseHTTPRequestHandler):
         text = json.dumps(body, ensure_ascii=False)
         rule = stub.script.decide(self.path, text)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        stub.began(Seen(path=self.path, body=body, headers=headers, mode=rule.mode, at=time.time()))
+        stub.began(StubRequest(path=self.path, body=body, headers=headers, mode=rule.mode, at=time.time()))
         try:
+            # Counted already, so that the last one to come frees them all.
             if rule.until_in_flight:
                 stub.wait_for_in_flight(rule.until_in_flight)
             if rule.seconds and rule.mode not in (Mode.HANG, Mode.DRIP):
@@ -257,6 +262,7 @@ class _Exchange(BaseHTTPRequestHandler):
     ) -> None:
         self._begin(len(raw), kind)
         if mode is Mode.CUT:
+            # The head promised twice as much.
             self.wfile.write(raw[: len(raw) // 2])
             self.close_connection = True
         elif mode is Mode.DRIP:
@@ -267,6 +273,7 @@ class _Exchange(BaseHTTPRequestHandler):
     def _drip(self, raw: bytes, pause: float) -> None:
         for place in range(len(raw)):
             self.wfile.write(raw[place : place + 1])
+            # Each byte by itself, which starts the client's time between two bytes anew.
             self.wfile.flush()
             if self.server.stub.stopping.wait(pause):
                 break
@@ -274,6 +281,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _write_huge(self, size: int) -> None:
         head = b'{"choices": [{"message": {"content": "'
+        # Five bytes close what the head has opened.
         self._begin(len(head) + size + 5, "application/json")
         self.wfile.write(head)
         block = b"x" * 65_536

@@ -19,12 +19,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--mode", type=Mode, default=Mode.GOOD, help=f"one of {', '.join(Mode)}")
     parser.add_argument("--seconds", type=float, default=0.0, help="waited before each answer")
-    given = parser.parse_args()
+    options = parser.parse_args()
     ended = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    with StubProvider(Rule(given.mode, seconds=given.seconds), port=given.port) as stub:
+    with StubProvider(Rule(options.mode, seconds=options.seconds), port=options.port) as stub:
         sys.stdout.write(f"{stub.address}\n")
+        # Whoever started it waits for this line, in a pipe that would keep it otherwise.
         sys.stdout.flush()
         ended.wait()
 

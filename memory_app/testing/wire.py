@@ -86,7 +86,9 @@ _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
     Mode.NOT_JSON: lambda *_: "The user seems nice and lives somewhere warm.",
     Mode.WRONG_SCHEMA: lambda *_: json.dumps({"colour": "blue", "count": [1, 2, 3]}),
     Mode.FENCE: lambda text, *_: f"```json\n{text}\n```",
+    # Braces that are no JSON, before those that are.
     Mode.PREAMBLE: lambda text, *_: f"Sure! Here is what I found {{as asked}}:\n\n{text}\n\nAnything else?",
+    # An answer that fits the schema and does not count.
     Mode.THINKING: lambda text, *_: f'<think>Maybe {{"statements": []}}?</think>\n{text}',
     Mode.BARE_LIST: _bare,
     Mode.RENAMED_KEYS: _renamed,
@@ -136,6 +138,7 @@ def _rows(body: Json, rule: Rule, default: int) -> list[list[float]]:
         dimensions += 1
     rows: list[list[float]] = HashEmbedder(dimensions).embed(_inputs(body)).tolist()
     if rule.mode is Mode.NAN:
+        # Python writes it as NaN, as servers of models do, although JSON knows none.
         rows[0][0] = float("nan")
     if rule.mode is Mode.ZERO:
         rows[0] = [0.0] * dimensions

@@ -111,7 +111,8 @@ class Chat:
         Raises `BadModelOutput` after one repair, `RateLimited`, `CircuitOpen` or `ProviderUnavailable`.
         """
         if optional and self._slow_after and self._latency > self._slow_after:
-            self._latency *= 1 - LATENCIES  # or nothing would ever be asked again
+            # The mean moves with calls alone: without this, nothing optional would ever be asked again.
+            self._latency *= 1 - LATENCIES
             raise TooSlow("the language model is slow; what is optional is left out", retry_after=60)
         question = _Question(self._call, self._clock, self._question_seconds)
         return question.answered(messages, shape_of(shape), on_usage)
@@ -132,6 +133,7 @@ class Chat:
 
     def _post(self, messages: Sequence[Message], shape: Shape[Any]) -> Mapping[str, object]:
         dialect = self._dialect
+        # Each round takes something out of the request, so that it ends after a few.
         while True:
             body = request_body(
                 dialect,
@@ -149,6 +151,7 @@ class Chat:
                     raise
                 dialect = easier
             else:
+                # Noted once it was understood; two threads may learn the same, which needs no lock.
                 self._dialect = dialect
                 return answer
 
@@ -171,6 +174,7 @@ class _Question:
             return self._answer(reply, shape)
         except Unreadable as error:
             first = error
+        # A refusal would be repeated and paid for twice; a slow model would be waited for twice.
         if not first.repairable or self._clock() > self._ends_at:
             raise BadModelOutput(f"{first.reason} (model {reply.model})")
         again = self._asked([*messages, *repair_messages(reply, first, shape)], shape, on_usage)
@@ -184,6 +188,7 @@ class _Question:
         usage = Usage(
             model=reply.model, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out, seconds=seconds
         )
+        # Before the answer is read: it was paid for, whatever it is worth.
         self._usages.append(usage)
         if on_usage is not None:
             on_usage(usage)

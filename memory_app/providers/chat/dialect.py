@@ -80,6 +80,7 @@ def request_body(
     if dialect.temperature:
         body["temperature"] = temperature
     if dialect.form is Form.SCHEMA:
+        # The server enforces it. Written into the message as well, the schema would be paid for twice.
         wrapped = {"name": shape.name, "strict": True, "schema": shape.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wrapped}
         return body

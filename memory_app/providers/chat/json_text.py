@@ -19,8 +19,10 @@ ATTEMPTS = 50
 """Places of a text at which JSON is looked for; more come from text that holds none."""
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+# Where the template of a prompt opens the thought, only its end stands in the answer.
 _OPEN_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
+# Possessive: a string without an end would be tried again from each of its characters otherwise.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -63,11 +65,13 @@ def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
 
 def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     """Everything in ``text`` that is a JSON object or list, in the order in which it stands there."""
+    # The byte order mark, which some servers put first, is no JSON.
     answer = _OPEN_THOUGHT.sub("", _THOUGHT.sub("", text)).strip().lstrip("\ufeff")
     whole = _loaded(answer)
     if whole is not None:
         yield whole
         return
+    # What a model puts into fences is its answer; what stands around them explains it.
     values = _fenced(answer) or list(_scattered(answer))
     yield from values
     # What was cut off by its limit may lack more than brackets, so it is not closed.
@@ -92,6 +96,7 @@ def _loaded(text: str) -> object | None:
 
 
 def _refuse_constant(name: str) -> object:
+    # NaN and Infinity, which Python reads and PostgreSQL does not.
     raise ValueError(f"{name} is no JSON")
 
 
@@ -111,6 +116,7 @@ def _scattered(text: str) -> Iterator[object]:
             value, place = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             end = _closing(text, match.start())
+            # The rest stands inside of a bracket that never closes.
             if end is None:
                 return
             place = end

@@ -44,6 +44,7 @@ def reply_of(body: Mapping[str, object], *, model: str, sent_tokens: int) -> Rep
         # A refusal says more than what was left of the answer.
         fault = fault or error
     usage = _mapping(body.get("usage"))
+    # The server names the version behind an alias, and prices go by versions.
     model_of_server = body.get("model")
     return Reply(
         text=text,
@@ -70,6 +71,7 @@ def _strings(values: Iterable[object]) -> Iterator[str]:
 
 
 def _refusal(message: Mapping[str, object], finish: object) -> Unreadable | None:
+    # Neither is repaired: asked once more, the model would refuse again.
     if message.get("refusal"):
         return Unreadable("the model refused", repairable=False)
     if finish == "content_filter":

@@ -17,7 +17,7 @@ Schema = Mapping[str, Any]
 _NOT_SENT = frozenset({"default", "title", "examples", "minLength", "maxLength"})
 """Words of JSON Schema that servers with constrained output refuse; the check afterwards still holds them."""
 
-
+# A reason is stored with the turn and shown to the model; a list of fifty odd items has fifty faults.
 _FAULTS_NAMED = 3
 
 
@@ -43,6 +43,7 @@ class Shape(Generic[T]):
 
 def shape_of(model: type[Model]) -> Shape[Model]:
     """Return the shape of a pydantic model; its name is the model's in snake case."""
+    # By our own names: aliases are spellings that are accepted, not asked for.
     schema = model.model_json_schema(by_alias=False)
     adapters = {
         name: TypeAdapter(cast(Any, field.annotation))
@@ -61,6 +62,7 @@ def shape_of(model: type[Model]) -> Shape[Model]:
         try:
             return model.model_validate(value)
         except ValidationError as error:
+            # Without its cause, whose words quote the answer.
             raise Unfit(_reason(error)) from None
 
     return Shape(

@@ -66,6 +66,7 @@ def wait_for_cap(tokens: int, spent: Decimal, cap: Cap, *, now: datetime) -> flo
     """
     if not cap.is_reached(tokens, spent):
         return 0.0
+    # The table of usage counts by days in UTC, wherever the tenant is.
     today = now.astimezone(UTC)
     tomorrow = datetime.combine(today.date() + timedelta(days=1), time(0), tzinfo=UTC)
     return (tomorrow - today).total_seconds()

@@ -47,6 +47,7 @@ class Cached:
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         if new:
             vectors = self._embedder.embed(list(new.values()))
+            # Copies: a row is a view of its batch and would keep all of it in memory.
             fresh = {key: row.copy() for key, row in zip(new, vectors, strict=True)}
             self._keep(fresh)
             rows |= fresh

@@ -17,6 +17,7 @@ from memory_app.providers.embedders.embedder import Thresholds, Vectors, thresho
 
 GRAM_SIZES = (3, 4, 5)
 
+# The constants of splitmix64; the step is 2⁶⁴ divided by the golden ratio.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 _LAST_SHIFT = np.uint64(31)
@@ -42,10 +43,12 @@ class HashEmbedder:
 
 
 def _places(text: str, dimensions: int) -> NDArray[np.float64]:
+    # NFKC makes full-width letters, ligatures and the like equal to their plain forms.
     words = unicodedata.normalize("NFKC", text).casefold().split()
     spaced = f" {' '.join(words)} " if words else ""
     points = np.frombuffer(spaced.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
     grams, counts = np.unique(_grams(points), return_counts=True)
+    # The highest bit, which the place, a remainder, hardly depends on.
     signs = np.where(grams >> np.uint64(63), 1.0, -1.0)
     # Logarithm, as in keyword scoring: the tenth "the" of a long text says less than the first.
     weights = signs * (1 + np.log(counts))

@@ -90,6 +90,7 @@ class OnnxEmbedder:
             "token_type_ids": np.zeros_like(tokens),
         }
         try:
+            # Only the inputs that this model has: some know no types of tokens.
             outputs = self._session.run(None, {name: inputs[name] for name in self._inputs})
         except _model_errors() as error:
             raise Misconfigured("the model in the folder fails on a text", field="folder") from error
@@ -130,6 +131,7 @@ def _session(path: Path) -> Any:
     runtime = _runtime()
     settings = runtime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    # Errors alone: it warns about details of a model's graph in every process.
     settings.log_severity_level = 3
     _check_file(path)
     try:
@@ -172,6 +174,7 @@ def _model_errors() -> tuple[type[Exception], ...]:
 def _tokenizer(path: Path) -> Tokenizer:
     _check_file(path)
     tokenizer = Tokenizer.from_file(str(path))
+    # Its file may ask for both; here a long text is read in pieces, each alone.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -184,6 +187,7 @@ def _check_file(path: Path) -> None:
 
 def _marks(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     """Ids the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
+    # Measured, since the file names them in no one way.
     bare = tokenizer.encode("a", add_special_tokens=False).ids
     marked = tokenizer.encode("a").ids
     places = (place for place in range(len(marked)) if marked[place : place + len(bare)] == bare)

@@ -16,6 +16,7 @@ from memory_app.providers.embedders.factory import make_embedder
 
 log = structlog.get_logger(__name__)
 
+# These need neither a network nor a setting; of the others the address and the key may be gone.
 _OFFLINE = re.compile(r"(hash|wordllama)-(\d{1,4})")
 
 
@@ -29,6 +30,7 @@ class Formers:
     def get(self, model: str) -> Embedder | None:
         """The embedder whose vectors carry this name; None when it cannot be made here."""
         with self._lock:
+            # None is remembered as well: what cannot be made is not tried again with every search.
             if model not in self._made:
                 self._made[model] = _make(model)
             return self._made[model]

@@ -93,6 +93,7 @@ class RemoteEmbedder:
         pieces = [piece for place, text in enumerate(texts) for piece in _pieces(place, text)]
         for batch in _batches(pieces, self._batch):
             rows = self._rows([piece.text for piece in batch])
+            # By length, as a mean over all tokens would weigh the pieces.
             for piece, row in zip(batch, rows, strict=True):
                 sums[piece.place] += row * piece.weight
         # A text of blanks has no pieces; a row of zeros would be refused as no vector.
@@ -165,7 +166,7 @@ def _openai_like(
     base_url, model = options.base_url or base_url, options.model or model
     if not base_url or not model:
         missing = "base_url" if not base_url else "model"
-        raise Misconfigured(f"embedding.{missing}: needed for this provider", field=missing)
+        raise Misconfigured(f"embedding.{missing}: required for this provider", field=missing)
     cut = options.ask_dimensions or (natural is not None and dimensions != natural)
     return RemoteEmbedder(
         _connection(base_url, options),
@@ -200,9 +201,11 @@ def _sendable(text: str) -> str:
 
 def _beginning(text: str) -> str:
     """At most `PIECE_BYTES` of ``text``, cut at the last space of the second half."""
+    # The cut may go through a character, of which the first bytes are dropped.
     head = text.encode()[:PIECE_BYTES].decode(errors="ignore")
     if len(head) == len(text):
         return head
+    # A space in the first half would leave a piece of a few words before a long one without spaces.
     space = head.rfind(" ", len(head) // 2)
     return head[:space] if space > 0 else head
 

@@ -84,6 +84,7 @@ def _weights() -> _Weights:
     missing = [name for name in (_WEIGHTS, _TOKENIZER) if not (folder / name).is_file()]
     if missing:
         raise Misconfigured(f"the wordllama package lacks {', '.join(missing)}; install version 0.4")
+    # The file holds half precision, in which sums over a long text would lose their last digits.
     with safe_open(folder / _WEIGHTS, framework="np") as file:
         tokens = file.get_tensor("embedding.weight").astype(np.float32)
     return _Weights(Tokenizer.from_file(str(folder / _TOKENIZER)), tokens)

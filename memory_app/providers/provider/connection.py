@@ -33,8 +33,10 @@ NO_KEY = "none"
 
 
 _HEADERS = {
-    "Accept-Encoding": "identity",  # a packed answer could unfold past any limit in one step
-    "OpenAI-Organization": openai.Omit(),  # or they come from the environment
+    # A packed answer could unfold past any limit in one step.
+    "Accept-Encoding": "identity",
+    # Left out, or the SDK takes both from the environment.
+    "OpenAI-Organization": openai.Omit(),
     "OpenAI-Project": openai.Omit(),
 }
 
@@ -63,10 +65,12 @@ class Connection:
         self._client = openai.OpenAI(
             api_key=key.get_secret_value() if key else NO_KEY,
             base_url=self.base_url,
+            # By itself the SDK would try twice more; every caller has a way of its own to try later.
             max_retries=0,
             default_headers=cast(Mapping[str, str], _HEADERS),
             http_client=openai.DefaultHttpxClient(
                 timeout=_timeout(timeouts),
+                # A redirect would carry the key and what people said to an address nobody configured.
                 follow_redirects=False,
                 limits=httpx2.Limits(
                     max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
@@ -86,6 +90,7 @@ class Connection:
         try:
             response = self._client.post(path, body=body, cast_to=httpx2.Response)
         except openai.BadRequestError as error:
+            # Here and below without the cause: its text repeats the request.
             hint = f"{error.param or ''} {error.message}".lower()
             raise Refused(f"{self.provider} does not take this request (400)", hint) from None
         except openai.OpenAIError as error:
@@ -97,6 +102,7 @@ class Connection:
 
     def __del__(self) -> None:
         """Idle connections go with the last user; nobody else knows when that is."""
+        # A constructor that raised has left none.
         if hasattr(self, "_client"):
             self.close()
 
@@ -106,7 +112,7 @@ class Connection:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            # A gateway's page with status 200 says nothing about the request.
+            # A gateway's page with status 200 says nothing about the request, so the work waits and is not given up.
             raise ProviderUnavailable(f"{self.provider} answered something that is not a JSON object")
         return answer
 
@@ -149,7 +155,7 @@ def checked_url(base_url: str) -> str:
     """``base_url`` if it can be the root of a provider; `Misconfigured` otherwise, without repeating it."""
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Misconfigured("base_url: an http or https address is needed", field="base_url")
+        raise Misconfigured("base_url: an http or https address is required", field="base_url")
     if parts.username or parts.password:
         raise Misconfigured("base_url: the key belongs into its own setting", field="base_url")
     if parts.query or parts.fragment:
@@ -164,6 +170,7 @@ def _is_link_local(host: str) -> bool:
         address = ip_address(host)
     except ValueError:
         return False
+    # ::ffff:169.254.169.254 leads to the same place.
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_link_local
 

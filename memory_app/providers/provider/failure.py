@@ -46,6 +46,7 @@ def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> Me
 
 def _raised_by_us(error: BaseException) -> MemoryAppError | None:
     """A limit of ours that the SDK wrapped on its way up."""
+    # Raised while the body is read, inside of the SDK, which takes it for a broken connection.
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, MemoryAppError):
         cause = cause.__cause__
@@ -74,6 +75,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return the seconds that a server asks to wait, at most `LONGEST_WAIT_SECONDS`; None when it names none."""
     header = headers.get("retry-after")
     seconds = None if header is None else _seconds(header, now)
+    # A date may have passed by the time it is read.
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)
 
 

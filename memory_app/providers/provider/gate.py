@@ -94,6 +94,7 @@ class Gate:
             verdict = self._draw(bucket, per_minute, cost)
             if verdict.allowed:
                 break
+            # A wait that was rounded to nothing would ask Redis in a circle.
             pause = max(verdict.retry_after_seconds, 0.01)
             if pause > patience:
                 raise RateLimited(f"{self._name}: the limit of our own is reached", retry_after=pause)
@@ -109,6 +110,7 @@ class Gate:
         bucket = f"{self._name}:tokens"
         verdict = self._draw(bucket, per_minute, tokens)
         if not verdict.allowed:
+            # How long it would take to fill up tells how much is in it.
             rest = min(tokens, self._burst(per_minute)) - verdict.retry_after_seconds * per_minute / 60
             self._draw(bucket, per_minute, max(rest, 0.0))
 
