@@ -102,16 +102,14 @@ def _line(memory: Memory, *, with_id: bool = False) -> str:
 
 
 def _reasons(explanation: Why) -> list[str]:
-    lines = [_line(explanation.memory)]
-    for turn in explanation.evidence:
-        lines.append(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}")
-    for parent in explanation.parents:
-        lines.append(f"  made of: {parent.memory.text}")
-    for run in explanation.runs:
-        # A job that asked no model followed rules, which the evidence shows.
-        if run.model:
-            lines.append(f"  {run.name}: model {run.model}, prompt {run.prompt_version}")
-    if explanation.successor:
-        lines.append(f"  followed by: {explanation.successor.text}")
-    lines.append(f"  strength {explanation.strength:.2f}; {explanation.fate}")
-    return lines
+    # A job that asked no model followed rules, which the evidence shows.
+    by_model = [run for run in explanation.runs if run.model]
+    successors = filter(None, [explanation.successor])
+    return [
+        _line(explanation.memory),
+        *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in explanation.evidence),
+        *(f"  made of: {parent.memory.text}" for parent in explanation.parents),
+        *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in by_model),
+        *(f"  followed by: {successor.text}" for successor in successors),
+        f"  strength {explanation.strength:.2f}; {explanation.fate}",
+    ]

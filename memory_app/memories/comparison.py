@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from memory_app.language.characters import PUNCTUATION_TWINS
 from memory_app.language.framing import unframed
@@ -79,7 +79,7 @@ class Reading:
 
     @property
     def negated_words(self) -> frozenset[str]:
-        return frozenset(word for negation in self.negations for word in negation.follows)
+        return frozenset(chain.from_iterable(negation.follows for negation in self.negations))
 
 
 _CONTRACTED = re.compile(r"(?<=[a-z])n't\b|(?<=can)not\b", re.IGNORECASE)
@@ -134,9 +134,9 @@ def read(text: str) -> Reading:
     # One word for every way to say "no longer", which is a negation from then on.
     tokens, initials = _tokens(_ENDED.sub(" ended ", folded))
     words = [token.lower() for token in tokens]
-    stems = [stem_of(word) for word in words]
+    stems = list(map(stem_of, words))
     pairs = list(zip(words, stems, strict=True))
-    content = [_content(word) for word in words]
+    content = list(map(_content, words))
     names = (token.lower() for token in tokens if token[0].isupper())
     return Reading(
         # Both forms, since the tables hold stems and the other text may have either.
@@ -208,7 +208,7 @@ def _plain(figures: str | None) -> str:
 
 def _take_times(text: str) -> tuple[tuple[int, ...], str]:
     """Times of day in minutes after midnight, sorted, and the text without them."""
-    times = sorted(_minutes(match) for match in _TIME.finditer(text))
+    times = sorted(map(_minutes, _TIME.finditer(text)))
     return tuple(times), _TIME.sub(" ", text)
 
 
@@ -263,7 +263,7 @@ def _negations(words: Sequence[str], content: Sequence[str | None]) -> Iterator[
 
 def _signs(text: str, signs: Iterable[str]) -> list[str]:
     """Each of ``signs`` as often as ``text`` has it."""
-    return [sign for sign in signs for _ in range(text.count(sign))]
+    return list(chain.from_iterable([sign] * text.count(sign) for sign in signs))
 
 
 def _sign_amounts(text: str) -> Iterator[Amount]:
@@ -290,12 +290,12 @@ def _amounts(words: Sequence[str], stems: Sequence[str]) -> Iterator[Amount]:
 
 
 def _word_at(words: Sequence[str], place: int) -> str:
-    return words[place] if place < len(words) else ""
+    return words[place] if place in range(len(words)) else ""
 
 
 def _currency(words: Sequence[str], place: int) -> str | None:
     """The unit of a sign in front of a number: "$5"."""
-    before = words[place - 1] if place else ""
+    before = _word_at(words, place - 1)
     return UNITS.get(before) if before in _CURRENCY_SIGNS else None
 
 
@@ -304,8 +304,8 @@ def _value(words: Sequence[str], place: int) -> tuple[str | None, int]:
     word = words[place]
     if word[0].isdecimal():
         # The pattern of tokens yields a "-" only in front of figures.
-        is_negative = place > 0 and words[place - 1] == "-"
-        return ("-" if is_negative else "") + _figures(word), 1
+        sign = "-" if _word_at(words, place - 1) == "-" else ""
+        return sign + _figures(word), 1
     spelled = list(takewhile(NUMBER_WORDS.__contains__, words[place:]))
     # "one" alone is mostly a pronoun.
     if not spelled or spelled == ["one"]:
@@ -351,9 +351,5 @@ def _is_present(word: str, stem: str) -> bool:
 
 def _caseless(words: Iterable[str]) -> frozenset[str]:
     """Words of scripts without capitals, where a name looks like any word; long runs in pairs of characters."""
-    pieces: set[str] = set()
-    for word in words:
-        is_caseless = word[0].isalpha() and word.upper() == word.lower()
-        if is_caseless:
-            pieces.update(terms(word))
-    return frozenset(pieces)
+    caseless = (word for word in words if word[0].isalpha() and word.upper() == word.lower())
+    return frozenset(chain.from_iterable(map(terms, caseless)))

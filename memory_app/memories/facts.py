@@ -6,7 +6,7 @@ A fact goes through the one write path like every statement. Two axes: ``as_of``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -21,7 +21,7 @@ from memory_app.language.keywords import keyword_weights, query_weights
 from memory_app.language.text import clean_given, slug, terms
 from memory_app.memories.fact_ends import SUBJECT_TYPE, object_type, sentence
 from memory_app.memories.relations import normalise_relation
-from memory_app.memories.remember import Remembered, remember
+from memory_app.memories.remember import Remembered, remember, slug_of
 from memory_app.memories.rows import entities, facts
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.facts import FactHit, FactProbe
@@ -95,10 +95,10 @@ def add_fact(
     _check_type(subject_type, "subject_type")
     _check_type(object_type, "object_type")
     text = statement.text if statement.text.strip() else _sentence(statement)
-    slugs = _slugs(statement)
+    slugs = filter(None, (slug_of(statement.subject, "subject"), slug_of(statement.object, "object")))
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.find_scope(connection, tenant_id, scope)
-        types = {} if row is None else entities.types_of(connection, [row.id], slugs)
+        types = {} if row is None else entities.types_of(connection, [row.id], list(slugs))
     mentions = _ends(statement, types, subject_type=subject_type, object_type_given=object_type)
     complete = replace(statement, kind=facts.KIND, text=text, mentions=(*statement.mentions, *mentions))
     return remember(runtime, tenant_id, scope, statement=complete, deduplicate=deduplicate)
@@ -158,9 +158,9 @@ def _checked(query: FactQuery) -> tuple[_Keys, str | None]:
     if relation == "":
         raise InvalidInput("relation: needs at least one letter or digit", field="relation")
     keys = _Keys(
-        subject=_slug(query.subject, "subject"),
+        subject=slug_of(query.subject, "subject"),
         relation=relation,
-        object=_slug(query.object, "object"),
+        object=slug_of(query.object, "object"),
     )
     return keys, _searched(query)
 
@@ -218,20 +218,6 @@ def _family(key: str | None, same: Mapping[str, str]) -> tuple[str, ...] | None:
     heir = same.get(key, key)
     aliases = [alias for alias, of in same.items() if of == heir]
     return (heir, *aliases)
-
-
-def _slug(value: str | None, field: str) -> str | None:
-    if value is None:
-        return None
-    try:
-        return slug(value)
-    except InvalidInput as error:
-        raise InvalidInput(f"{field}: needs at least one letter or digit", field=field) from error
-
-
-def _slugs(statement: Statement) -> Sequence[str]:
-    slugs = (_slug(statement.subject, "subject"), _slug(statement.object, "object"))
-    return list(filter(None, slugs))
 
 
 def _sentence(statement: Statement) -> str:

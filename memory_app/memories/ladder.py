@@ -41,7 +41,6 @@ from memory_app.memories.merge_rules import (
 from memory_app.memories.succession import (
     claimed_by,
     interval_of,
-    is_about,
     is_open_at,
     placed_in_time,
     reinforced,
@@ -98,9 +97,9 @@ def decide(
         decision = InsertClosed((claimed_by(candidate),))
     if decision is None and deduplicate:
         current = [n for n in live if _is_current(n, candidate.now)]
-        decision = _same_meaning(candidate, current, thresholds)
-        if decision is None:
-            decision = _merged(candidate, current, thresholds=thresholds, pairs=pairs)
+        decision = _same_meaning(candidate, current, thresholds) or _merged(
+            candidate, current, thresholds=thresholds, pairs=pairs
+        )
     return decision or _linked(candidate, visible, thresholds) or Insert()
 
 
@@ -121,8 +120,7 @@ def cohesive(
         group = _group_of(pair, remaining, thresholds=thresholds, pairs=pairs)
         if len(group) > 1:
             groups.append(tuple(group))
-            for member in group:
-                del remaining[member.memory.id]
+            remaining = {id: n for id, n in remaining.items() if n not in group}
     return tuple(groups)
 
 
@@ -196,9 +194,10 @@ def _again(candidate: Candidate, neighbour: Neighbour) -> Reinforce | Merge:
 
 
 def _lacks_fact(candidate: Candidate, neighbour: Neighbour) -> bool:
-    if candidate.single_valued and not neighbour.single_valued:
-        return True
-    return candidate.relation is not None and neighbour.memory.relation is None
+    # The relation alone is not all: a row may have been stored before the agent declared it single-valued.
+    lacks_order = candidate.single_valued and not neighbour.single_valued
+    lacks_relation = candidate.relation is not None and neighbour.memory.relation is None
+    return lacks_order or lacks_relation
 
 
 # --- the same in other words --------------------------------------------------------------------------------
@@ -247,18 +246,18 @@ def _same_meaning(
 def _means_the_same(candidate: Candidate, neighbour: Neighbour, thresholds: Thresholds) -> bool:
     """Either one fact by its parts, where a low cosine will do, or nearly the same words."""
     is_same_fact = _is_restated(candidate, neighbour) and neighbour.similarity >= thresholds.fact
-    if not is_same_fact:
-        is_near = neighbour.similarity >= thresholds.same
-        if not is_near or not _is_compatible(candidate, neighbour):
-            return False
+    is_near = neighbour.similarity >= thresholds.same
+    if not is_same_fact and not (is_near and _is_compatible(candidate, neighbour)):
+        return False
     reason = conflicting(candidate.statement.text, neighbour.memory.text)
     # "adores pizza" and "likes pizza" exchange a word; the parts of the fact say that the object is the same.
     return reason is None or (is_same_fact and reason == SUBSTITUTION)
 
 
 def _is_restated(candidate: Candidate, neighbour: Neighbour) -> bool:
-    is_whole = candidate.subject_key and candidate.relation and candidate.object_key
-    return bool(is_whole) and is_about(candidate, neighbour) and neighbour.object_key == candidate.object_key
+    parts = (candidate.subject_key, candidate.relation, candidate.object_key)
+    of_neighbour = (neighbour.subject_key, neighbour.memory.relation, neighbour.object_key)
+    return all(parts) and parts == of_neighbour
 
 
 def _merged(
@@ -300,11 +299,11 @@ def _fits(neighbour: Neighbour, group: Sequence[Neighbour], *, thresholds: Thres
 def _may_unite(first: Neighbour, second: Neighbour, *, thresholds: Thresholds, pairs: Pairs) -> bool:
     # A pair without a cosine was not compared (vectors of two models), which must not count as alike.
     cosine = pairs.get(frozenset({first.memory.id, second.memory.id}), 0.0)
-    place = (first.memory.kind, first.memory.session)
+    place = (first.memory.kind, first.memory.session, first.trust)
+    if place != (second.memory.kind, second.memory.session, second.trust):
+        return False
     return (
         cosine >= thresholds.merge
-        and place == (second.memory.kind, second.memory.session)
-        and first.trust == second.trust
         and _is_compatible(first, second)
         and conflicting(first.memory.text, second.memory.text) is None
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -108,9 +109,9 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
         replace(parts[0], **oldest),
         id=UNSTORED,
         text=text,
-        subject=fact.memory.subject if fact else None,
-        relation=fact.memory.relation if fact else None,
-        object=fact.memory.object if fact else None,
+        subject=fact.memory.subject,
+        relation=fact.memory.relation,
+        object=fact.memory.object,
         importance=_importance(parts),
         confidence=_confidence(rows),
         tags=_united(memory.tags for memory in parts),
@@ -132,8 +133,8 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
     return MemoryRow(
         memory,
         canonical_key(text),
-        subject_key=fact.subject_key if fact else None,
-        object_key=fact.object_key if fact else None,
+        subject_key=fact.subject_key,
+        object_key=fact.object_key,
         single_valued=any(row.single_valued for row in rows),
         sources=_united(row.sources for row in rows),
         confirmed_at=max(row.confirmed_at or row.memory.valid_from for row in rows),
@@ -191,12 +192,14 @@ _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZ
 """From the most to the least reliable; a union has that of its most reliable part."""
 
 
-def _newest_fact(rows: Sequence[MemoryRow]) -> MemoryRow | None:
-    """The row that gives subject, relation and object, which come together from one row or from none."""
+def _newest_fact(rows: Sequence[MemoryRow]) -> MemoryRow:
+    """The row that gives subject, relation and object; one without them where no row has a fact."""
     for row in reversed(rows):
         if row.subject_key and row.memory.relation:
             return row
-    return None
+    # A subject of one row and an object of another would make up a fact that nobody stated.
+    memory = replace(rows[0].memory, subject=None, relation=None, object=None)
+    return replace(rows[0], memory=memory, subject_key=None, object_key=None)
 
 
 def _validity(rows: Sequence[MemoryRow]) -> tuple[datetime, datetime | None]:
@@ -232,7 +235,7 @@ def _first(values: Iterable[T | None]) -> T | None:
 
 
 def _united(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(item for group in groups for item in group))
+    return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
 def _importance(memories: Sequence[Memory]) -> int:
@@ -270,9 +273,9 @@ def _united_context(memories: Sequence[Memory]) -> RelationalContext | None:
     if not contexts:
         return None
     # A strength of 0 was said as well, so only an absent one is left out.
-    strengths = [context.bond_strength for context in contexts]
+    strengths = (context.bond_strength for context in contexts if context.bond_strength is not None)
     return RelationalContext(
-        bond_strength=max((strength for strength in strengths if strength is not None), default=None),
+        bond_strength=max(strengths, default=None),
         communication_style=_united(context.communication_style for context in contexts),
         shared_references=_united(context.shared_references for context in contexts),
         user_values=_united(context.user_values for context in contexts),

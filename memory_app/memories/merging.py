@@ -101,14 +101,6 @@ def _later_change(memory: Memory, parts: Sequence[Memory]) -> str | None:
     return None
 
 
-def unite(
-    connection: Connection, tenant_id: int, scope_id: int, *, new: NewMemory, parts: Sequence[UUID]
-) -> UUID:
-    """Store one merged row in place of its parts and return its id. See `unite_all`."""
-    (merged_id,) = unite_all(connection, tenant_id, scope_id, unions=[(new, parts)])
-    return merged_id
-
-
 def unite_all(
     connection: Connection,
     tenant_id: int,

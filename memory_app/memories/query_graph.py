@@ -47,13 +47,13 @@ class SimilarQuery:
 
 def questions(turns: Sequence[Turn], mentions: Mapping[UUID, Sequence[Mention]]) -> tuple[Statement, ...]:
     """A `query` statement for each user turn that asks something, with the entities that the turn mentions."""
-    statements = []
-    for turn in turns:
-        # What the assistant asks says nothing about what the user wants to know.
-        question = question_of(turn.text) if turn.role is Role.USER else None
-        if question is not None:
-            statements.append(_query(turn, question, mentions.get(turn.id, ())))
-    return tuple(statements)
+    # What the assistant asks says nothing about what the user wants to know.
+    questions = ((turn, question_of(turn.text)) for turn in turns if turn.role is Role.USER)
+    return tuple(
+        _query(turn, question, mentions.get(turn.id, ()))
+        for turn, question in questions
+        if question is not None
+    )
 
 
 def _query(turn: Turn, question: str, mentions: Sequence[Mention]) -> Statement:

@@ -20,13 +20,12 @@ class Relation:
     """One row. A single-valued relation holds one object at a time: a newer one supersedes.
 
     ``opposes`` names the relations which a new fact of this one ends when subject and object are the same
-    ("dislikes olives" ends "likes olives"). ``inverse`` is the name seen from the object's side.
+    ("dislikes olives" ends "likes olives").
     """
 
     name: str
     single_valued: bool = False
     opposes: tuple[str, ...] = ()
-    inverse: str | None = None
 
 
 # What somebody has one of at a time: a new one ends the one before.
@@ -81,24 +80,6 @@ _OPPOSED = (
     ("studies", "studied"),
     ("studies_at", "left"),
     ("knows", "lost_touch_with"),
-)
-
-_INVERSES = (
-    ("wife", "spouse"),
-    ("husband", "spouse"),
-    ("son", "parent"),
-    ("daughter", "parent"),
-    ("mother", "child"),
-    ("father", "child"),
-    ("brother", "sibling"),
-    ("sister", "sibling"),
-    ("friend", "friend"),
-    ("partner", "partner"),
-    ("boss", "reports"),
-    ("colleague", "colleague"),
-    ("works_at", "employs"),
-    ("has_pet", "pet_of"),
-    ("knows", "knows"),
 )
 
 # Spellings that models and callers use, so that one relation does not get two lines of facts.
@@ -158,27 +139,15 @@ _SYNONYMS = {
 
 def _opposites(name: str) -> tuple[str, ...]:
     # Both ways: "dislikes olives" ends "likes olives", and the other way round.
-    opposites: dict[str, None] = {}
-    for left, right in _OPPOSED:
-        if name == left:
-            opposites[right] = None
-        elif name == right:
-            opposites[left] = None
-    return tuple(opposites)
+    pairs = (pair for pair in _OPPOSED if name in pair)
+    return tuple(dict.fromkeys(right if name == left else left for left, right in pairs))
 
 
 def _build() -> dict[str, Relation]:
-    inverses = dict(_INVERSES)
     single = {*_SINGLE_VALUED, *_ONE_PERSON, *_SPOUSES}
-    names = {*single, *inverses, *(name for pair in _OPPOSED for name in pair)}
+    names = single.union(*_OPPOSED)
     return {
-        name: Relation(
-            name,
-            single_valued=name in single,
-            opposes=_opposites(name),
-            inverse=inverses.get(name),
-        )
-        for name in sorted(names)
+        name: Relation(name, single_valued=name in single, opposes=_opposites(name)) for name in sorted(names)
     }
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "prepare",
     "remember",
     "seed",
+    "slug_of",
     "thresholds_of",
     "write",
     "write_all",
@@ -91,7 +92,8 @@ def remember(
     place = Place(
         tenant_id,
         row.id,
-        session=None if session_id is None or scope.session is None else (session_id, scope.session),
+        session_id=session_id,
+        session=scope.session,
         turn_scopes=row.visible,
     )
     with transaction(runtime.engine, tenant_id) as connection:
@@ -264,9 +266,9 @@ def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], p
         statement=statement,
         importance=importance,
         key=canonical_key(statement.text),
-        subject_key=_slug_of(statement.subject, "subject"),
+        subject_key=slug_of(statement.subject, "subject"),
         relation=relation.name or None,
-        object_key=_slug_of(statement.object, "object"),
+        object_key=slug_of(statement.object, "object"),
         single_valued=relation.single_valued,
         opposes=relation.opposes,
         vector=vector,
@@ -285,7 +287,8 @@ def _relation(statement: Statement, policy: Policy) -> Relation:
     return relation
 
 
-def _slug_of(value: str | None, field: str) -> str | None:
+def slug_of(value: str | None, field: str) -> str | None:
+    """The slug of a subject or an object; raises `InvalidInput` naming the field where nothing of it remains."""
     if value is None:
         return None
     try:
@@ -308,7 +311,7 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
         object_key=prepared.object_key,
         single_valued=prepared.single_valued,
         opposes=prepared.opposes,
-        session=place.session[1] if place.session else None,
+        session=place.session,
         trust=ladder.trust_of(statement.origin, [statement.source] if statement.source else []),
     )
 
@@ -355,7 +358,7 @@ def _comparison(
     runtime: Runtime, place: Place, prepared: Prepared, *, heirs: Mapping[str, str]
 ) -> Comparison:
     return Comparison(
-        session_id=place.session[0] if place.session else None,
+        session_id=place.session_id,
         kind=prepared.statement.kind,
         vector=prepared.vector,
         model=runtime.embedder.model,

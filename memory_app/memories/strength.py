@@ -39,8 +39,7 @@ def fades_at(memory: Memory, threshold: float, half_life: timedelta | None) -> d
 
 
 def _last_touched(memory: Memory) -> datetime:
-    instants = (memory.created_at, memory.last_seen, memory.last_recalled)
-    return max(filter(None, instants))
+    return max(filter(None, (memory.created_at, memory.last_seen, memory.last_recalled)))
 
 
 def _worth(memory: Memory) -> float:

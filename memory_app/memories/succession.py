@@ -68,16 +68,12 @@ def reinforced(candidate: Candidate, neighbour: Neighbour) -> Reinforce:
 
 def _may_date(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Only the same fact moves the bounds of a fact: others do not know what came before and after it."""
-    if neighbour.memory.relation is None:
-        return True
-    return is_about(candidate, neighbour) and _value(candidate) == _value(neighbour)
+    return neighbour.memory.relation is None or _states_same(candidate, neighbour)
 
 
 def _is_same_fact(candidate: Candidate, neighbour: Neighbour, thresholds: Thresholds) -> bool:
     """One fact in the words of either. Events may share subject, relation and object; they differ in wording."""
-    if not is_about(candidate, neighbour) or _value(neighbour) != _value(candidate):
-        return False
-    if neighbour.single_valued != candidate.single_valued:
+    if neighbour.single_valued != candidate.single_valued or not _states_same(candidate, neighbour):
         return False
     if neighbour.canonical_key == candidate.canonical_key:
         return True
@@ -91,15 +87,13 @@ def _is_same_fact(candidate: Candidate, neighbour: Neighbour, thresholds: Thresh
 
 def _is_rival(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Can the two not be true together?"""
-    if candidate.single_valued and neighbour.single_valued and is_about(candidate, neighbour):
+    if candidate.single_valued and neighbour.single_valued and _is_about(candidate, neighbour):
         return True
     # Without an object nothing is opposed: "stopped" alone does not end every habit.
-    return (
-        neighbour.subject_key == candidate.subject_key
-        and neighbour.memory.relation in candidate.opposes
-        and candidate.object_key is not None
-        and neighbour.object_key == candidate.object_key
-    )
+    if candidate.object_key is None or neighbour.memory.relation not in candidate.opposes:
+        return False
+    ends = (neighbour.subject_key, neighbour.object_key)
+    return ends == (candidate.subject_key, candidate.object_key)
 
 
 def _among_rivals(
@@ -175,8 +169,7 @@ def _is_repeated(candidate: Candidate, neighbour: Neighbour, rivals: Sequence[Ne
     """Whether the row is the same contested claim, stored when it was first made."""
     if neighbour.canonical_key == candidate.canonical_key:
         return True
-    same_fact = is_about(candidate, neighbour) and _value(neighbour) == _value(candidate)
-    return same_fact and neighbour not in rivals
+    return neighbour not in rivals and _states_same(candidate, neighbour)
 
 
 def _overruled(
@@ -197,7 +190,7 @@ def _is_overruled(candidate: Candidate, neighbour: Neighbour) -> bool:
     if neighbour.canonical_key == candidate.canonical_key:
         return True
     is_contested = candidate.single_valued and not neighbour.single_valued
-    return is_contested and is_about(candidate, neighbour) and neighbour.trust <= candidate.trust
+    return is_contested and _is_about(candidate, neighbour) and neighbour.trust <= candidate.trust
 
 
 def is_open_at(until: datetime | None, now: datetime) -> bool:
@@ -215,9 +208,13 @@ def interval_of(neighbour: Neighbour) -> Interval:
     return Interval(neighbour.memory.valid_from, neighbour.memory.valid_until)
 
 
-def is_about(candidate: Candidate, neighbour: Neighbour) -> bool:
+def _is_about(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Have the two the same subject and relation?"""
     return (neighbour.subject_key, neighbour.memory.relation) == (candidate.subject_key, candidate.relation)
+
+
+def _states_same(candidate: Candidate, neighbour: Neighbour) -> bool:
+    return _is_about(candidate, neighbour) and _value(neighbour) == _value(candidate)
 
 
 def _value(fact: Candidate | Neighbour) -> str:

@@ -22,6 +22,7 @@ from memory_app.memories.ladder import Candidate, Decision, Neighbour
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.memories.succession import claimed_by
 from memory_app.records.entity import entity_key
 from memory_app.records.records import LinkType, MemoryRow, Mention, Retirement, Statement
 from memory_app.runtime import Runtime
@@ -53,7 +54,8 @@ class Place:
 
     tenant_id: int
     scope_id: int
-    session: tuple[int, str] | None = None
+    session_id: int | None = None
+    session: str | None = None
     run_id: UUID | None = None
     turn_scopes: tuple[int, ...] = ()
 
@@ -83,12 +85,12 @@ class Writer:
                 return self._place_in_time(decision.holds, decision.cuts), 0
             case ladder.InsertLinked():
                 # A contested claim is not the single value, or a unique index would refuse it beside the other.
-                memory_id = self._insert(self._interval(), single_valued=not decision.contested)
+                memory_id = self._insert(claimed_by(self.candidate), single_valued=not decision.contested)
                 alike = [(memory_id, target, weight) for target, weight in decision.links]
                 self._link(alike, type=LinkType.SIMILAR_TO, most=self.runtime.settings.remember.links_each)
                 return memory_id, 0
             case ladder.Insert():
-                return self._place_in_time(decision.holds or (self._interval(),), ()), 0
+                return self._place_in_time(decision.holds or (claimed_by(self.candidate),), ()), 0
 
     def _reinforce(self, decision: ladder.Reinforce) -> UUID:
         target = next(n for n in self.neighbours if n.memory.id == decision.target)
@@ -132,16 +134,16 @@ class Writer:
         place = self.place
         # The targets leave first: the statement may have the very text of one of them.
         memories.retire(self.connection, place.scope_id, decision.targets, reason=Retirement.MERGED)
-        part = self._insert(self._interval(), single_valued=decision.merged.single_valued)
+        part = self._insert(claimed_by(self.candidate), single_valued=decision.merged.single_valued)
         vector, keywords = self._vectors_of(decision.merged.memory.text, decision.targets)
         united = self._new(decision.merged, vector=vector, keywords=keywords)
-        return merging.unite(
+        (merged_id,) = merging.unite_all(
             self.connection,
             place.tenant_id,
             place.scope_id,
-            new=united,
-            parts=[*decision.targets, part],
+            unions=[(united, [*decision.targets, part])],
         )
+        return merged_id
 
     def _vectors_of(self, text: str, parents: Sequence[UUID]) -> tuple[Vector, dict[int, float]]:
         """Vector and keywords of the text that a merge keeps: the new one or a parent's, so that no provider is called
@@ -152,7 +154,7 @@ class Writer:
         rows = [n.memory for n in self.neighbours if n.memory.id in parents]
         parent = next(memory for memory in rows if memory.text == text)
         if parent.embedding_model == self.runtime.embedder.model:
-            vector: Vector = memories.vector(self.connection, self.place.scope_id, parent.id)
+            vector: Vector = memories.vectors(self.connection, self.place.scope_id, [parent.id])[parent.id]
         else:
             vector = self.runtime.embedder.embed([unframed(text)])[0].tolist()
         return vector, keyword_weights(terms(text))
@@ -178,7 +180,7 @@ class Writer:
             embedding=vector,
             embedding_model=self.runtime.embedder.model,
             keywords=keywords,
-            session_id=self.place.session[0] if self.place.session else None,
+            session_id=self.place.session_id,
             run_id=self.place.run_id,
         )
 
@@ -219,9 +221,6 @@ class Writer:
         links.add(
             self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, most=most
         )
-
-    def _interval(self) -> Interval:
-        return Interval(self.candidate.valid_from, self.candidate.valid_until)
 
 
 def _by_entity_key(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:

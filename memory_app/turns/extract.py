@@ -257,7 +257,7 @@ def _note_questions(
     """The query graph of the session, where wanted: questions through the one write path, then the answers to them."""
     if not batch.policy.query_graph or not batch.turns:
         return []
-    in_session = replace(place, session=(batch.claim.session_id, batch.turns[0].session))
+    in_session = replace(place, session_id=batch.claim.session_id, session=batch.turns[0].session)
     noted = remember.write_all(connection, runtime, in_session, prepared=questions)
     answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
     query_store.link_answers(connection, batch.claim.scope_id, answers)

@@ -337,11 +337,6 @@ def counts(connection: Connection, scope_ids: Sequence[int]) -> dict[str, int]:
     return {row.kind: int(row.n) for row in connection.execute(_COUNTS, {"scopes": list(scope_ids)})}
 
 
-def vector(connection: Connection, scope_id: int, memory_id: UUID) -> list[float]:
-    """The stored vector of a row."""
-    return vectors(connection, scope_id, [memory_id])[memory_id]
-
-
 def vectors(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> dict[UUID, list[float]]:
     """The stored vectors of rows."""
     rows = connection.execute(_VECTORS, {"scope": scope_id, "ids": list(ids)})

@@ -12,6 +12,8 @@ from memory_app.records.records import Role, Turn
 
 _NAMES = tuple(field.name for field in fields(Turn))
 
+_ROLE = _NAMES.index("role")
+
 TURNS = select(*(sessions.c.name if name == "session" else turns.c[name] for name in _NAMES)).join_from(
     turns, sessions, and_(sessions.c.scope_id == turns.c.scope_id, sessions.c.id == turns.c.session_id)
 )
@@ -21,5 +23,6 @@ TURNS = select(*(sessions.c.name if name == "session" else turns.c[name] for nam
 def read_turn(row: Row[*tuple[Any, ...]]) -> Turn:
     """The record of a row of `TURNS`."""
     # By place: a look at a context window reads a hundred turns, and by name each would take twice as long.
-    id, session, seq, role, *others = row
-    return Turn(id, session, seq, Role(role), *others)
+    values = list(row)
+    values[_ROLE] = Role(values[_ROLE])
+    return Turn(*values)
