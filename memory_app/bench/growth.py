@@ -227,7 +227,7 @@ def _scopes(ground: Ground, size: int) -> Iterator[Figure]:
 
 def _stale(ground: Ground, model: str) -> None:
     with transaction(ground.memory.runtime.engine, None) as connection:
-        reembedding.stale_scopes(connection, model=model, most=50)
+        reembedding.stale_scopes(connection, model=model, limit=50)
 
 
 def _due_jobs(ground: Ground) -> None:

@@ -67,12 +67,12 @@ class StatementBody(Body):
 
 def statement_of(body: StatementBody) -> Statement:
     """The statement as the write path takes it: declared by the caller."""
-    felt, between = body.emotional_state, body.relational_context
+    feeling, relationship = body.emotional_state, body.relational_context
     return Statement(
         **body.model_dump(exclude={"deduplicate", "tags", "emotional_state", "relational_context"}),
         tags=tuple(body.tags),
-        emotional_state=None if felt is None else EmotionalState(**felt.model_dump()),
-        relational_context=None if between is None else _relational_context(between),
+        emotional_state=None if feeling is None else EmotionalState(**feeling.model_dump()),
+        relational_context=None if relationship is None else _relational_context(relationship),
     )
 
 

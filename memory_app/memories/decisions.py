@@ -20,6 +20,8 @@ Pairs = Mapping[frozenset[UUID], float]
 For rows that others were merged into it is the lowest cosine between any two of the statements behind them.
 """
 
+Triple = tuple[str | None, str | None, str | None]
+"""Slug of the subject, normalised relation, slug of the object; None for what a statement leaves open."""
 
 MERGE_LIMIT = 5
 """Most statements in one merge: more would be summed up from more than one can check."""
@@ -67,6 +69,10 @@ class Candidate:
     session: str | None = None
     trust: Trust = Trust.USER
 
+    @property
+    def triple(self) -> Triple:
+        return self.subject_key, self.relation, self.object_key
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbour(MemoryRow):
@@ -79,6 +85,10 @@ class Neighbour(MemoryRow):
     similarity: float = 0.0
     cohesion: float | None = None
     trust: Trust = Trust.USER
+
+    @property
+    def triple(self) -> Triple:
+        return self.subject_key, self.memory.relation, self.object_key
 
 
 # --- what can be decided ------------------------------------------------------------------------------------

@@ -187,7 +187,8 @@ def _need(connection: Connection, scope_ids: tuple[int, ...], *, key: str, field
 
 
 def _own_first(row: names.ScopeRow) -> tuple[int, ...]:
-    return (row.id, *(scope_id for scope_id in row.visible if scope_id != row.id))
+    # A user's own entity hides the agent's of the same key.
+    return tuple(dict.fromkeys((row.id, *row.visible)))
 
 
 def _check_live(merged: Resolved, heir: Resolved) -> None:

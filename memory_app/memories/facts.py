@@ -113,7 +113,7 @@ def _check_parts(statement: Statement) -> None:
 
 
 def _check_type(type: str | None, field: str) -> None:
-    if type is not None and type not in ENTITY_TYPES:
+    if type not in (None, *ENTITY_TYPES):
         raise InvalidInput(f"{field}: one of {', '.join(ENTITY_TYPES)}", field=field)
 
 

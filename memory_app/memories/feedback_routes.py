@@ -77,10 +77,10 @@ class SimilarQueriesAnswer(Answer):
 @router.post(IN_SCOPE + "/feedback", status_code=201, responses=errors(400, 404, 413))
 def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAnswer:
     """Rate an answer or a memory. What is similar to it moves half as far; scores stay within -1 and 1."""
-    given = give_feedback(
+    effect = give_feedback(
         call.runtime, call.tenant_id, scope, target=body.target, label=Label(body.label), note=body.note
     )
-    return FeedbackAnswer.model_validate(given)
+    return FeedbackAnswer.model_validate(effect)
 
 
 @router.post(IN_SCOPE + "/queries/search", tags=["recall"], responses=errors(400, 404))

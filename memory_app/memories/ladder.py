@@ -210,19 +210,11 @@ def _is_compatible(fact: Candidate | Neighbour, other: Neighbour) -> bool:
     """
     if fact.single_valued and other.single_valued:
         return False
-    return (
-        _agree(fact.subject_key, other.subject_key)
-        and _agree(_relation(fact), other.memory.relation)
-        and _agree(fact.object_key, other.object_key)
-    )
+    return all(map(_agree, fact.triple, other.triple))
 
 
 def _agree(first: str | None, second: str | None) -> bool:
-    return first is None or second is None or first == second
-
-
-def _relation(fact: Candidate | Neighbour) -> str | None:
-    return fact.relation if isinstance(fact, Candidate) else fact.memory.relation
+    return first == second or None in (first, second)
 
 
 def _same_meaning(
@@ -245,19 +237,14 @@ def _same_meaning(
 
 def _means_the_same(candidate: Candidate, neighbour: Neighbour, thresholds: Thresholds) -> bool:
     """Either one fact by its parts, where a low cosine will do, or nearly the same words."""
-    is_same_fact = _is_restated(candidate, neighbour) and neighbour.similarity >= thresholds.fact
+    is_restated = all(candidate.triple) and candidate.triple == neighbour.triple
+    is_same_fact = is_restated and neighbour.similarity >= thresholds.fact
     is_near = neighbour.similarity >= thresholds.same
     if not is_same_fact and not (is_near and _is_compatible(candidate, neighbour)):
         return False
     reason = conflicting(candidate.statement.text, neighbour.memory.text)
-    # "adores pizza" and "likes pizza" exchange a word; the parts of the fact say that the object is the same.
+    # "is very fond of olives" and "loves olives" exchange words; the parts of the fact say that they mean the same.
     return reason is None or (is_same_fact and reason == SUBSTITUTION)
-
-
-def _is_restated(candidate: Candidate, neighbour: Neighbour) -> bool:
-    parts = (candidate.subject_key, candidate.relation, candidate.object_key)
-    of_neighbour = (neighbour.subject_key, neighbour.memory.relation, neighbour.object_key)
-    return all(parts) and parts == of_neighbour
 
 
 def _merged(

@@ -7,6 +7,7 @@ undone. The caller's transaction must hold the lock on the scope's row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from statistics import fmean
 from uuid import UUID
 
@@ -113,10 +114,11 @@ def unite_all(
     The rows inherit their parts' evidence and entities. It takes as many statements for one row as for many.
     """
     rows = [new for new, _ in unions]
-    part_ids = [part for _, parts in unions for part in parts]
+    part_ids = list(chain.from_iterable(parts for _, parts in unions))
     # The parts leave the unique indexes first, since a merged row may have the very text of one of them.
     memories.retire(connection, scope_id, part_ids, reason=Retirement.MERGED)
     merged_ids = memories.insert_all(connection, tenant_id, scope_id, new=rows)
+    # The parts keep their share in the frequencies, since they keep their rows.
     term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new in rows])
     parts_of = {id: parts for id, (_, parts) in zip(merged_ids, unions, strict=True)}
     # Successors can only be named once the rows they point to are there.

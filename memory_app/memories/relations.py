@@ -140,7 +140,7 @@ _SYNONYMS = {
 def _opposites(name: str) -> tuple[str, ...]:
     # Both ways: "dislikes olives" ends "likes olives", and the other way round.
     pairs = (pair for pair in _OPPOSED if name in pair)
-    return tuple(dict.fromkeys(right if name == left else left for left, right in pairs))
+    return tuple(dict.fromkeys(second if name == first else first for first, second in pairs))
 
 
 def _build() -> dict[str, Relation]:

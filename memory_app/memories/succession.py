@@ -210,7 +210,7 @@ def interval_of(neighbour: Neighbour) -> Interval:
 
 def _is_about(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Have the two the same subject and relation?"""
-    return (neighbour.subject_key, neighbour.memory.relation) == (candidate.subject_key, candidate.relation)
+    return neighbour.triple[:2] == candidate.triple[:2]
 
 
 def _states_same(candidate: Candidate, neighbour: Neighbour) -> bool:

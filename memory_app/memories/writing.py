@@ -87,7 +87,7 @@ class Writer:
                 # A contested claim is not the single value, or a unique index would refuse it beside the other.
                 memory_id = self._insert(claimed_by(self.candidate), single_valued=not decision.contested)
                 alike = [(memory_id, target, weight) for target, weight in decision.links]
-                self._link(alike, type=LinkType.SIMILAR_TO, most=self.runtime.settings.remember.links_each)
+                self._link(alike, type=LinkType.SIMILAR_TO, limit=self.runtime.settings.remember.links_each)
                 return memory_id, 0
             case ladder.Insert():
                 return self._place_in_time(decision.holds or (claimed_by(self.candidate),), ()), 0
@@ -217,9 +217,9 @@ class Writer:
             entity_ids=sorted(set(ids.values())),
         )
 
-    def _link(self, edges: Sequence[links.Edge], *, type: LinkType, most: int | None = None) -> None:
+    def _link(self, edges: Sequence[links.Edge], *, type: LinkType, limit: int | None = None) -> None:
         links.add(
-            self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, most=most
+            self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, limit=limit
         )
 
 

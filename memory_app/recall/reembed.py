@@ -91,7 +91,7 @@ def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
 
 def _waiting(runtime: Runtime) -> tuple[StaleScope, ...]:
     with transaction(runtime.engine, None) as connection:
-        return reembedding.stale_scopes(connection, model=runtime.embedder.model, most=MOST_SCOPES)
+        return reembedding.stale_scopes(connection, model=runtime.embedder.model, limit=MOST_SCOPES)
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class _Run:
         after = FIRST
         while not self.is_over():
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
-                rows = reembedding.read(connection, stale, table, after=after, most=BATCH)
+                rows = reembedding.read(connection, stale, table, after=after, limit=BATCH)
             if not rows:
                 return
             # Between transactions, since it may take seconds: what another worker moved meanwhile is not written again.

@@ -390,7 +390,7 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     limit = cycle.runtime.settings.remember.links_each
     new = unlinked(cycle.connection, cycle.scope_id, list(edges.values()), most=limit)
     links.add(
-        cycle.connection, cycle.tenant_id, cycle.scope_id, edges=new, type=LinkType.SIMILAR_TO, most=limit
+        cycle.connection, cycle.tenant_id, cycle.scope_id, edges=new, type=LinkType.SIMILAR_TO, limit=limit
     )
     return len(new)
 

@@ -227,7 +227,7 @@ def unlinked(
     linked = sleeping.linked_pairs(connection, scope_id)
     new = [edge for edge in edges if frozenset(edge[:2]) not in linked]
     ends = [end for edge in new for end in edge[:2]]
-    weakest = links.full(connection, scope_id, ends, most=most)
+    weakest = links.full(connection, scope_id, ends, limit=most)
     # An edge that is added and dropped at once would be reported as new by every cycle.
     return [
         (source, target, cosine)

@@ -305,7 +305,9 @@ def _write_links(
             edges[link.type].append((link.source, link.target, link.weight))
     limit = runtime.settings.remember.links_each
     for type, edges_of_type in edges.items():
-        links.add(connection, claimed.tenant_id, claimed.scope_id, edges=edges_of_type, type=type, most=limit)
+        links.add(
+            connection, claimed.tenant_id, claimed.scope_id, edges=edges_of_type, type=type, limit=limit
+        )
 
 
 def _place(claimed: RunClaim) -> remember.Place:

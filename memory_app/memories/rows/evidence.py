@@ -58,7 +58,7 @@ def add(
 def inherit(connection: Connection, scope_id: int, parents: Mapping[UUID, Sequence[UUID]]) -> None:
     """Give each merged memory the evidence and the entities of its parents."""
     # One row for each pair, so that many merges take as many statements as one.
-    pairs = [(heir, parent) for heir, some in parents.items() for parent in some]
+    pairs = [(heir, parent) for heir, parents_of_heir in parents.items() for parent in parents_of_heir]
     values = {
         "scope": scope_id,
         "heirs": [heir for heir, _ in pairs],

@@ -78,11 +78,11 @@ def add(
     *,
     edges: Iterable[Edge],
     type: LinkType,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> None:
     """Draw typed links between memories of the scope.
 
-    With ``most`` a memory at either end keeps its strongest links only, as many as that; equal ones give way to newer.
+    With ``limit`` a memory at either end keeps its strongest links only, as many as that; equal ones give way to newer.
     What says where a memory comes from is neither counted nor cut.
     """
     # A CHECK refuses a link of a memory to itself, and would fail the whole statement.
@@ -99,18 +99,18 @@ def add(
         "weights": list(weights),
     }
     connection.execute(_ADD, values)
-    if most is not None:
+    if limit is not None:
         # A new link counts at both of its ends.
         ends = {*sources, *targets}
-        connection.execute(_CUT, {"scope": scope_id, "ids": list(ends), "most": most})
+        connection.execute(_CUT, {"scope": scope_id, "ids": list(ends), "most": limit})
 
 
-def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, most: int) -> dict[UUID, float]:
-    """Those of the memories that have ``most`` links already, with the weight of the weakest that counts: only a
+def full(connection: Connection, scope_id: int, ids: Sequence[UUID], *, limit: int) -> dict[UUID, float]:
+    """Those of the memories that have ``limit`` links already, with the weight of the weakest that counts: only a
     stronger one would stay."""
     if not ids:
         return {}
-    rows = connection.execute(_FULL, {"scope": scope_id, "ids": list(set(ids)), "most": most})
+    rows = connection.execute(_FULL, {"scope": scope_id, "ids": list(set(ids)), "most": limit})
     return {row.id: float(row.weight) for row in rows}
 
 

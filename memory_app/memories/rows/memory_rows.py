@@ -92,6 +92,7 @@ _MEMORY_NAMES = (*(column.name for column in _MEMORY), "session")
 def memory_of(row: Row[*tuple[Any, ...]]) -> Memory:
     """The memory of a row that has `COLUMNS`."""
     values = {name: getattr(row, name) for name in _MEMORY_NAMES}
+    # Few columns need it: a window reads hundreds of rows, and each conversion costs.
     for name, read in _READERS.items():
         values[name] = read(values[name])
     return Memory(**values)
@@ -100,6 +101,7 @@ def memory_of(row: Row[*tuple[Any, ...]]) -> Memory:
 def row_of(row: Row[*tuple[Any, ...]]) -> MemoryRow:
     """The memory of a row that has `COLUMNS`, with its keys."""
     keys = {column.name: getattr(row, column.name) for column in _KEYS}
+    # The driver returns arrays as lists, and rows are compared and hashed.
     return MemoryRow(memory_of(row), **keys | {"sources": tuple(row.sources)})
 
 
@@ -132,6 +134,7 @@ def values_of(new: NewMemory) -> dict[str, Any]:
     """The row by `INSERTED_COLUMNS` as JSON, but for ids and instants, whose text form will do."""
     memory, keys = new.row.memory, new.row
     return {
+        # Every column of a field first, then those whose stored form is another.
         **{column.name: getattr(memory, column.name) for column in _MEMORY},
         **{column.name: getattr(keys, column.name) for column in _KEYS},
         "emotional_state": _json(memory.emotional_state),

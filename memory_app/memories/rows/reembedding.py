@@ -69,9 +69,9 @@ _COUNT = select(_STALE_TURNS + _STALE_MEMORIES)
 TABLES = tuple(_TABLES)
 
 
-def stale_scopes(connection: Connection, *, model: str, most: int) -> tuple[StaleScope, ...]:
+def stale_scopes(connection: Connection, *, model: str, limit: int) -> tuple[StaleScope, ...]:
     """Scopes of any tenant that hold vectors of other models than ``model``; a scope comes once per model."""
-    return tuple(StaleScope(*row) for row in connection.execute(_STALE, {"model": model, "most": most}))
+    return tuple(StaleScope(*row) for row in connection.execute(_STALE, {"model": model, "most": limit}))
 
 
 def count(connection: Connection, stale: StaleScope) -> int:
@@ -81,10 +81,10 @@ def count(connection: Connection, stale: StaleScope) -> int:
 
 
 def read(
-    connection: Connection, stale: StaleScope, table: str, *, after: UUID, most: int
+    connection: Connection, stale: StaleScope, table: str, *, after: UUID, limit: int
 ) -> tuple[StaleRow, ...]:
     """The next rows of a table that still have the model, in the order of their ids."""
-    values = {"scope": stale.scope_id, "model": stale.model, "after": after, "most": most}
+    values = {"scope": stale.scope_id, "model": stale.model, "after": after, "most": limit}
     return tuple(StaleRow(**row._mapping) for row in connection.execute(_READ[table], values))
 
 

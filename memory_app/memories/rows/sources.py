@@ -1,5 +1,7 @@
-"""What memories were derived from. A link goes with either of its ends, so before a row is deleted its place as a
-source is given to whoever holds the same; what then has no source left is told. The scope's row must be locked.
+"""What memories were derived from. The scope's row must be locked.
+
+A link goes with either of its ends. So before a row is deleted its place as a source is given to the row that holds
+the same; `unsupported` returns what has no source after that.
 """
 
 from __future__ import annotations

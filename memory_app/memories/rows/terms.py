@@ -66,8 +66,8 @@ def add(
 def _write(connection: Connection, waiting: Sequence[tuple[int, Counter[tuple[int, int]]]]) -> None:
     counted: Counter[tuple[int, int]] = Counter()
     # `update` adds negative counts too; "+" between counters would drop them.
-    for _, some in waiting:
-        counted.update(some)
+    for _, counts in waiting:
+        counted.update(counts)
     # A row that was stored and deleted in one transaction changes nothing.
     keys = [key for key, n in counted.items() if n]
     values = {
@@ -80,9 +80,9 @@ def _write(connection: Connection, waiting: Sequence[tuple[int, Counter[tuple[in
 
 
 def document_counts(
-    connection: Connection, scope_ids: Sequence[int], wanted: Iterable[int]
+    connection: Connection, scope_ids: Sequence[int], term_ids: Iterable[int]
 ) -> tuple[Mapping[int, int], int]:
-    """For each wanted term the number of rows that hold it, and the number of rows, over the scopes together."""
-    rows = connection.execute(_READ, {"scopes": list(scope_ids), "terms": [ROWS, *wanted]})
+    """For each term the number of rows that hold it, and the number of rows, over the scopes together."""
+    rows = connection.execute(_READ, {"scopes": list(scope_ids), "terms": [ROWS, *term_ids]})
     counts = {row.term: int(row.n) for row in rows}
     return counts, counts.pop(ROWS, 0)

@@ -229,7 +229,7 @@ def test_looks_over_everybodys_scopes_read_no_more_of_many(
 
     def stale() -> None:
         with transaction(runtime.engine, None) as connection:
-            reembedding.stale_scopes(connection, model=runtime.embedder.model, most=50)
+            reembedding.stale_scopes(connection, model=runtime.embedder.model, limit=50)
 
     def due() -> None:
         with transaction(runtime.engine, None) as connection:
