@@ -60,6 +60,7 @@ class Persona:
 
     def as_dict(self) -> dict[str, object]:
         """The persona as JSON; `parse_persona` of it is equal to this one."""
+        # By hand and not `asdict`: callers write ``codeBlocks``.
         return {
             "name": self.name,
             "description": self.description,

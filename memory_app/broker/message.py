@@ -176,6 +176,9 @@ _USUAL_HEADERS: Checks = {
     "expires": _is_time_or_absent,
 }
 
+_BODY_PARTS: Checks = {"args": _is_a(list), "kwargs": _is_a(dict), "embed": _is_a(dict | None)}
+"""In their order in a message of Celery's second protocol."""
+
 
 def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReason | None:
     headers = _headers(message)
@@ -187,14 +190,15 @@ def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReaso
     if not _passes(headers, _USUAL_HEADERS) or not isinstance(headers.get("retries", 0), int):
         return DropReason.UNSUPPORTED
     try:
-        args, kwargs, embed = _body(message)
+        # Three parts, or `zip` raises: anything else is another protocol's.
+        body = dict(zip(_BODY_PARTS, _body(message), strict=True))
     except UNREADABLE:
         return DropReason.BODY
-    parts = ((args, list), (kwargs, dict), (embed, dict | None))
-    if not all(isinstance(part, kind) for part, kind in parts):
+    if not _passes(body, _BODY_PARTS):
         return DropReason.BODY
-    # What the third part embeds are callbacks, chords and chains: tasks that the sender would start through us.
-    return DropReason.UNSUPPORTED if any((embed or {}).values()) else None
+    # Callbacks, chords and chains: tasks that the sender would start through us.
+    embedded = body["embed"] or {}
+    return DropReason.UNSUPPORTED if any(embedded.values()) else None
 
 
 # --- commands and reports -----------------------------------------------------------------------------------
@@ -238,5 +242,6 @@ def _report_fault(message: Mapping[str, Any]) -> DropReason | None:
         body = _body(message)
     except UNREADABLE:
         return DropReason.BODY
+    # Workers send several events as one message.
     parts = body if isinstance(body, list) else [body]
-    return None if all(isinstance(part, dict) for part in parts) else DropReason.BODY
+    return None if all(map(_is_a(dict), parts)) else DropReason.BODY

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterable
 from datetime import date
 
 from memory_app.language.english import ENGLISH
+from memory_app.language.language import first_words
 
-
-def _first_words(rows: Iterable[str]) -> tuple[str, ...]:
-    return tuple(row.split()[0] for row in rows)
-
-
-MONTHS = _first_words(ENGLISH.months)
-WEEKDAYS = _first_words(ENGLISH.weekdays)
+MONTHS = first_words(ENGLISH.months)
+WEEKDAYS = first_words(ENGLISH.weekdays)
 
 MONTH_NUMBERS = {word.lower(): number for number, row in enumerate(ENGLISH.months, 1) for word in row.split()}
 """Every spelling in lower case to its month, 1 for January."""
 
 WEEKDAY_NUMBERS = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
+# Only those that are no words of their own: "sat" and "sun" are.
 WEEKDAY_NUMBERS |= ENGLISH.weekday_abbreviations
 """Name or abbreviation in lower case to its day, 0 for Monday."""
 

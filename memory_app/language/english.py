@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from memory_app.language.language import Language, words_in
+from memory_app.language.language import Language, first_words, numbered, words_in
 
 CARDINALS = (
     "zero",
@@ -32,9 +32,9 @@ CARDINALS = (
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _NUMBERS: dict[str, float] = {
-    **{word: float(number) for number, word in enumerate(CARDINALS)},
-    **{word: 10.0 * tens for tens, word in enumerate(_TENS, 2)},
-    **{word: float(number) for number, word in enumerate(_ORDINALS, 1)},
+    **numbered(CARDINALS, first=0),
+    **numbered(_TENS, first=2, step=10.0),
+    **numbered(_ORDINALS, first=1),
     "fourty": 40.0,
     "half": 0.5,
     "twice": 2.0,
@@ -83,9 +83,9 @@ _WEEKDAYS = (
 )
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
-_MONTH_NAMES = "|".join(row.split()[0].lower() for row in _MONTHS if row != "May")
+_MONTH_NAMES = "|".join(name for name in first_words(_MONTHS) if name != "May").lower()
 """Without "may", which is nearly always the verb."""
-_WEEKDAY_NAMES = "|".join(row.split()[0].lower() for row in _WEEKDAYS)
+_WEEKDAY_NAMES = "|".join(first_words(_WEEKDAYS)).lower()
 _SEASON_NAMES = "|".join(_SEASONS)
 
 _STOP_WORDS = frozenset(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
 def words_in(text: str) -> frozenset[str]:
     """The words of ``text``, which blanks set apart; so that a table reads like a text."""
     return frozenset(text.split())
+
+
+def first_words(rows: Iterable[str]) -> tuple[str, ...]:
+    """The first word of each row."""
+    return tuple(row.split()[0] for row in rows)
+
+
+def numbered(words: Iterable[str], *, first: int, step: float = 1.0) -> dict[str, float]:
+    """Each word to its value: ``first`` times ``step``, then one ``step`` more for each."""
+    return {word: step * number for number, word in enumerate(words, first)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ class Scope:
             name = getattr(self, field)
             if name is not None:
                 check_name(name, field=field)
+        # The same name of a session may be used for several users.
         if self.session is not None and self.user is None:
             raise InvalidInput("user: a session belongs to a user; name the user too", field="user")
 

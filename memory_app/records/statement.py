@@ -122,17 +122,20 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_interval(start: datetime | None, until: datetime | None) -> None:
-    for field, at in (("valid_from", start), ("valid_until", until)):
-        # Without a zone PostgreSQL would read it in the zone of the session.
-        if at is not None and at.utcoffset() is None:
-            raise InvalidInput(
-                f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field
-            )
-    if start is None or until is None:
-        return
+    _check_zone(start, field="valid_from")
+    _check_zone(until, field="valid_until")
     # The end is exclusive: an interval of no length would never hold.
-    if until <= start:
+    if start is not None and until is not None and until <= start:
         raise InvalidInput("valid_until: must be later than valid_from", field="valid_until")
+
+
+def _check_zone(at: datetime | None, *, field: str) -> None:
+    # Without a zone PostgreSQL would read it in the zone of the session.
+    if at is not None and at.utcoffset() is None:
+        raise InvalidInput(
+            f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00",
+            field=field,
+        )
 
 
 def _checked_emotion(state: EmotionalState | None, notes: list[str]) -> EmotionalState | None:

@@ -108,6 +108,7 @@ def _consolidations(
 def _fault(text: str, parents: Sequence[Memory]) -> str | None:
     if len(parents) < 2:
         return TOO_FEW
+    # The kind decides where a memory is shown and how fast it fades, so one text cannot stand for two.
     if len({(parent.kind, parent.subtype) for parent in parents}) > 1:
         return MIXED
     texts = [parent.text for parent in parents]
@@ -161,6 +162,7 @@ def _patterns(
 
 
 def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:
+    # Only a feeling of the list can be stored; the text has the model's own word.
     feeling = (answer.feeling or "").lower()
     return flagged(
         Statement(
@@ -182,8 +184,14 @@ def _links(answers: Sequence[LinkAnswer], memories: Mapping[str, Memory]) -> tup
     for answer in answers:
         source = memories.get(plain_reference(answer.source))
         target = memories.get(plain_reference(answer.target))
+        # A reference that was not shown is a slip of the model, and no reason to lose the other links.
         if source is None or target is None or source.id == target.id:
             continue
-        link = DeepLink(source=source.id, target=target.id, type=answer.type, weight=answer.weight)
+        link = DeepLink(
+            source=source.id,
+            target=target.id,
+            type=answer.type,
+            weight=answer.weight,
+        )
         links.setdefault((link.source, link.target, link.type), link)
     return tuple(links.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time
 from zoneinfo import ZoneInfo
@@ -19,6 +19,8 @@ from memory_app.extraction.llm.answers import (
     IdentityAnswer,
     InsightAnswer,
     NamedEntity,
+    SynthesizeSession,
+    SynthesizeTurn,
     ToneAnswer,
     TopicAnswer,
 )
@@ -152,6 +154,16 @@ def draft_tone(answer: ToneAnswer, scene: Scene) -> Draft:
     turns = scene.shown.referred(answer.evidence)
     statement = _synthesized("expression", answer.text, turns=turns, ground=scene.ground, type="learning")
     return Draft(statement, turns)
+
+
+def draft_bond(answer: SynthesizeTurn | SynthesizeSession, scene: Scene) -> Iterator[Draft]:
+    """What an answer says beside facts and anchors: topics, the assistant's own growth, how to speak."""
+    for topic in answer.topics:
+        yield draft_topic(topic, scene)
+    for note in answer.identity_notes:
+        yield draft_identity(note, scene)
+    for tone in answer.tones:
+        yield draft_tone(tone, scene)
 
 
 def _synthesized(kind: str, text: str, *, turns: Sequence[Turn], ground: Ground, type: str) -> Statement:

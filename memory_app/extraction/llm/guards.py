@@ -181,6 +181,7 @@ _AFFIRMATION_WORDS = 8
 
 def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
     words = _telling_words(draft.statement.text, ground)
+    # A statement of nothing but the two names is explained by any text.
     if not words or not places:
         return False
     elsewhere = max(_share(words, text) for text in places)

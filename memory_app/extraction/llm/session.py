@@ -9,11 +9,9 @@ from uuid import UUID
 from memory_app.extraction.llm.answers import AnchorAnswer, SynthesizeSession
 from memory_app.extraction.llm.draft import (
     Scene,
+    draft_bond,
     draft_fact,
-    draft_identity,
     draft_insight,
-    draft_tone,
-    draft_topic,
     sift,
 )
 from memory_app.extraction.llm.guards import Draft, has_wrong_speaker
@@ -128,10 +126,9 @@ def _curation_order(fact: Statement) -> tuple[int, int]:
 def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
     new = (draft_insight(anchor, scene) for anchor in answer.anchors if anchor.change == "new")
     yield from filter(None, new)
-    yield from (draft_topic(topic, scene) for topic in answer.topics)
-    yield from (draft_identity(note, scene) for note in answer.identity_notes)
-    yield from (draft_tone(tone, scene) for tone in answer.tones)
-    yield from (draft_fact(fact, scene) for fact in answer.facts)
+    yield from draft_bond(answer, scene)
+    for fact in answer.facts:
+        yield draft_fact(fact, scene)
 
 
 def _known_anchors(

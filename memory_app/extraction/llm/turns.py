@@ -5,7 +5,7 @@ The same records as the rule extractor's, and the same reasons for what is not w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
@@ -15,11 +15,9 @@ from memory_app.extraction.llm.answers import SynthesizeTurn
 from memory_app.extraction.llm.draft import (
     Scene,
     Sifted,
+    draft_bond,
     draft_fact,
-    draft_identity,
     draft_insight,
-    draft_tone,
-    draft_topic,
     sift,
 )
 from memory_app.extraction.llm.guards import Draft, Ground
@@ -72,15 +70,11 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     return Extracted(_extraction(talk, sifted), provenance_of(prompt, answer, sifted.dropped))
 
 
-def _drafts(answer: SynthesizeTurn, scene: Scene) -> list[Draft]:
-    insights = (draft_insight(insight, scene) for insight in answer.insights)
-    return [
-        *(draft_fact(fact, scene) for fact in answer.facts),
-        *filter(None, insights),
-        *(draft_topic(topic, scene) for topic in answer.topics),
-        *(draft_identity(note, scene) for note in answer.identity_notes),
-        *(draft_tone(tone, scene) for tone in answer.tones),
-    ]
+def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
+    for fact in answer.facts:
+        yield draft_fact(fact, scene)
+    yield from filter(None, (draft_insight(insight, scene) for insight in answer.insights))
+    yield from draft_bond(answer, scene)
 
 
 def scene_of(talk: Talk, prompt: Prompt) -> Scene:

@@ -392,6 +392,7 @@ def _from_which_month(m: re.Match[str], moment: _Moment) -> Period | None:
         return None
     first_of_month = moment.today.replace(day=1)
     candidate = date(first_of_month.year, month, 1)
+    # "This March", and all that is not mentioned below, is that of the year.
     step = 0
     if which in _BEHIND and candidate >= first_of_month:
         step = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, dropwhile
 
 from memory_app.extraction.rules import words
 from memory_app.language.calendar import MONTHS, WEEKDAY_NUMBERS
@@ -135,15 +135,17 @@ def _labels(match: re.Match[str]) -> Iterable[tuple[str, int]]:
     """The names in a run of capitalised words, each with its start; "and" joins two names."""
     start = match.start()
     for part in match[0].split(" and "):
-        # The start of each name is kept, since its type is guessed from the words before it.
-        tokens, offset = part.split(" "), start
-        start += len(part) + len(" and ")
-        while tokens and _is_no_part_of_name(tokens[0]):
-            offset += len(tokens.pop(0)) + 1
-        while tokens and _is_no_part_of_name(tokens[-1]):
-            tokens.pop()
+        tail = _from_name_on(part.split(" "))
+        tokens = _from_name_on(tail[::-1])[::-1]
         if tokens and _begins_name(tokens[0]):
-            yield " ".join(tokens).removesuffix("'s").rstrip("'-"), offset
+            # With its start, since the type of a name is guessed from the words before it.
+            skipped = len(part) - len(" ".join(tail))
+            yield " ".join(tokens).removesuffix("'s").rstrip("'-"), start + skipped
+        start += len(part) + len(" and ")
+
+
+def _from_name_on(tokens: Iterable[str]) -> list[str]:
+    return list(dropwhile(_is_no_part_of_name, tokens))
 
 
 def _is_no_part_of_name(token: str) -> bool:
@@ -162,18 +164,16 @@ def _mention(
     # A known label comes before all doubts: it may open a sentence.
     if key in typed_labels:
         kind, spelling = typed_labels[key]
-        return Mention(kind or guess_type(text, label, start) or "thing", spelling)
+        return Mention(kind or guess_type(text, label, start=start, default="thing"), spelling)
     if key in speakers:
         return Mention("person", label)
     is_shouted = label.isupper() and len(label) > _LONGEST_ACRONYM
     # Every word has a capital at the start of a sentence, so that there it says nothing.
     if is_shouted or _opens_sentence(text, start):
         return None
-    kind = guess_type(text, label, start)
-    if kind:
-        return Mention(kind, label)
     # Two capitalised words in mid-sentence are a name even where no cue tells of what.
-    return Mention("thing", label) if " " in label else None
+    kind = guess_type(text, label, start=start, default="thing" if " " in label else "")
+    return Mention(kind, label) if kind else None
 
 
 def _opens_sentence(text: str, start: int) -> bool:
@@ -184,8 +184,8 @@ def _opens_sentence(text: str, start: int) -> bool:
     return not before[-1].isascii() and not before[-1].isalnum()
 
 
-def guess_type(text: str, label: str, start: int) -> str:
-    """Return person, place or org by the words in and around the name at ``start``; "" when nothing tells."""
+def guess_type(text: str, label: str, *, start: int, default: str) -> str:
+    """Return person, place or org by the words in and around the name at ``start``, or else ``default``."""
     end = start + len(label)
     surroundings = {
         "name": label,
@@ -193,7 +193,7 @@ def guess_type(text: str, label: str, start: int) -> str:
         "after": text[end : end + _CHARACTERS_AFTER],
     }
     kinds = (kind for kind, where, cue in _CUES if cue.search(surroundings[where]))
-    return next(kinds, "")
+    return next(kinds, default)
 
 
 def is_name(word: str) -> bool:

@@ -86,7 +86,12 @@ def _relative(match: re.Match[str], name: str) -> Relative:
     # A relation of its own: who has an ex-wife is not married to her.
     if match["ex"]:
         relation = f"ex_{relation}"
-    return Relative(term=_term(match, _singular(kin)), relation=relation, name=name, is_pet=is_pet)
+    return Relative(
+        term=_term(match, _singular(kin)),
+        relation=relation,
+        name=name,
+        is_pet=is_pet,
+    )
 
 
 def _term(match: re.Match[str], kin: str) -> str:
