@@ -138,13 +138,14 @@ class Channel(kombu_redis.Channel):
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._counting: Counting | None = None
         try:
             super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
         except (RedisError, OSError) as error:
             if self.address is not None:
                 log.warning("broker_not_reached", reason=translate(error, self.address).message)
             raise
+        # Only now, as the parent's constructor sets the prefix.
+        self._counting = Counting(self.global_keyprefix)
 
     def drop(self, fault: DropReason) -> None:
         """Count a message that goes no further."""
@@ -176,10 +177,9 @@ class Channel(kombu_redis.Channel):
         return [row for row in rows if len(row) == 3]
 
     def close(self) -> None:
-        counting = self._counting
         # Kombu closes a channel more than once, and the pool is gone after the first time.
-        if counting is not None and counting.waiting and not self.closed:
-            counting.write(Redis(connection_pool=self.pool))
+        if self._counting.waiting and not self.closed:
+            self._counting.write(Redis(connection_pool=self.pool))
         super().close()  # type: ignore[no-untyped-call]
 
     def _get_client(self) -> Callable[..., Client]:
@@ -218,13 +218,11 @@ class Channel(kombu_redis.Channel):
         return message.task_fault(value, self.task_names)
 
     def _count(self, faults: Mapping[DropReason, int]) -> None:
-        if self._counting is None:
-            self._counting = Counting(self.global_keyprefix)
         self._counting.waiting.update(faults)
         self._write_counts()
 
     def _write_counts(self) -> None:
-        if self._counting is not None and self._counting.is_due():
+        if self._counting.is_due():
             self._counting.write(Redis(connection_pool=self.pool))
 
 

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 
 from memory_app.records.layout import PLACES, PREFACE
 
-HEADINGS = frozenset(f"[{place.title}]" for place in PLACES.values())
+
+def _heading(section: str) -> str:
+    return f"[{PLACES[section].title}]"
+
+
+HEADINGS = frozenset(map(_heading, PLACES))
 NO_CONTENT = HEADINGS | {""}
-FREE = frozenset(f"[{PLACES[name].title}]" for name in ("expression", "narrative"))
+FREE = frozenset(map(_heading, ("expression", "narrative")))
 """Sections whose lines have no mark; only an empty line ends them."""
 
 MARKS = ("- ", "<memory", "</memory", "[", 'Session "')

@@ -80,11 +80,13 @@ def anchor_terms(
     by_count = sorted(pairs, key=lambda pair: pair[0])[:ANCHOR_TERMS]
     chosen: list[tuple[int, ...]] = []
     rows = 0.0
+    # A rare term by itself gives all rows that hold it: none of them can be missed.
     while by_count and rows + by_count[0][0] <= rows_limit:
         count, term = by_count.pop(0)
         chosen.append((term,))
         rows += count
     for (count, term), (other_count, other_term) in combinations(by_count, 2):
+        # Neighbours in talk occur together more often than that; the estimate only has to be of the right size.
         together = count * other_count / max(total, 1)
         if chosen and rows + together > rows_limit:
             break

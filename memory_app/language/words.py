@@ -60,12 +60,10 @@ NEGATION_SIGNS = words_of_all(lambda language: language.negation_signs)
 
 # --- numbers and dates --------------------------------------------------------------------------------------
 
-NUMBER_WORDS: dict[str, float] = {
-    # From the last language to the first, so that English wins where two write a number alike.
-    word: value
-    for language in reversed(LANGUAGES)
-    for word, value in language.numbers.items()
-}
+NUMBER_WORDS: dict[str, float] = {}
+# From the last language to the first, so that English wins where two write a number alike.
+for _language in reversed(LANGUAGES):
+    NUMBER_WORDS |= _language.numbers
 NUMBER_SIGNS = words_of_all(lambda language: language.number_signs)
 UNITS = _by_first_word(lambda language: language.units)
 """Spelling → unit. A number is the same only with the same unit."""

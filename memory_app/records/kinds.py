@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import chain
 
 from memory_app.errors import InvalidInput
 
@@ -104,7 +105,8 @@ def kinds_of_section(*sections: Section) -> tuple[str, ...]:
 
 def subtypes() -> tuple[str, ...]:
     """All subtypes of all kinds, each once."""
-    return tuple(dict.fromkeys(subtype for kind in KINDS.values() for subtype in kind.subtypes))
+    names = chain.from_iterable(kind.subtypes for kind in KINDS.values())
+    return tuple(dict.fromkeys(names))
 
 
 def recalled_kinds() -> tuple[str, ...]:

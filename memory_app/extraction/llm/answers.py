@@ -71,7 +71,9 @@ def _list(value: object) -> object:
 
 
 def _empty_as_none(value: object) -> object:
-    return None if isinstance(value, str) and value.strip().lower() in ("", "null", "none", "n/a") else value
+    # What models write where they have nothing to write.
+    is_empty = isinstance(value, str) and value.strip().lower() in ("", "null", "none", "n/a")
+    return None if is_empty else value
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

@@ -262,6 +262,7 @@ def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn])
     mentions: dict[str, Mention] = {}
     for entity in entities:
         label = clean(entity.label)[0].strip()
+        # One odd label must not cost the statement.
         try:
             key = entity_key(entity.type, label)
         except InvalidInput:
@@ -273,4 +274,4 @@ def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn])
 
 def _phrases(phrases: Sequence[str]) -> tuple[str, ...]:
     cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in phrases)
-    return tuple(dict.fromkeys(phrase for phrase in cleaned if phrase))[:PHRASES_LIMIT]
+    return tuple(dict.fromkeys(filter(None, cleaned)))[:PHRASES_LIMIT]

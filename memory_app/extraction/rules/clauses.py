@@ -183,6 +183,7 @@ def _is_speech(text: str) -> bool:
 
 def _clauses(sentence: str) -> Iterator[str]:
     body = _without_question(sentence.rstrip(" .!\u2026"))
+    # An opening such as "if" or "he said that" holds for the whole sentence.
     plain = strip_opening(body)
     if not plain or _WHOLE_SENTENCE.search(plain):
         return

@@ -262,11 +262,9 @@ def _nearest_day(moment: _Moment, *, month: int, day: int, year: str | None) -> 
 
 def _step_towards(candidate: date, *, today: date, future: bool) -> int:
     """1 or -1 where ``candidate`` lies on the wrong side of ``today``: take the next, or the one before. Else 0."""
-    if future and candidate < today:
-        return 1
-    if not future and candidate > today:
-        return -1
-    return 0
+    if future:
+        return 1 if candidate < today else 0
+    return -1 if candidate > today else 0
 
 
 def _from_month_year(m: re.Match[str], _: _Moment) -> Period:
@@ -304,7 +302,9 @@ def _from_named(m: re.Match[str], moment: _Moment) -> Period | None:
 
 
 def _looks_ahead(which: str, moment: _Moment) -> bool:
-    return which in _AHEAD or (moment.future and which not in _BEHIND)
+    # "This", or no word at all, looks where the sentence does.
+    step = _STEPS.get(which, 0)
+    return step > 0 if step else moment.future
 
 
 def _from_weekday(m: re.Match[str], moment: _Moment) -> Period | None:
@@ -313,14 +313,13 @@ def _from_weekday(m: re.Match[str], moment: _Moment) -> Period | None:
     if not which and not _has_preposition(m):
         return None
     today = moment.today
-    # 1 to 7: a weekday that is today's name means the one a week away, except after "this".
-    behind = (today.weekday() - WEEKDAY_NUMBERS[m["wd_d"].lower()]) % 7 or 7
-    if which == "this" and behind == 7:
+    number = WEEKDAY_NUMBERS[m["wd_d"].lower()]
+    if which == "this" and today.weekday() == number:
         return _day(today)
+    # 1 to 7 days away: a weekday that is today's name means the one a week away, except after "this".
     if _looks_ahead(which, moment):
-        # For today's own name the next one is 7 days ahead, too.
-        return _day(today + timedelta(days=7 - behind or 7))
-    return _day(today - timedelta(days=behind))
+        return _day(today + timedelta(days=1 + (number - today.weekday() - 1) % 7))
+    return _day(today - timedelta(days=1 + (today.weekday() - number - 1) % 7))
 
 
 def _from_unit(m: re.Match[str], moment: _Moment) -> Period:
@@ -468,6 +467,7 @@ def _from_ahead(m: re.Match[str], moment: _Moment) -> Period | None:
 
 def _from_span(m: re.Match[str], moment: _Moment) -> Period | None:
     """ "for three years", "over the last two weeks", and "in two weeks" of a plan."""
+    # The same words count forward and back: only the preposition and the sense of the sentence tell.
     preposition = _preposition(m)
     unit, word = m["sp_u"].lower(), m["sp_n"].lower()
     if preposition == "in" and moment.future:

@@ -188,6 +188,7 @@ def _to_remember(speaker: _Speaker, fact: str) -> Iterator[Statement]:
         )
         statements.append(statement)
     for statement in statements:
+        # Not lowered: what the rules rate higher, such as an allergy, stays so.
         importance = max(statement.importance or 0, EXPLICIT_IMPORTANCE)
         yield replace(statement, importance=importance, tags=("explicit",))
 
@@ -288,5 +289,6 @@ def _statement(speaker: _Speaker, *, subject: str, relation: str, value: str, sa
 
 def _united(first: tuple[Mention, ...], second: tuple[Mention, ...]) -> tuple[Mention, ...]:
     """Both, without those of ``second`` whose label ``first`` has in any case."""
+    # The rule knows better than a guess of what type a name is.
     labels = {mention.label.lower() for mention in first}
     return (*first, *(mention for mention in second if mention.label.lower() not in labels))

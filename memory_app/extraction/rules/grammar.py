@@ -61,6 +61,7 @@ _FIRST = re.compile(
 )
 
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "go": "goes", "are": "is"}
+_CONSONANT_Y = re.compile(r"[^aeiou]y\Z")
 _FIRST_OF = {"is": "am", "has": "have", "does": "do", "goes": "go", "was": "was"}
 
 # The first that fits counts; "ss" stands before "s", so that "pass" stays whole.
@@ -133,7 +134,7 @@ def conjugate(verb: str) -> str:
     if verb.endswith(("s", "sh", "ch", "x", "z", "o")):
         return verb + "es"
     # After a vowel the y stays: "play", "enjoy".
-    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+    if _CONSONANT_Y.search(verb):
         return verb[:-1] + "ies"
     return verb + "s"
 

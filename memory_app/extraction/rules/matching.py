@@ -127,6 +127,7 @@ def split_predicates(clause: str) -> list[str]:
 
 def _take_company(text: str) -> tuple[str, str]:
     """ "My brother and I went" as who was there too (" with their brother") and "I went"."""
+    # The rules know one subject. Who else was there goes to the end of the statement.
     match = _COMPANY.match(text)
     if match is None:
         return "", text
@@ -142,10 +143,12 @@ def _times_last(text: str) -> str:
 
 def _bare_verb(text: str) -> str:
     """ "I am really into" → "I am into", "I do like" → "I like"."""
+    # "Have got to" is a duty, not a thing.
     text = re.sub(r"^I have got (?!to\b)", "I have ", text)
     match = _OPENING_VERB.match(text)
     if match is None:
         return text
+    # What is left of "do like" is "like", while "do not like" stays.
     verb = re.sub(rf" {_ADVERB}\b", "", match["verb"] or "").strip()
     rest = text[match.end() :].lstrip()
     return " ".join(filter(None, ["I", "" if verb == "do" else verb, rest]))
@@ -153,6 +156,7 @@ def _bare_verb(text: str) -> str:
 
 def _take_date(text: str, at: datetime, zone: ZoneInfo) -> tuple[ResolvedDate | None, str]:
     """The date that tells when, and the clause without it; other dates are made absolute in place."""
+    # The date of a birth is what the clause states, not when it was so.
     if _BIRTH.search(text):
         return None, text
     dates = resolve_dates(text, at, zone=zone, future=bool(_FUTURE.search(text)))

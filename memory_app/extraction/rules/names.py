@@ -32,7 +32,7 @@ _NOT_NAMES = frozenset(
     {
         *WEEKDAY_NUMBERS,
         *(f"{day}s" for day in WEEKDAY_NUMBERS),
-        *(month.lower() for month in MONTHS),
+        *map(str.lower, MONTHS),
         *words.DEMONYMS.split("|"),
         *words.LANGUAGES.split("|"),
         *ACKNOWLEDGEMENTS,
@@ -177,6 +177,7 @@ def _mention(
 
 
 def _opens_sentence(text: str, start: int) -> bool:
+    # Behind the end of the sentence before may stand a quote, a bullet or a bracket.
     before = text[max(0, start - 4) : start].rstrip(" \"'(*-_")
     if not before or before[-1] in _SENTENCE_ENDS:
         return True

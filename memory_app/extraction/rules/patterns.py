@@ -68,6 +68,7 @@ def index_rules(rules: Iterable[Rule]) -> dict[str, tuple[CompiledRule, ...]]:
     """Index the rules by head, in table order; the first that matches a clause states it."""
     index: dict[str, list[CompiledRule]] = {}
     for rule in rules:
+        # To the end of the clause: a rule that reads only the beginning would miss what turns it round.
         compiled = CompiledRule(rule, re.compile(rf"(?:{rule.pattern})[.! ]*$", re.IGNORECASE))
         for head in rule.heads.split("|"):
             index.setdefault(head, []).append(compiled)

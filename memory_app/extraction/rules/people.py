@@ -18,6 +18,7 @@ _MAY_BE_SEVERAL = words.PLURAL_KIN.keys() | words.PETS
 
 # The longest first, or "son" would be read in "sons".
 _KIN = "|".join(sorted({*words.KIN, *words.PLURAL_KIN, *words.PETS}, key=len, reverse=True))
+_ABOUT_OWN = re.compile("[Mm]y ")
 _QUALITY = rf"(?:(?P<quality>{words.KIN_QUALITIES}) )?"
 _MY = rf"\b[Mm]y (?P<ex>ex[- ])?{_QUALITY}(?P<kin>{_KIN})"
 
@@ -60,7 +61,7 @@ def relatives_of(sentence: str, *, not_named: Collection[str] = ()) -> Iterator[
     ``not_named`` are names in lower case of those who take part: "my friend, Ann" may speak to Ann.
     """
     # Most sentences speak of nobody's relatives, and the patterns are long.
-    if "my " not in sentence and "My " not in sentence:
+    if not _ABOUT_OWN.search(sentence):
         return
     for match in chain(_NAMED.finditer(sentence), _NAME_FIRST.finditer(sentence)):
         for name in _names(match):
