@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
@@ -23,8 +23,12 @@ PAUSE_SECONDS = 0.5
 MOST_KEPT = 1_000
 """What is kept beyond this pushes the oldest out, whose start then counts as a death."""
 
-GiveBack = Callable[[], None]
-"""Gives borrowed work back in one short transaction. May be called late and more than once."""
+
+class GiveBack(Protocol):
+    """Gives borrowed work back in one short transaction. May be called late and more than once."""
+
+    def __call__(self, *, briefly: bool) -> None:
+        """``briefly``: wait for a locked row for a moment only, instead of standing in line for it."""
 
 
 @dataclass(slots=True)
@@ -34,11 +38,14 @@ class Returns:
     _kept: deque[GiveBack] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
 
     def give_back(self, *gives: GiveBack, within_seconds: float) -> None:
-        """Call each of ``gives`` until it succeeds or the loan has run out; the others are kept for `try_again`."""
+        """Call each of ``gives`` until it succeeds or the loan has run out; the others are kept for `try_again`.
+
+        Who stands in line for a locked row comes before those who want to borrow it once the loan has run out.
+        """
         deadline = time.monotonic() + within_seconds
         open_gives = list(gives)
         try:
-            while open_gives := [give for give in open_gives if not _succeeds(give)]:
+            while open_gives := [give for give in open_gives if not _succeeds(give, briefly=False)]:
                 if time.monotonic() + PAUSE_SECONDS > deadline:
                     log.warning("start_not_given_back", count=len(open_gives))
                     return
@@ -57,14 +64,14 @@ class Returns:
                 give = self._kept.popleft()
             except IndexError:
                 return
-            if not _succeeds(give):
+            if not _succeeds(give, briefly=True):
                 self._kept.append(give)
                 return
 
 
-def _succeeds(give: GiveBack) -> bool:
+def _succeeds(give: GiveBack, *, briefly: bool) -> bool:
     try:
-        give()
+        give(briefly=briefly)
     except StoreUnavailable:
         return False
     return True

@@ -111,9 +111,10 @@ def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
         raise
 
 
-def _free(runtime: Runtime, claimed: RunClaim) -> None:
+def _free(runtime: Runtime, claimed: RunClaim, *, briefly: bool) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        wait_briefly(connection)
+        if briefly:
+            wait_briefly(connection)
         runs.postpone(connection, claimed, timedelta(seconds=RETRY_BASE_SECONDS))
 
 

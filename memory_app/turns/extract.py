@@ -143,10 +143,11 @@ def _extract_claimed(runtime: Runtime, claimed: Claim) -> ExtractReport:
         raise
 
 
-def _free(runtime: Runtime, claimed: Claim) -> None:
+def _free(runtime: Runtime, claimed: Claim, *, briefly: bool) -> None:
     wait = timedelta(seconds=runtime.settings.extract.retry_base_seconds)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        wait_briefly(connection)
+        if briefly:
+            wait_briefly(connection)
         sessions.postpone(connection, claimed, wait)
 
 

@@ -111,9 +111,10 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexRep
     return report
 
 
-def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> None:
+def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, briefly: bool) -> None:
     with transaction(runtime.engine, tenant_id) as connection:
-        wait_briefly(connection)
+        if briefly:
+            wait_briefly(connection)
         turns.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
 
 

@@ -15,8 +15,10 @@ class Row:
         self.is_locked = is_locked
         self.tries = 0
         self.returned = 0
+        self.is_in_line = False
 
-    def give_back(self) -> None:
+    def give_back(self, *, briefly: bool) -> None:
+        self.is_in_line = not briefly
         self.tries += 1
         if self.is_locked:
             raise StoreUnavailable("the database is busy (55P03); try again")
@@ -39,6 +41,14 @@ def test_one_that_is_locked_does_not_keep_the_others_back() -> None:
     locked, free = Row(is_locked=True), Row()
     kept(locked, free)
     assert (locked.returned, free.returned) == (0, 1)
+
+
+def test_a_worker_stands_in_line_for_its_row_but_a_later_look_delays_nothing() -> None:
+    row = Row(is_locked=True)
+    returns = kept(row)
+    assert row.is_in_line
+    returns.try_again()
+    assert not row.is_in_line
 
 
 def test_what_was_kept_is_given_back_once_it_is_free() -> None:
@@ -72,7 +82,7 @@ class TimeIsUp(Exception):
 def test_a_time_limit_in_the_middle_loses_nothing() -> None:
     row, strikes, returns = Row(), iter([TimeIsUp()]), Returns()
 
-    def strike() -> None:
+    def strike(*, briefly: bool) -> None:
         for error in strikes:
             raise error
 
