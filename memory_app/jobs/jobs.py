@@ -125,8 +125,6 @@ def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     except Fenced:
         # Not failed: the run is the other worker's now, and so is what becomes of it.
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
-        with transaction(runtime.engine, claimed.tenant_id) as connection:
-            runs.explain(connection, claimed)
     except Transient as error:
         _postpone(runtime, claimed, error)
     except (Permanent, NotFound) as error:

@@ -65,10 +65,7 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
         place = names.read_scope(connection, claimed.scope_id)
-        if session is None or place is None:
-            return None
-        if session.fence != claimed.fence:
-            sessions.explain(connection, claimed)
+        if session is None or place is None or session.fence != claimed.fence:
             return None
         low, high = _range(runtime, claimed, session)
         policy = parse_policy(place.policy)

@@ -163,8 +163,6 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
         return _apply(runtime, batch, answered)
     except _Fenced:
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
-        with transaction(runtime.engine, claimed.tenant_id) as connection:
-            sessions.explain(connection, claimed)
         return ExtractReport()
     except (CapReached, CircuitOpen) as error:
         return _wait_in_line(runtime, batch, error)

@@ -139,10 +139,20 @@ _POSTPONE = (
     )
     .returning(runs.c.attempts, (func.now() - runs.c.failing_since).label("failing_for"))
 )
+# Each claim adds one to the fence and to the starts: the starts after this one are as many as the fences. Where no more
+# are counted, somebody explained this one already.
 _EXPLAIN = (
     update(runs)
-    .where(_IS_RUNNING, runs.c.fence > bindparam("claimed_fence"))
-    .values(starts=func.least(runs.c.starts, runs.c.fence - bindparam("claimed_fence")))
+    .where(
+        _IS_RUNNING,
+        runs.c.fence > bindparam("claimed_fence"),
+        runs.c.starts > runs.c.fence - bindparam("claimed_fence"),
+    )
+    .values(
+        starts=runs.c.fence - bindparam("claimed_fence"),
+        attempts=runs.c.attempts + 1,
+        failing_since=func.coalesce(runs.c.failing_since, func.now()),
+    )
 )
 _EXTEND = update(runs).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
 _READ = select(*_COLUMNS).where(_IS_RUN)
@@ -309,19 +319,14 @@ def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
 def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tuple[int, timedelta] | None:
     """Give the run back until ``wait`` has passed; how often and for how long it has been failing.
 
-    None when another worker holds a newer fence.
+    None when another worker holds a newer fence: then only the starts up to this one are explained.
     """
     values = {**_keys(claimed), "wait": wait}
     row = connection.execute(_POSTPONE, values).one_or_none()
     if row is None:
-        explain(connection, claimed)
+        connection.execute(_EXPLAIN, _keys(claimed))
         return None
     return row.attempts, row.failing_for
-
-
-def explain(connection: Connection, claimed: RunLease) -> None:
-    """Note of a run that was taken over that this worker is alive, as `sessions.explain` does."""
-    connection.execute(_EXPLAIN, _keys(claimed))
 
 
 def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:

@@ -165,10 +165,20 @@ _POSTPONE = (
         due_at=_IN_A_WHILE,
     )
 )
+# Each claim adds one to the fence and to the starts: the starts after this one are as many as the fences. Where no more
+# are counted, somebody explained this one already.
 _EXPLAIN = (
     update(sessions)
-    .where(_IS_SESSION, sessions.c.fence > bindparam("claimed_fence"))
-    .values(starts=func.least(sessions.c.starts, sessions.c.fence - bindparam("claimed_fence")))
+    .where(
+        _IS_SESSION,
+        sessions.c.fence > bindparam("claimed_fence"),
+        sessions.c.starts > sessions.c.fence - bindparam("claimed_fence"),
+    )
+    .values(
+        starts=sessions.c.fence - bindparam("claimed_fence"),
+        failures=sessions.c.failures + 1,
+        failing_since=func.coalesce(sessions.c.failing_since, func.now()),
+    )
 )
 _REPLAYED = text(
     """
@@ -361,27 +371,19 @@ def release(connection: Connection, claimed: Claim, *, extracting: bool) -> None
 def postpone(connection: Connection, claimed: Claim, wait: timedelta, *, refused: bool = False) -> bool:
     """Free the session and leave it alone until ``wait`` has passed; its start is explained.
 
-    ``refused``: by an error that does not pass by itself. False when another worker holds a newer fence.
+    ``refused``: by an error that does not pass by itself. False when another worker holds a newer fence: then only the
+    starts up to this one are explained, since this worker did not die of them.
     """
     values = {**_keys(claimed), "wait": wait, "refused": refused}
     if connection.execute(_POSTPONE, values).rowcount == 1:
         return True
-    explain(connection, claimed)
+    connection.execute(_EXPLAIN, _keys(claimed))
     return False
 
 
 def defer(connection: Connection, claimed: Claim, wait: timedelta) -> None:
     """Free the session until ``wait`` has passed, without counting a failure: it only waits for its turn."""
-    if not connection.execute(_DEFER, {**_keys(claimed), "wait": wait}).rowcount:
-        explain(connection, claimed)
-
-
-def explain(connection: Connection, claimed: Claim) -> None:
-    """Note of a session that was taken over that this worker is alive: starts up to its own are no deaths.
-
-    Each claim adds one to the fence and to the starts, so those after this one are as many as the fences.
-    """
-    connection.execute(_EXPLAIN, _keys(claimed))
+    connection.execute(_DEFER, {**_keys(claimed), "wait": wait})
 
 
 def extend(connection: Connection, claimed: Claim, lease: timedelta) -> None:

@@ -66,8 +66,8 @@ def expire_leases(owner: Engine) -> None:
         )
 
 
-def spoken(runtime: Runtime, tenant: int) -> UUID:
-    (ticket,) = record(runtime, tenant, SCOPE, [NewTurn(Role.USER, "I live in Paris these days.")])
+def spoken(runtime: Runtime, tenant: int, said: str = "I live in Paris these days.") -> UUID:
+    (ticket,) = record(runtime, tenant, SCOPE, [NewTurn(Role.USER, said)])
     return ticket.id
 
 
@@ -88,14 +88,14 @@ def do_something_else(runtime: Runtime) -> None:
 
 
 @contextmanager
-def meeting_a_lock(runtime: Runtime, owner: Engine, statement: str, **values: object) -> Iterator[Runtime]:
-    """Somebody locks rows while an attempt embeds its texts, after its claim and before its effects, and holds them."""
+def meeting_a_lock(runtime: Runtime, owner: Engine, statement: str) -> Iterator[Runtime]:
+    """Somebody locks rows while an attempt embeds ``:words``, after its claim and before its effects."""
     with ExitStack() as holding:
-        locks = iter([held(owner, statement, **values)])
+        statements = iter([statement])
 
-        def take(_: Sequence[str]) -> None:
-            for lock in locks:
-                holding.enter_context(lock)
+        def take(texts: Sequence[str]) -> None:
+            for once in statements:
+                holding.enter_context(held(owner, once, words=texts[0]))
 
         yield replace(runtime, embedder=ScriptedEmbedder(before=take))
 
@@ -179,13 +179,11 @@ def test_turns_of_others_are_given_back_together_with_the_locked_one(
     hasty: Runtime, tenant: int, other_tenant: int, owner: Engine
 ) -> None:
     spoken(hasty, tenant)
-    spoken(hasty, other_tenant)
-    with (
-        meeting_a_lock(hasty, owner, "SELECT FROM turns ORDER BY id LIMIT 1 FOR UPDATE") as unlucky,
-        pytest.raises(StoreUnavailable),
-    ):
+    spoken(hasty, other_tenant, "I have a dog named Rex.")
+    first = "SELECT FROM turns WHERE position(text in :words) > 0 FOR UPDATE"
+    with meeting_a_lock(hasty, owner, first) as unlucky, pytest.raises(StoreUnavailable):
         index_turns(unlucky)
-    assert [row.starts for row in rows(owner, "SELECT starts FROM turns ORDER BY id")] == [1, 0]
+    assert sorted(row.starts for row in rows(owner, "SELECT starts FROM turns")) == [0, 1]
 
 
 def test_a_late_word_of_a_living_worker_leaves_the_starts_after_its_own(
@@ -204,5 +202,20 @@ def test_a_late_word_of_a_living_worker_leaves_the_starts_after_its_own(
             assert second is not None
             assert not sessions.postpone(connection, second, timedelta(0))
             turns.postpone(connection, borrowed[1:2], timedelta(hours=1))
-    assert rows(owner, "SELECT starts FROM sessions") == [(LIMIT - 2,)]
+    assert rows(owner, "SELECT starts, failures FROM sessions") == [(LIMIT - 2, 1)]
     assert rows(owner, "SELECT starts, lease_until < now() FROM turns") == [(LIMIT - 2, True)]
+
+
+def test_a_late_word_about_work_that_is_done_meanwhile_changes_nothing(
+    hasty: Runtime, tenant: int, owner: Engine
+) -> None:
+    spoken(hasty, tenant)
+    session = only_session(owner)
+    late = extract._claim(hasty, session)
+    assert late is not None
+    expire_leases(owner)
+    assert extract_session(hasty, session).turns == 1
+    before = rows(owner, "SELECT * FROM sessions")
+    with transaction(hasty.engine, tenant) as connection:
+        assert not sessions.postpone(connection, late, timedelta(0))
+    assert rows(owner, "SELECT * FROM sessions") == before
