@@ -21,7 +21,7 @@ def tell(error: Exception) -> None:
     elif isinstance(error, ValidationError):
         complain(wrong_setting(error))
     elif isinstance(error, DBAPIError):
-        # By its type alone: the message of a driver may quote a row.
+        # Only the type of the error, because the driver's message may quote a row.
         complain(
             f"the database refused ({type(error.orig).__name__}); `memory doctor` says what is wrong with it"
         )

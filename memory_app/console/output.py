@@ -66,7 +66,7 @@ def shown(cell: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    # A class is a dataclass too, and has no values.
+    # `is_dataclass` is true for a class, too, which has no values.
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, datetime):

@@ -41,7 +41,7 @@ def _played_with_bars(api: Api, pause: Pause) -> Played:
         tasks = {stage: bars.add_task(stage, total=total) for stage in STAGES}
 
         def on_progress(progress: Progress) -> None:
-            # Raises where a signal has come in meanwhile, which by itself interrupts nothing.
+            # Raises after a signal, which by itself only sets a flag.
             pause(0)
             for stage, task in tasks.items():
                 bars.update(task, completed=getattr(progress, stage))

@@ -62,7 +62,7 @@ def play(api: Api, *, on_progress: Callable[[Progress], None]) -> Played:
     tickets, seconds = _send(api, on_progress)
     turns = _follow(api, tickets, on_progress)
     through = time.perf_counter() - began
-    # The window alone, before anything else is read: this is what a chat waits for.
+    # Timed on its own: this is what a chat waits for.
     context_began = time.perf_counter()
     query = {"query": QUESTION, "session": MEETINGS[-1].name}
     window = api.call("POST", f"{user_path(AGENT, USER)}/context", query)
@@ -154,7 +154,7 @@ def _memories(api: Api, turns: Mapping[str, Mapping[str, Any]]) -> tuple[Remembe
 def _remembered(why: Mapping[str, Any]) -> Remembered:
     memory = why["memory"]
     kind, subtype, until = memory["kind"], memory["subtype"], memory["valid_until"]
-    # The subtype of a plain fact is "fact": said once is enough.
+    # The subtype may repeat the kind ("fact"); then it is shown once.
     kind_shown = kind if subtype in (None, kind) else f"{kind}, {subtype}"
     return Remembered(
         kind=kind_shown,

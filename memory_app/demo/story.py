@@ -31,7 +31,7 @@ def play_story(api: Api, *, say: Callable[[str], None]) -> None:
         say(f"playing {session.name!r} of {session.begins:%Y-%m-%d}")
         path = f"{PLACE}/sessions/{session.name.replace(' ', '%20')}"
         tickets = api.call("POST", f"{path}/turns", {"turns": _turns(session)})["tickets"]
-        # Before the end, which would wait for them too, but without saying what for.
+        # The end would wait for these turns as well, but this wait can say what it waits for.
         _wait(partial(_are_read, api, tickets), "its turns are read")
         say(f"ending {session.name!r}")
         run = api.call("POST", f"{PLACE}/synthesis", {"type": "session", "session": session.name})

@@ -78,11 +78,16 @@ def undo(
 
 def _show(run: Run, *, dry_run: bool) -> None:
     report = run.report
-    rows = []
-    for cluster in report["clusters"]:
-        # The anchor is not listed among the merged.
-        size = len(cluster["merged"]) + 1
-        rows.append((size, cluster["strength_before"], cluster["strength_after"], cluster.get("summary")))
+    rows = [
+        (
+            # The anchor is not listed among the merged.
+            len(cluster["merged"]) + 1,
+            cluster["strength_before"],
+            cluster["strength_after"],
+            cluster.get("summary"),
+        )
+        for cluster in report["clusters"]
+    ]
     if rows:
         write_table("became one", ("memories", "strength before", "after", "summary"), rows)
     verb = "would free" if dry_run else "freed"

@@ -32,7 +32,7 @@ def extract_in_turn(runtime: Runtime, session_id: int) -> None:
         with transaction(runtime.engine, None) as connection:
             due = waiting.due_sessions(connection, most=TENANTS)
         for session in due:
-            # A model takes seconds, and what killed its worker may kill this one: neither is done on the side.
+            # Not done on the side: calls of a model, which take seconds, and what may have killed its worker.
             is_quick = not session.asks_model and not session.is_suspect
             if is_quick:
                 extract.extract_session(runtime, session.id, most_seconds=SLICE_SECONDS)

@@ -115,7 +115,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
 
 def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> bool:
     """Wait for ``seconds``, in pieces where that is longer than a sign of life may be late."""
-    # A finder that looks once an hour still has to show that it lives.
+    # A finder with a long interval must still show that it lives.
     while seconds > EVERY_SECONDS:
         if should_stop(EVERY_SECONDS):
             return True
@@ -126,7 +126,7 @@ def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> 
 
 def _answers(runtime: Runtime) -> bool:
     """Whether Redis takes hints: a full one and a replica answer too, and refuse whatever is written."""
-    # A write, since a PING would be answered.
+    # A write, because a PING is answered even where writes are refused.
     try:
         hints.claim(runtime.hot, PROBE, life_ms=1_000)
     except HotUnavailable:

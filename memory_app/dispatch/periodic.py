@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -20,6 +19,7 @@ from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs.rows import runs, schedules
+from memory_app.jobs.rows.runs import Run
 from memory_app.jobs.rows.schedules import DueJob
 from memory_app.jobs.schedule import END_SESSIONS, periodic_jobs
 from memory_app.records.run import RunName
@@ -41,19 +41,13 @@ class PeriodicRuns:
     missed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    name: str
-    id: UUID
-
-
 _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
 
 def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRuns:
     """Enqueue a run for every periodic job that is due at ``now`` (None: the database's clock), and hint workers."""
     with transaction(runtime.engine, None) as connection:
-        # The database's clock for everybody: those of several machines would differ about what is due.
+        # The database's clock, because those of several machines differ.
         at = now or clock.now(connection)
         due = schedules.due(connection, most=runtime.settings.schedule.batch, at=at)
     by_tenant: dict[int, list[DueJob]] = defaultdict(list)
@@ -74,9 +68,9 @@ def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRun
 
 def _enqueue(
     connection: Connection, runtime: Runtime, due: Sequence[DueJob], *, at: datetime
-) -> tuple[list[_Run], int]:
+) -> tuple[list[Run], int]:
     """Take the due jobs of a tenant and enqueue their runs; the runs, and how many periods were missed."""
-    enqueued: list[_Run] = []
+    enqueued: list[Run] = []
     missed = 0
     intervals = {periodic.job: periodic.every for periodic in periodic_jobs(runtime)}
     # In one order for everybody: two processes that take the same rows must not block each other.
@@ -86,7 +80,7 @@ def _enqueue(
             continue
         interval = intervals.get(job.job)
         periods = _missed_periods(job, row, interval=interval, at=at)
-        # Another process was faster: the run is its to enqueue.
+        # Another process was faster and enqueues the run.
         if not schedules.take(connection, job, missed=periods):
             continue
         missed += periods
@@ -101,17 +95,17 @@ def _missed_periods(job: DueJob, row: ScopeRow, *, interval: timedelta | None, a
     """Whole periods since the job was due. The look for silent sessions has no period that could be missed."""
     if interval is None or job.job == END_SESSIONS:
         return 0
-    # Nobody misses the periods of a job that the agent's policy leaves out.
+    # Periods of a job that the agent's policy leaves out are not missed.
     if not _is_enabled(job.job, row):
         return 0
     return int((at - job.due_at) / interval)
 
 
-def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[_Run]:
+def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[Run]:
     """One run of the job for this period."""
     if not _is_enabled(job.job, row):
         return []
-    # The one job that costs money: a scope without a new memory would be asked about the same ones again.
+    # It costs money, and without a new memory the model would be asked about the same ones again.
     if job.job == RunName.SYNTHESIZE_DEEP and not schedules.has_news(connection, job.scope_id, job.job):
         return []
     run = runs.enqueue(
@@ -122,7 +116,7 @@ def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: 
         options=_OPTIONS.get(job.job),
         period=job.due_at.isoformat(),
     )
-    return [_Run(job.job, run.id)]
+    return [run]
 
 
 def _is_enabled(job: str, row: ScopeRow) -> bool:
@@ -133,9 +127,9 @@ def _is_enabled(job: str, row: ScopeRow) -> bool:
     return policy.memory
 
 
-def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[_Run]:
+def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[Run]:
     """End the sessions that have been silent for too long, and plan the next look for when another may be."""
-    run_ids = session_end.collect(
+    ended = session_end.collect(
         connection,
         runtime,
         tenant_id=job.tenant_id,
@@ -146,4 +140,4 @@ def _end_sessions(connection: Connection, runtime: Runtime, job: DueJob, *, row:
     if oldest is not None:
         due_at = oldest + timedelta(hours=runtime.settings.ending.idle_hours)
         schedules.plan(connection, job.tenant_id, job.scope_id, job=END_SESSIONS, at=due_at)
-    return [_Run(RunName.END_SESSION, run_id) for run_id in run_ids]
+    return list(ended)

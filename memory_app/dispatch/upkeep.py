@@ -52,7 +52,7 @@ def tidy(runtime: Runtime) -> int:
                     undone_any_time=UNDONE_ANY_TIME,
                     no_model=RULES,
                 )
-        # By what was looked at, not by what was dropped: a batch may be kept whole.
+        # The number looked at counts, not the number dropped, because all of a batch may be kept.
         if len(old) < BATCH:
             break
     if dropped:

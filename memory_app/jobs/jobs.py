@@ -88,7 +88,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
     ``shared``: this process does other work meanwhile, so a run that may have killed its worker is left to another.
     """
     runtime.returns.try_again()
-    # Without a tenant: a message has only the id, and forged it gets nothing but work that is due anyway.
+    # Without a tenant, because a message has only the id; a forged one can only start work that is due anyway.
     with transaction(runtime.engine, None) as connection:
         claimed = runs.claim(connection, run_id, LEASE, shared=shared)
     if claimed is None:
@@ -123,7 +123,7 @@ def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     try:
         job.call(runtime, claimed)
     except Fenced:
-        # Not failed: the run is the other worker's now, and so is what becomes of it.
+        # Not failed: the other worker decides now what becomes of the run.
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
     except Transient as error:
         _postpone(runtime, claimed, error)
@@ -144,7 +144,7 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
     """The run, after waiting until it is done or failed for ``wait_seconds`` at most. `NotFound` for an unknown one."""
     deadline = time.monotonic() + wait_seconds
     while True:
-        # A transaction for each look: whoever waits holds no connection.
+        # One transaction for each look, so that no connection is held while waiting.
         with transaction(runtime.engine, tenant_id) as connection:
             run = runs.read(connection, run_id)
         if run is None:
@@ -159,9 +159,9 @@ def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         run = runs.read(connection, claimed.run_id)
         attempts = 0 if run is None else run.attempts
-        # The exponent is bounded: of a run that fails for weeks the power would overflow.
+        # The exponent is bounded, because the power would overflow for a run that fails for weeks.
         doubled = min(RETRY_BASE_SECONDS * 2 ** min(attempts, 16), RETRY_MOST_SECONDS)
-        # Spread, or all that failed in one outage would come back in one moment.
+        # Jitter, so that runs that failed in one outage do not all come back at once.
         wait = max(doubled * random.uniform(0.7, 1.3), error.retry_after or 0)
         failing = runs.postpone(connection, claimed, timedelta(seconds=wait))
     # Logged, not given up: a model may be away for days.

@@ -92,7 +92,7 @@ class Life:
         """The loop goes round; ``tasks`` are in hand. As often as one likes: Redis is told every few seconds."""
         self.touch()
         now = time.monotonic()
-        # Half, since a loop that comes by a moment too early would else be a whole period late.
+        # Half of it: a call that comes a moment too early must not make the sign a whole period late.
         if now - self._noted_at < hot_life.EVERY_SECONDS / 2:
             return
         # Before the call: with Redis away, its time-outs must not slow down every round of the loop.

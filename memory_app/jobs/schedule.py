@@ -19,7 +19,7 @@ def periodic_jobs(runtime: Runtime) -> tuple[PeriodicJob, ...]:
     """Every periodic job with its interval. Its name is that of its runs."""
     intervals = runtime.settings.schedule.intervals
     jobs = [PeriodicJob(name, timedelta(hours=hours)) for name, hours in intervals.items()]
-    # Not aligned: it is the silence since the last turn that counts, not the time of day.
+    # Not aligned, because the time since the last turn counts, not the time of day.
     silence = timedelta(hours=runtime.settings.ending.idle_hours)
     return (*jobs, PeriodicJob(END_SESSIONS, silence, aligned=False))
 

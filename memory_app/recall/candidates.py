@@ -59,7 +59,7 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
 
 def widened(probe: Probe, limit: int) -> Probe:
     """The probe with up to ``limit`` rows of each tier."""
-    # No more can come back than an arm hands over.
+    # An arm returns at most `candidates` rows, so that number has to grow with the limit.
     return replace(probe, limit=limit, candidates=max(probe.candidates, limit))
 
 
@@ -74,7 +74,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         keywords=scoped.keywords,
         weights=scoped.weights,
         candidates=settings.candidates,
-        # Who wants an explanation wants to see what was cut, too.
+        # An explanation also lists the candidates that were cut.
         limit=settings.candidates if query.explain else rows_limit,
         least=query.limit,
         filters=Filters(
@@ -134,7 +134,7 @@ def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
         if not _passes(scoped.query, turn):
             continue
         words = set(terms(indexed_text(turn.speaker, turn.at, turn.text)))
-        # BM25 needs counts of the whole scope; the share of the query's words is as far from 0 to 1.
+        # The share of the query's words has the same range as the scaled keyword score: 0 to 1.
         share = len(query_words & words) / max(len(query_words), 1)
         traits = traits_of(turn.text, by_user=turn.role is Role.USER)
         raw = Raw(similarity=0.0, keyword=share)
@@ -144,16 +144,15 @@ def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
 
 def _passes(query: RecallQuery, turn: Turn) -> bool:
     """The filters that the database applies to indexed turns."""
-    if query.session is not None and turn.session != query.session:
-        return False
-    if query.as_of is not None and turn.at > query.as_of:
-        return False
-    starts_early_enough = query.after is None or turn.at >= query.after
-    return starts_early_enough and (query.before is None or turn.at < query.before)
+    is_of_session = query.session in (None, turn.session)
+    was_said_by_then = query.as_of is None or turn.at <= query.as_of
+    is_after = query.after is None or turn.at >= query.after
+    is_before = query.before is None or turn.at < query.before
+    return is_of_session and was_said_by_then and is_after and is_before
 
 
 def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
-    # The spare rows make up for turns alone, and each memory that is read costs time.
+    # The spare rows only replace turns that the caller shows anyway, so fewer memories are read.
     fewer = replace(probe, limit=probe.limit - scoped.spare, least=probe.least - scoped.spare)
     hits = search.memory_hits(connection, fewer)
     candidates = [_of_memory(scoped, hit) for hit in hits]
@@ -173,7 +172,7 @@ def _of_memory(
         "neighbour_keyword": memory.raw.keyword,
         "session_keyword": memory.raw.keyword,
         "named_person": float(memory.subject in scoped.speakers),
-        # A memory counts as said by the user, or every turn of theirs would stand before it.
+        # Counted as said by the user: otherwise the user's own turn would rank above the memory made from it.
         "user_role": 1.0,
         "recency": recency(memory.last_seen, scoped.now),
         "frequency": memory.frequency,
@@ -218,11 +217,11 @@ def _expanded(
         if not links_to:
             break
         edge = []
-        # By the scale of the search, since scores of two scales could not be compared.
+        # With the scale of the search: scores on two scales cannot be compared.
         for hit in search.memories_by_id(connection, probe, list(links_to), scale=scale):
             candidate = _of_memory(scoped, hit, along=links_to[hit.id])
             earlier = by_id.get(hit.id)
-            # What the search returned by itself may gain by a link once; what links led to stays as it was.
+            # A row that the search itself returned may gain from a link once; one reached by a link keeps its score.
             if earlier is None or not earlier.via:
                 by_id[hit.id] = candidate
                 edge.append(candidate)
@@ -240,7 +239,7 @@ def _links_from(
     carries."""
     scores = {}
     for candidate in edge:
-        # A link passes on a share of the score, and a share of nothing recommends nothing.
+        # A link passes on a share of this score, so a score of 0 or less is not followed.
         if candidate.hit.score > 0 and isinstance(candidate.hit.id, UUID):
             scores[candidate.hit.id] = candidate.hit.score
     links_to: dict[UUID, list[tuple[Link, float]]] = {}
@@ -253,7 +252,7 @@ def _links_from(
 
 
 def _of_entity(scoped: ScopedQuery, entity: EntityCard) -> Candidate:
-    # It is here because the query names it: as good a match by words as there can be.
+    # The query names the entity, which is a full match of words.
     signals: Signals = {"keyword": 1.0, "recency": recency(entity.last_seen, scoped.now)}
     summary = f": {entity.summary}" if entity.summary else ""
     hit = Hit(

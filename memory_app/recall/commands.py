@@ -51,9 +51,9 @@ def record(
             line += f" ({ticket.reason})"
         if ticket.waiting_for:
             line += f", waits for {ticket.waiting_for}"
-        # What people wrote may contain what Rich takes for markup.
+        # A reason may contain brackets, which Rich takes for markup.
         out.print(line, markup=False, highlight=False)
-    # After the answer: with --json the reason stands in it, too.
+    # Raised after the output, so that --json prints the ticket of a failed turn, too.
     if ticket.stage is Stage.FAILED:
         raise Permanent(f"turn {ticket.id} failed: {ticket.reason}")
 

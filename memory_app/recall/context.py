@@ -26,13 +26,13 @@ from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
 from memory_app.recall.counts import note_hits
-from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart
+from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart, shared_vocabulary
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
 from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rows import always_shown
 from memory_app.recall.rows.always_shown import KindLimit
-from memory_app.recall.sections import ContextWindow, render, shared_vocabulary
+from memory_app.recall.sections import ContextWindow, render
 from memory_app.records.kinds import KINDS, Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier
@@ -85,7 +85,7 @@ def _kind_limits() -> tuple[KindLimit, ...]:
     limits = []
     for section, (limit, least) in _READS.items():
         for kind in kinds_of_section(section):
-            # The usual importance of a kind suffices, whatever its section asks for: else a new kind might never show.
+            # The usual importance of a kind is enough, whatever its section requires: else a new kind might never show.
             least_of_kind = min(least, KINDS[kind].importance)
             limits.append(KindLimit(kind, limit, least=least_of_kind))
     return tuple(limits)
@@ -182,7 +182,7 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
         if read is None and not can_do_without_session:
             raise
         log.warning("context_degraded", section=stage, error=error.kind)
-    # An error ends the transaction, so without a session nothing of it can be used: all is read again.
+    # An error aborts the transaction, so everything is read again, this time without the session.
     return read or _read(runtime, tenant_id, request, has_session=False)
 
 
@@ -205,7 +205,7 @@ def _with_search(
     room = runtime.settings.recall.limit_max - request.query.limit
     spare = min(len(read.parts.turns), room)
     query = replace(request.query, limit=request.query.limit + spare)
-    # Sessions are of a user: to the scope of an agent alone the name means nothing.
+    # Only the scope of a user has sessions.
     session = request.session if row.user_id is not None else None
     scoped = prepare_query(
         connection,
@@ -272,7 +272,7 @@ def _standing_memories(
     ids = tuple(memory.id for memory in memories)
     fresh = CachedContext(asked, {"standing": ids})
     try:
-        # The token is from before the read: what was changed in between makes this entry worthless.
+        # The token was taken before the read, so a change in between invalidates this entry.
         cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
@@ -341,7 +341,7 @@ def _expression(runtime: Runtime, row: ScopeRow, *, ongoing: Ongoing, warm: Warm
     is_lost = warm is not None and state.last_interaction_at is None
     if is_lost and ongoing.session is not None:
         _rebuild(runtime, row, ongoing.session)
-    # Redis keeps one of a few words for a tone, so that nothing that a person said is there; the table has the word.
+    # Redis stores only known labels of a tone, never a producer's own word; the table has that word.
     if state.tone in (None, expression.UNLABELLED):
         return replace(state, tone=ongoing.tone)
     return state
@@ -369,7 +369,7 @@ class _Topic:
 
 
 def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
-    # An empty message has no topic; recall itself refuses one, which must not break a chat.
+    # Recall refuses an empty query, but a chat with an empty message must go on.
     if request.query is None or not clean_given(request.query, field="query")[0].strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
@@ -404,7 +404,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
     entity_keys = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES]
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
-    # A hit has what recall scores and shows; these sections show whole memories and cards.
+    # Hits carry only what recall shows; these sections need whole memories and cards.
     about = always_shown.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
     entities: Sequence[cards.EntityCard] = ()
     if entity_keys:
@@ -425,7 +425,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
 
 def _with_topic(parts: ContextParts, topic: _Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
     """Sections 5, 7 and 8, without what other sections show anyway; ``turn_ids`` are those of the session section."""
-    # Insights about the topic stand in for those of every window, which are about anything.
+    # Insights about the topic replace the general ones.
     artifacts = topic.artifacts or parts.artifacts
     sections = (parts.core, parts.expression.memories, parts.anchors, parts.identity, artifacts)
     shown_ids = {str(memory.id) for section in sections for memory in section}

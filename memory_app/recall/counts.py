@@ -50,7 +50,7 @@ def note_recalls(runtime: Runtime) -> int:
         log.warning("hint_not_cleared", error=error.kind)
     count = 0
     for _ in range(BATCHES_LIMIT):
-        # What is taken and not written is lost, which no count is worth preventing.
+        # If the transaction below fails, these counts are lost; they only affect how memories fade.
         batch = recall_counts.take(runtime.hot, most=BATCH)
         if not batch:
             break

@@ -66,7 +66,7 @@ def short_id(id: object) -> str:
 
 def span(length: timedelta) -> str:
     """Return ``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
-    # A turn may be dated a little ahead by the clock of the app: that is now, not a time ago below zero.
+    # The clock of the app may be ahead of ours: a negative length counts as none.
     minutes = max(int(length.total_seconds()) // 60, 0)
     days, rest = divmod(minutes, 24 * 60)
     hours, minutes = divmod(rest, 60)
@@ -101,7 +101,7 @@ def _relation_tail(memory: Memory) -> str:
     remarks = []
     if context.bond_strength is not None:
         remarks.append(f"bond {context.bond_strength:.1f}")
-    # Three of each: a merged memory may have dozens, and this is a remark behind its text.
+    # Three of each, since a merged memory may have dozens.
     if context.user_values:
         remarks.append(f"values: {_labels(context.user_values[:3])}")
     if context.user_struggles:
@@ -128,7 +128,7 @@ def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:
 
 def _card_line(card: Card) -> Line:
     statements = "; ".join(filter(None, (card.summary, *card.facts)))
-    # Labels are what people said, too: one could be written like a heading of ours.
+    # Labels come from users as well: unquoted, one could look like a heading of the window.
     head = f"- {quoted_label(card.label)} ({quoted_label(card.type)})"
     if statements:
         head += ": "
@@ -159,7 +159,7 @@ def _session_lines(session: SessionPart, zone: tzinfo, now: datetime) -> tuple[L
     head += f"{span(now - session.started_at)} so far." if session.started_at else "just begun."
     if session.last_interaction_at:
         head += f" Last interaction before it: {span(now - session.last_interaction_at)} ago."
-    # The newest first: a line's place is its strength, and the oldest turn is the first to go.
+    # Newest first: lines stand in the order of strength, and the oldest turn is dropped first.
     turns = (
         Line(
             head=_log_head(turn.at, turn.speaker, zone),

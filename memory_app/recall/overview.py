@@ -32,5 +32,5 @@ def subject_of(query: str) -> str:
     if not is_overview(query):
         return query
     rest = " ".join(word for word in query.split() if not _TO_DO.search(word))
-    # "Summarize our conversations" names no subject: its own words are better than none.
+    # "Summarize our conversations" names no subject; then all of its words are searched for.
     return rest or query

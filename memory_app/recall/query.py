@@ -105,7 +105,7 @@ class ScopedQuery:
             if row.is_indexed:
                 indexed_models.setdefault(row.scope_id, []).append(row.model)
             elif row.model in query_models:
-                # The indexes know nothing of the rows of this model: only a scan compares them.
+                # Rows of this model are in no index of the scope: only a scan finds them.
                 scanned.add(row.scope_id)
         return tuple(
             IndexedScope(scope_id, tuple(models))
@@ -163,7 +163,7 @@ def prepare_query(
 
     Raises `NotFound` for an unknown session that is asked for.
     """
-    # A kept plan fits a scope of average size, and reads far too much for a small one.
+    # A cached plan fits a scope of average size and reads far too much for a small one.
     plan_anew(connection)
     policy = parse_policy(row.policy)
     text = query.text or ""
@@ -186,7 +186,7 @@ def prepare_query(
     mentioning: Mapping[UUID, float] = {}
     if facts.entities:
         entities = cards.named(connection, row.visible, facts.entities)
-        # A round trip more, which only the ranking of memories makes use of.
+        # One more round trip, and only the ranking of memories uses it.
         if Tier.FACTS in tiers:
             mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
     return ScopedQuery(
@@ -224,7 +224,7 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
     expected = expected_traits(text)
     for trait in ON_DEMAND:
         if trait not in expected:
-            # Without a weight it has no clause in the statement either, which would cost time for each row.
+            # A trait without a weight gets no clause in the statement, which saves time for each row.
             weights[SIGNALS[trait]] = 0.0
     if is_overview(text):
         # An instruction for the future is no part of how things went.
@@ -285,7 +285,7 @@ def _slug_words(text: str) -> list[str]:
     try:
         return slug(text).split("_")
     except InvalidInput:
-        # Nothing but punctuation, or nothing at all: it names nobody.
+        # A text without a letter or digit names nobody.
         return []
 
 
@@ -295,7 +295,7 @@ def _named_speakers(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
     names = []
     for speaker in speakers:
         words = _words(speaker)
-        # The first name suffices: a query with the full name has it, too.
+        # The first name is enough: a query with the full name contains it.
         if words and words[0] in query_words:
             names.append(speaker)
     return tuple(names)

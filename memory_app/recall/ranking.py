@@ -50,7 +50,7 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
     hits: list[Hit] = []
     cut: list[Hit] = []
     for place, candidate in enumerate(ordered):
-        # Repeats go before the cut, so that they take no place of the limit.
+        # Repeats are removed before the limit is applied, so that they do not use it up.
         repeat = _repeat_reason(repeats.get(place), ordered)
         reason = repeat or _reason_to_cut(scoped, candidate, hit_count=len(hits))
         hit = _explained(scoped, candidate, reason) if explain else candidate.hit
@@ -75,7 +75,7 @@ def _repeat_reason(repeat: Repeat | None, ordered: Sequence[Candidate]) -> str |
 def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int) -> str | None:
     if hit_count >= scoped.query.limit:
         return "below the limit"
-    # Without a text everything is listed, in whatever order; what is pinned comes up whatever is asked.
+    # A query without a text lists everything, and pinned memories are candidates of every query.
     is_listed_anyway = scoped.query.text is None or candidate.signals.get("pinned", 0.0) > 0
     if candidate.hit.score <= 0 and not is_listed_anyway:
         return "nothing in common with the query"
@@ -84,7 +84,7 @@ def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int)
 
 def _repeat_key(hit: Hit) -> str:
     """Equal for what need not be shown twice: the same words, of turns only within one session."""
-    # "Yes." in another conversation answers another question.
+    # The same words in another session are no repeat: "Yes." answers another question there.
     session = hit.session if hit.tier is Tier.DAILY_LOGS else ""
     return f"{session}:{normalise(hit.text)}"
 

@@ -32,7 +32,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     nothing, and has the recalled memories counted in the background.
     """
     query = check_query(runtime, query)
-    # The embedder may be a server far away: no connection is held while it answers.
+    # The embedder may be a remote server: no connection is held while it answers.
     vectors = embed_query(runtime, query.text)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
@@ -53,7 +53,7 @@ def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Rec
     probe = candidates.probe_of(runtime, scoped)
     rows = candidates.collect(connection, scoped, probe)
     recalled = rank(scoped, rows)
-    # Once only, so that a scope full of repeats is not read whole for one request.
+    # Widened once only, so that one request does not read a whole scope full of repeats.
     has_more = len(rows) >= probe.limit and probe.limit < REPEATS_LIMIT
     if len(recalled.memories) < scoped.query.limit and has_more:
         rows = candidates.collect(connection, scoped, candidates.widened(probe, REPEATS_LIMIT))

@@ -81,7 +81,7 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
     _check_range("limit", query.limit, most=limit_most)
     for name in ("kinds", "subtypes", "tiers", "tags"):
         values = getattr(query, name)
-        # An empty filter is a mistake of the caller: taken for none, it would show everything.
+        # An empty filter is a mistake of the caller; ignoring it would show everything.
         if values is not None and not values:
             raise InvalidInput(f"{name}: empty; leave it out to look everywhere", field=name)
     for kind in query.kinds or ():
@@ -117,7 +117,7 @@ def _checked_text(text: str | None, limit_chars: int) -> str | None:
 def _check_times(query: RecallQuery) -> None:
     for name in ("as_of", "after", "before"):
         instant = getattr(query, name)
-        # Without a zone it would be read in that of the server, hours off.
+        # Without a zone it would be read in the zone of the server, which may be hours off.
         if instant is not None and instant.utcoffset() is None:
             raise InvalidInput(f"{name}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=name)
     if query.after is None or query.before is None:

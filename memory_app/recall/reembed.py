@@ -83,7 +83,7 @@ def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
     report = reembed(runtime, most_seconds=most_seconds)
-    # Where nothing moved, nothing would move at once either: Beat's next message goes on.
+    # If nothing moved (the embedder refused the rows), another hint now would not help; Beat sends one later.
     if report.moved and not report.is_done:
         runtime.hint(queue.REEMBED)
     return report
@@ -140,7 +140,7 @@ class _Run:
                 )
             after = rows[-1].id
             refused = len(rows) - len(vectors)
-            # Other workers may have moved rows that were counted here, and new ones come in: not below zero.
+            # Rows may have come in since they were counted, so the difference may fall below zero.
             remaining = max(self.report.left - len(rows), 0)
             self.tell(moved=moved, refused=refused, left=remaining)
 
@@ -152,7 +152,7 @@ class _Run:
             if len(rows) == 1:
                 log.error("row_not_reembedded", row=str(rows[0].id), error=error.kind)
                 return []
-            # One text may have been refused for all: each is asked for alone.
+            # One bad text fails the whole batch, so each text is tried alone.
             return [pair for row in rows for pair in self._embedded([row])]
         return [(row.id, vector.tolist()) for row, vector in zip(rows, vectors, strict=True)]
 

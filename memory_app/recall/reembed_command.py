@@ -24,7 +24,7 @@ def reembed(data: Data = None, as_json: AsJson = False) -> None:
     Search answers meanwhile: by the vectors of both models where the old one can still be made, else by words.
     """
     with closing(build(find_settings(data))) as runtime:
-        # A bar would stand in the middle of the JSON.
+        # The progress bar goes to standard output, too, and would break the JSON.
         report = move(runtime) if as_json else _move_with_bar(runtime)
         model = runtime.embedder.model
     if as_json:

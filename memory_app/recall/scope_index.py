@@ -48,7 +48,7 @@ def index_big_scopes(runtime: Runtime) -> int:
             model=model,
             most=MOST_SCOPES,
         )
-    # First of all, since each scope that has indexes takes up room for another.
+    # First, because dropped indexes make room for others.
     if runtime.owner is not None:
         _drop_needless(runtime, runtime.owner)
     if not big_scopes:
@@ -64,7 +64,7 @@ def index_big_scopes(runtime: Runtime) -> int:
         most = room(connection, setting=runtime.settings.recall.big_scopes_max).most
     done = 0
     for scope in big_scopes:
-        # A scope that has indexes for another model keeps its room while it gets those for this one.
+        # A scope with indexes for another model counts against the limit already.
         if scope.scope_id in indexed or len(indexed) < most:
             index_scope(runtime, runtime.owner, tenant_id=scope.tenant_id, scope_id=scope.scope_id)
             indexed.add(scope.scope_id)
@@ -81,7 +81,7 @@ def _drop_needless(runtime: Runtime, owner: Engine) -> None:
         rows = {row.scope_id: row for row in scope_index.scope_rows(connection, indexed)}
     for scope_id in indexed:
         row = rows.get(scope_id)
-        # Half, so that a scope at the limit does not get and lose its indexes by turns.
+        # Half of it, so that a scope near the limit does not gain and lose its indexes again and again.
         if row is not None and 2 * row.row_count >= runtime.settings.recall.scan_rows:
             continue
         if row is not None:
@@ -99,11 +99,12 @@ AGREEMENT_LEAST = 0.95
 
 def agreements(connection: Connection, *, most_scopes: int = 3) -> tuple[Agreement, ...]:
     """How far the vector indexes of this tenant's newest big scopes agree with a scan; takes some seconds."""
-    agreements = []
-    for scope_id, model in scope_index.indexed(connection, most=most_scopes):
-        for table in scope_index.TABLES:
-            agreements.append(scope_index.agreement(connection, scope_id, model, table=table))
-    return tuple(filter(None, agreements))
+    samples = [
+        scope_index.agreement(connection, scope_id, model, table=table)
+        for scope_id, model in scope_index.indexed(connection, most=most_scopes)
+        for table in scope_index.TABLES
+    ]
+    return tuple(filter(None, samples))
 
 
 def index_scope(runtime: Runtime, owner: Engine, *, tenant_id: int, scope_id: int) -> None:
@@ -115,7 +116,7 @@ def index_scope(runtime: Runtime, owner: Engine, *, tenant_id: int, scope_id: in
         dimensions=runtime.embedder.dimensions,
         keep_others=True,
     )
-    # Only now: until it is whole, no index answers, and a search that counts on one sorts the scope for each arm.
+    # Marked only now, because PostgreSQL does not use an index that is still being built.
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.mark(connection, scope_id, runtime.embedder.model, is_indexed=True)
     log.info("scope_indexed", scope=scope_id, indexes=len(names))

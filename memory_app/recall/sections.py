@@ -15,21 +15,10 @@ from datetime import datetime
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import allocate, count_tokens
 from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
-from memory_app.recall.parts import ContextParts, shared_vocabulary
+from memory_app.recall.parts import ContextParts
 from memory_app.records.layout import LAYOUT, PREFACE, Place
 from memory_app.records.quote import quoted_label, shortened
 from memory_app.records.records import Role, Turn
-
-__all__ = [
-    "ContextWindow",
-    "Dropped",
-    "WindowSection",
-    "as_json",
-    "as_messages",
-    "render",
-    "shared_vocabulary",
-]
-
 
 CUT_CHARS = (3200, 1600, 800)
 """Lengths between `SHORT_CHARS` and the whole that a long row may be cut to, longest first."""
@@ -153,14 +142,14 @@ def as_messages(window: ContextWindow) -> list[dict[str, str]]:
     """
     sections, dialogue = _without_dialogue(window)
     system = _joined(window.preface, sections)
-    # Counted anew: as messages the turns have neither heads nor quotation marks.
+    # The budget is checked again, because messages have neither heads nor quotation marks.
     room = window.budget_tokens - count_tokens(system)
     messages: list[dict[str, str]] = []
     # The newest turns first, since they are what the next answer follows.
     for turn in reversed(dialogue):
         room -= count_tokens(turn.text)
         if room < 0:
-            # Not the next shorter one: a dialogue with a hole would be answered wrongly.
+            # A shorter, older turn may still fit, but skipping one would leave a gap in the dialogue.
             break
         messages.append({"role": turn.role.value, "content": turn.text})
     if system:
@@ -309,7 +298,7 @@ def _preface(degraded: Iterable[str], budget: int) -> str:
 def _joined(preface: str, sections: Sequence[WindowSection]) -> str:
     if not sections:
         return ""
-    # Whole lines only, joined by newlines: the count of tokens over lines holds for nothing else.
+    # Only whole lines joined by newlines, because token counts add up over lines and over nothing else.
     lines = [preface]
     for section in sections:
         lines += [_heading(section.title), *section.lines]

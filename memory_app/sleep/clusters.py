@@ -50,7 +50,7 @@ def near_pairs(vectors: NDArray[np.float32], *, least: float, limit: int) -> Ite
             row[place] = -1.0
             near = np.flatnonzero(row >= least)
             if len(near) > limit:
-                # A partition, not a sort: which ones are nearest counts, not their order.
+                # A partition instead of a sort: the order of the nearest does not matter.
                 near = near[np.argpartition(-row[near], limit)[:limit]]
             for other in near.tolist():
                 yield min(place, other), max(place, other)

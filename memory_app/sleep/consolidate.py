@@ -102,17 +102,17 @@ def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePl
     with transaction(runtime.engine, tenant_id) as connection:
         stored = sleeping.stored_keys(connection, plan.row.id, list(keys.values()))
     new = {anchor: worded for anchor, worded in wordings.items() if keys[anchor] not in stored}
-    clusters = []
-    for cluster in plan.clusters:
-        worded = new.get(cluster.anchor)
-        clusters.append(cluster if worded is None else replace(cluster, text=worded.text))
+    clusters = tuple(
+        replace(cluster, text=new[cluster.anchor].text) if cluster.anchor in new else cluster
+        for cluster in plan.clusters
+    )
     vectors = {worded.text: worded.vector for worded in new.values()}
-    return replace(plan, clusters=tuple(clusters), vectors=vectors)
+    return replace(plan, clusters=clusters, vectors=vectors)
 
 
 def _report(plan: CyclePlan, report: CycleReport, *, kind: str | None) -> ConsolidationReport:
     """The report of the cycle in the words of consolidation."""
-    # Of a plan that the gate refused, no cluster was merged, whatever the report of the attempt lists.
+    # If the gate refused the plan, nothing was merged, although the report lists its clusters.
     anchors = {cluster.anchor for cluster in report.clusters} if report.applied else set()
     merged = [cluster for cluster in plan.clusters if cluster.anchor in anchors]
     left_alone = [cluster for cluster in plan.clusters if cluster.anchor not in anchors]

@@ -189,7 +189,7 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
             return _attempt(runtime, claimed, plan, note=note)
         except _RolledBack as rolled_back:
             report = rolled_back.report
-            # Of a dry run there is nothing to mend, and without culprits there is nothing to leave out.
+            # A dry run that passed needs no second attempt; without guilty clusters there is nothing to leave out.
             if report.applied or not rolled_back.guilty:
                 break
             plan = without(plan, rolled_back.guilty)
@@ -202,13 +202,13 @@ def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Comp
     """All of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
-        # The lock of everybody who writes memories: between the reads and the writes nothing of the scope changes.
+        # All who write memories take this lock, so the scope does not change between the reads and writes below.
         if not names.lock_scope(connection, claimed.tenant_id, plan.row.id):
             raise NotFound("the person was erased while this ran")
         images.begin(connection, claimed.run_id)
         report = _apply(cycle)
         images.end(connection)
-        # Merged rows and their links are not counted as they are written: the next write has to count.
+        # `note_written` does not count merged rows and their links, so the next write has to count anew.
         fading.forget_bounds(connection, plan.row.id)
         report, guilty = _gate(cycle, report)
         if plan.options.dry_run or not report.applied:
@@ -224,7 +224,7 @@ def _apply(cycle: _Cycle) -> CycleReport:
     successors = _merge_clusters(cycle)
     merged = [cluster for cluster in plan.clusters if cluster.anchor in successors]
     left_alone = tuple(cluster.anchor for cluster in plan.clusters if cluster.anchor not in successors)
-    # What links and patterns name was planned before the merge: by the id of a row that is retired now.
+    # Links and patterns were planned with ids that may be retired now; this maps them to the merged rows.
     heirs = {id: successors[cluster.anchor] for cluster in merged for id in cluster.ids}
     clusters = tuple(_cluster_entry(cycle.runtime, plan, cluster) for cluster in merged)
     link_count = _link(cycle, heirs)
@@ -255,7 +255,7 @@ def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
     """Merge the clusters whose members are as planned; the id of each merged row by the cluster's anchor."""
     plan = cycle.plan
     ids = [id for cluster in plan.clusters for id in cluster.ids]
-    # Read again under the lock: planning took none, so that a night of sleep holds up no chat.
+    # Planning took no lock, so members may have changed: they are read again under the lock.
     current = {n.memory.id: n for n in read_neighbours(cycle.connection, plan.row.id, ids)}
     successors: dict[UUID, UUID] = {}
     for start in range(0, len(plan.clusters), CLUSTERS_AT_ONCE):
@@ -347,7 +347,7 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
         merged = ladder.reworded(ladder.merge(cluster.members), cluster.text)
         content = replace(merged.memory, synthesis_type=merged.memory.synthesis_type or synthesis_type)
         memory = same_text[cluster.anchor]
-        # A member with these very words has their vector; for new words the plan has it.
+        # If a member has this very text, its vector is used; otherwise the plan embedded the text.
         if memory is None:
             embedding, model = cycle.plan.vectors[cluster.text], None
         else:
@@ -423,7 +423,7 @@ def _evict(cycle: _Cycle) -> tuple[UUID, ...]:
     """Retire the weakest inspected memories where the scope holds more than it may; their ids."""
     if Step.EVICT not in cycle.plan.steps:
         return ()
-    # Last of all, since merging made room without a loss.
+    # Last, because merging may have made enough room already.
     ceiling = capacity.ceiling_of(cycle.runtime, cycle.plan.policy)
     return capacity.evict(
         cycle.connection,
@@ -456,6 +456,6 @@ def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UU
         refused=tuple(plan.refused),
     )
     own_words = frozenset(id for place, id in missing if plan.probes[place].about == id)
-    # What a question of the user lost cannot be laid to one cluster, so leaving some out would prove nothing.
+    # If a user's question lost a hit, the guilty cluster is not known, and a retry without some would be a guess.
     is_explained = len(own_words) == len(missing)
     return checked, own_words if is_explained else frozenset()

@@ -106,7 +106,7 @@ def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns
     tenant_id, scope_id = claimed.tenant_id, claimed.scope_id
     ceiling = ceiling_of_scope(connection, runtime, scope_id)
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
-    # Much else is linked with a hub, so it stays, however old.
+    # Hubs stay, because many other memories are linked with them.
     hub_ids = hubs_among(runtime, strengths, ceiling)
     faded_ids = faded(strengths, threshold=runtime.settings.decay.faded_strength, spared=hub_ids)
     expired = memories.retire(connection, scope_id, faded_ids, reason=Retirement.EXPIRED)

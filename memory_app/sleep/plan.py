@@ -145,7 +145,7 @@ def make_plan(
         inspected=frozenset(inspected),
         strengths=strengths,
     )
-    # Kinds of which nothing is inspected need no look at their vectors.
+    # Vectors are read only for kinds of which a memory is inspected.
     kinds = {item.memory.kind for item in linked if item.memory.id in search.inspected}
     cluster_plans, similar = _similar(search, kinds, with_links=Step.LINK in steps)
     patterns: tuple[tuple[Topic, Prepared], ...] = ()
@@ -199,7 +199,7 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
     probes = quality.probes(runtime, questions, replaced, limit=runtime.settings.sleep.probes)
     if not probes:
         return plan
-    # What is found now, before the change, is what has to be found after it.
+    # The hits before the change are those to expect after it.
     with transaction(runtime.engine, tenant_id) as connection:
         hits = quality.search(connection, runtime, plan.row, probes=probes)
     return replace(plan, probes=probes, expected=quality.expected_hits(probes, hits))
@@ -211,7 +211,7 @@ def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan
         return True
     if Step.EVICT in plan.steps and plan.inspected:
         ceiling = capacity.ceiling_of(runtime, plan.policy).memories
-        # One above the ceiling is enough to know: a full scope is not counted to its end.
+        # Counted to one above the ceiling only, because counting a large scope to its end is slow.
         if fading.current_count(connection, plan.row.id, limit=ceiling + 1) > ceiling:
             return True
     limit = runtime.settings.remember.links_each
@@ -248,7 +248,7 @@ def _inspected(
 ) -> tuple[UUID, ...]:
     """Ids of the memories that a cycle looks at, the weakest first: of these kinds, not firm, not pinned."""
     ids = [item.memory.id for item in linked if item.memory.kind in kinds and not item.memory.pinned]
-    # The id decides between equals, so that a dry run and the run look at the same ones.
+    # Ties are broken by id, so that a dry run and the run inspect the same memories.
     soft = sorted((strengths[id], id) for id in ids if strengths[id] < options.min_strength)
     return tuple(id for _, id in soft[: options.max_inspected])
 
@@ -260,10 +260,10 @@ def _similar(
     cluster_plans: list[ClusterPlan] = []
     edges: list[links.Edge] = []
     model = search.runtime.embedder.model
-    # In the order of the table, whichever kinds the scope has: the same plan for the dry run and the run.
+    # In the order of the table, so that a dry run and the run make the same plan.
     for kind in sorted(kinds, key=list(KINDS).index):
         thresholds = _thresholds(search, kind)
-        # By the current model alone: cosines of two models mean nothing.
+        # Only vectors of the current model: cosines across models mean nothing.
         with transaction(search.runtime.engine, search.tenant_id) as connection:
             groups = merges.vectors(connection, search.scope_id, kind=kind, model=model)
         for group in groups:
@@ -298,7 +298,7 @@ def _clusters_of_group(
 def _similar_pairs(
     ids: Sequence[UUID], vectors: NDArray[np.float32], *, least: float
 ) -> Iterator[links.Edge]:
-    # A pair comes from both of its ends.
+    # `near_pairs` may give a pair twice, once from each end.
     pairs = set(near_pairs(vectors, least=least, limit=LINKS_PER_MEMORY))
     for first, second in sorted(pairs):
         yield ids[first], ids[second], float(vectors[first] @ vectors[second])
@@ -329,7 +329,7 @@ def _clusters_of_pieces(
     ids = [id for piece in pieces for id in piece]
     if not ids:
         return
-    # The cosines of the database, which look at the statements behind merged rows, too: a chain must not snowball.
+    # These cosines cover the statements behind merged rows, so that a chain of similar rows does not become one.
     with transaction(search.runtime.engine, search.tenant_id) as connection:
         neighbours = {n.memory.id: n for n in read_neighbours(connection, search.scope_id, ids)}
         pairs = memories.pair_similarities(connection, search.scope_id, *pieces)
@@ -360,7 +360,7 @@ def _mergeable(
 
 def _is_contained(first: Neighbour, second: Neighbour) -> bool:
     """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?"""
-    # Unlike at the write of a statement, nobody repeated these just now: in doubt they stay apart.
+    # Nobody has just repeated these statements, so in doubt they stay apart.
     fact = (first.subject_key, first.memory.relation, first.object_key)
     other_fact = (second.subject_key, second.memory.relation, second.object_key)
     if None not in fact and fact == other_fact:
@@ -372,7 +372,7 @@ def _is_contained(first: Neighbour, second: Neighbour) -> bool:
 def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour]) -> ClusterPlan:
     """Summed up, the strongest member is the anchor; otherwise the one whose text stands."""
     if search.rules.summarise:
-        # Equals are told apart by what does not change between a dry run and the run.
+        # Ties are broken by length and id, which are the same in a dry run and in the run.
         anchor = max(members, key=lambda n: (search.strengths[n.memory.id], len(n.memory.text), n.memory.id))
         text = summary([n.memory.text for n in members], limit=search.options.summary_chars)
     else:
@@ -392,7 +392,7 @@ def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict
     """Vectors of summaries that are no member's own words."""
     own = {member.memory.text for cluster in cluster_plans for member in cluster.members}
     new = sorted({cluster.text for cluster in cluster_plans} - own)
-    # Here, since the transaction that carries the plan out must not wait for the embedder.
+    # Embedded while planning, because the transaction that carries the plan out must not wait for the embedder.
     vectors = runtime.embedder.embed(new) if new else ()
     return {text: vector.tolist() for text, vector in zip(new, vectors, strict=True)}
 
@@ -430,16 +430,8 @@ def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[T
         topics = sleeping.topics(connection, row.id, least=settings.pattern_memories)
         speakers = (row.agent, row.user, *sleeping.speakers(connection, row.id))
     names = frozenset(name.casefold() for name in speakers if name)
-    recurring = []
-    for topic in topics:
-        if is_pattern(
-            topic,
-            weeks=settings.pattern_weeks,
-            memories=settings.pattern_memories,
-            excluding=names,
-        ):
-            recurring.append(topic)
-    return recurring
+    weeks, count = settings.pattern_weeks, settings.pattern_memories
+    return [topic for topic in topics if is_pattern(topic, weeks=weeks, memories=count, excluding=names)]
 
 
 def _promotable(
@@ -477,7 +469,7 @@ def strongest(
         item_strength = strength_of(runtime, item.memory, at)
         if item.degree >= degree and item_strength >= strength:
             ranks.append((-item_strength, -item.degree, item.memory.id))
-    # The better linked of two equals first, then the older: ids sort by time.
+    # Ties: more links first, then the older memory, because ids sort by time.
     return tuple(id for _, _, id in sorted(ranks)[:limit])
 
 
@@ -488,7 +480,7 @@ def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
     """The plan less the clusters of these memories, and less the probes for their members."""
     refused = [cluster for cluster in plan.clusters if not guilty.isdisjoint(cluster.ids)]
     members = {id for cluster in refused for id in cluster.ids}
-    # What is not merged cannot be lost; probes that stay keep their expected hits under their new places.
+    # Probes of refused clusters go; `expected` is keyed by place, so the remaining ones are renumbered.
     places = [place for place, probe in enumerate(plan.probes) if probe.about not in members]
     return replace(
         plan,

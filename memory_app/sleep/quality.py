@@ -50,7 +50,7 @@ def probes(
     texts: list[tuple[UUID | None, str]] = [(None, text) for text in distinct]
     room = min(limit - len(texts), OWN_TEXT_LIMIT)
     if room > 0 and merged:
-        # Rounded up, so that no more than there is room for come of it, from the first to the last.
+        # Rounded up, so that at most ``room`` memories are taken, spread evenly.
         step = -(-len(merged) // room)
         texts.extend(merged[::step])
     return tuple(_probe(runtime, text, about) for about, text in texts)
@@ -81,11 +81,9 @@ def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: S
 
 def expected_hits(probes: Sequence[Probe], hits: ProbeHits) -> ProbeHits:
     """The hits that count: of a probe by a memory's own text, that memory alone."""
-    expected = {}
-    for place, ids in hits.items():
-        about = probes[place].about
-        expected[place] = tuple(id for id in ids if about in (None, id))
-    return expected
+    return {
+        place: tuple(id for id in ids if probes[place].about in (None, id)) for place, ids in hits.items()
+    }
 
 
 def missing_hits(
@@ -100,12 +98,10 @@ def missing_hits(
         return ()
     heirs = sleeping.heirs(connection, row.visible, list(ids))
     least = runtime.settings.remember.link_similarity
-    # A memory that ended in a row which says something else has no entry, so it counts as missing wherever it is.
+    # A memory whose heir says something else is not in ``same``, so it counts as missing.
     same = {id: heir.id for id, heir in heirs.items() if _says_the_same(id, heir, least)}
-    missing = []
-    for place, expected_ids in expected.items():
-        missing += [(place, id) for id in expected_ids if same.get(id) not in hits[place]]
-    return tuple(missing)
+    pairs = [(place, id) for place, expected_ids in expected.items() for id in expected_ids]
+    return tuple((place, id) for place, id in pairs if same.get(id) not in hits[place])
 
 
 def _says_the_same(id: UUID, heir: sleeping.Heir, least: float) -> bool:

@@ -135,7 +135,7 @@ def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
     report = run.report
     if not isinstance(run, ScopeRun) or not isinstance(report, dict):
         return run
-    # Only reports of a cycle have this field; the name of the run would miss the end of a session.
+    # Only reports of a cycle have this field, that of the end of a session included.
     if "summary_chars" not in report:
         return run
     ids = {id for cluster in report["clusters"] for id in _members(cluster)}
@@ -146,7 +146,7 @@ def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
             profile = entities.find(connection, run.scope_id, pattern["entity"])
             if profile is not None:
                 labels[pattern["entity"]] = profile.entity.label
-    # The limit of the run, so that its summaries read as they did then, whatever the setting is now.
+    # The limit that the run had, so that its summaries read as they did then.
     limit = report["summary_chars"]
     clusters = [
         cluster | {"summary": _summary(cluster, texts, limit=limit)} for cluster in report["clusters"]
@@ -161,7 +161,7 @@ def _members(cluster: Mapping[str, Any]) -> list[UUID]:
 
 def _summary(cluster: Mapping[str, Any], texts: Mapping[UUID, str], *, limit: int) -> str | None:
     members = _members(cluster)
-    # A summary without one of them would say what the row never said.
+    # Without the texts of all members the summary would differ from that of the merged row.
     if any(id not in texts for id in members):
         return None
     return summary([texts[id] for id in members], limit=limit)

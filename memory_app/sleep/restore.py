@@ -54,7 +54,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
 def _obstacle(row: RowImage) -> str | None:
     """Why a row cannot be restored, or None. A row that is as before already (its merge was undone) is no obstacle."""
     if row.state is None:
-        # What the run stored would have to go anyway.
+        # Undo would delete an inserted row anyway.
         return None if row.change is Change.INSERT else f"{row.id} is gone"
     # Of a row that the run deleted there is no state after it to compare with.
     if _is_restored(row) or row.after is None:
@@ -73,7 +73,7 @@ def _differences(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[st
 
 def _meaning(changed: Sequence[str], state: Mapping[str, Any]) -> str:
     is_retired = "retired_at" in changed and state["retired_at"] is not None
-    # With a successor it was merged or superseded, which the table says.
+    # With a successor it was merged or superseded, for which `CHANGES` has words.
     if is_retired and "successor" not in changed:
         return f"was {state['retired_reason']}"
     meanings = [meaning for name, meaning in CHANGES.items() if name in changed]

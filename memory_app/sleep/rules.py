@@ -102,7 +102,7 @@ def checked_options(options: Mapping[str, object], defaults: SleepOptions) -> Sl
             "min_cluster_size: larger than max_inspected, so no cluster could be found",
             field="min_cluster_size",
         )
-    # The defaults may have a cool-down, which force is there to overrule; one that was given is a contradiction.
+    # Force overrules the default cool-down; an explicit one contradicts it.
     if checked.force and options.get("cool_down_seconds"):
         raise InvalidInput("force: contradicts cool_down_seconds; give one of them", field="force")
     return checked

@@ -364,8 +364,8 @@ def _keep_ceiling(connection: Connection, ending: _Ending, written: Sequence[UUI
 
 def collect(
     connection: Connection, runtime: Runtime, *, tenant_id: int, scope_id: int, policy: Policy
-) -> tuple[UUID, ...]:
-    """End the sessions of a scope that have been silent for too long; the ids of the runs."""
+) -> tuple[Run, ...]:
+    """End the sessions of a scope that have been silent for too long; the runs that end them."""
     settings = runtime.settings.ending
     options = EndOptions(
         promote_most=settings.promote_most,
@@ -373,8 +373,7 @@ def collect(
         promote_degree=settings.promote_degree,
     )
     silent = sessions.silent(connection, scope_id, longer_than=timedelta(hours=settings.idle_hours))
-    ids = []
-    for session in silent:
-        run = end_in(connection, tenant_id, scope_id, session=session, options=options, policy=policy)
-        ids.append(run.id)
-    return tuple(ids)
+    return tuple(
+        end_in(connection, tenant_id, scope_id, session=session, options=options, policy=policy)
+        for session in silent
+    )

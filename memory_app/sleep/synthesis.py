@@ -89,7 +89,7 @@ def enqueue_idle(runtime: Runtime) -> int:
     with transaction(runtime.engine, None) as connection:
         idle = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)
     for session in idle:
-        # One each, since the sessions are of many tenants and a transaction is of one.
+        # One transaction each, because the sessions belong to several tenants.
         with transaction(runtime.engine, session.tenant_id) as connection:
             run = runs.enqueue(
                 connection,
@@ -216,7 +216,7 @@ def _apply_session(
             memories=tuple(result.id for result in written),
             made=synthesis.provenance.as_dict(),
         )
-        # In the transaction of the effects: both are there, or neither.
+        # In the same transaction as the memories, so that both are stored or neither.
         sessions.note_synthesis(connection, place.scope_id, claimed.session_id, to_seq=last_seq)
         jobs.complete(connection, claimed, report)
     remember.drop_context(runtime, row.id)

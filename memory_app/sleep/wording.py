@@ -67,10 +67,8 @@ def word(
         return {}
     # One call for all clusters, since each call of a provider takes as long as many texts in one.
     vectors = runtime.embedder.embed(list(texts.values()))
-    wordings = {}
-    for (anchor, text), vector in zip(texts.items(), vectors, strict=True):
-        wordings[anchor] = Wording(text, tuple(map(float, vector)))
-    return wordings
+    pairs = zip(texts.items(), vectors, strict=True)
+    return {anchor: Wording(text, tuple(map(float, vector))) for (anchor, text), vector in pairs}
 
 
 def holds(text: str, sources: Sequence[str]) -> bool:
@@ -78,7 +76,7 @@ def holds(text: str, sources: Sequence[str]) -> bool:
     # The first word of a sentence looks like a name: any word of a source will do, whatever its case.
     words = {word.casefold() for word in re.findall(r"[\w'’-]+", " ".join(sources))}
     has_sources = all(name.casefold() in words for name in _NAME.findall(text))
-    # Numbers and dates may differ from one source: another of them has those.
+    # Only denials are checked: a number that one source lacks may be in another.
     has_denial = any(conflicting(text, source) == NEGATION for source in sources)
     return has_sources and not has_denial
 

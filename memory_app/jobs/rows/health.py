@@ -64,7 +64,7 @@ def due_work(connection: Connection) -> tuple[DueWork, ...]:
     try:
         return tuple(DueWork(**row._mapping) for row in connection.execute(_DUE_WORK))
     except ProgrammingError as error:
-        # Only this one is for the operator to mend; any other is a fault of ours and must be seen as one.
+        # Only a missing right is for the operator to mend; any other error is a bug and raised as it is.
         if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
             raise
         raise StoreUnavailable("the schema's functions lack a right; run `memory migrate`") from error

@@ -109,7 +109,7 @@ _BEGIN_EXTRACT = text(
 _KEEP_ANSWER = update(runs).where(_IS_RUNNING, runs.c.answer.is_(None))
 _FINISH = update(runs).where(_IS_RUNNING).values(**_FINISHED, state=RunState.DONE, report=_REPORT)
 _FAIL = update(runs).where(_IS_RUN, runs.c.state.in_(OPEN)).values(**_FINISHED, state=RunState.FAILED)
-# DO UPDATE changes nothing, but unlike DO NOTHING it gives back the run that is there.
+# DO UPDATE changes nothing, but unlike DO NOTHING it returns the existing run.
 _ENQUEUE = text(
     f"""
     INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
@@ -165,7 +165,7 @@ _NOTE_UNDO = update(runs).where(_IS_RUN, runs.c.state == RunState.DONE)
 # NO KEY UPDATE: rows that refer to the run can still be inserted meanwhile.
 _LOCK = _READ.with_for_update(key_share=True)
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
-# What another call looks at is skipped, and the ids are locked in one order: two calls never wait for each other.
+# Rows of another call are skipped and ids locked in one order, so that two calls never wait for each other.
 _DROP = text(
     """
     WITH looked AS MATERIALIZED (

@@ -13,7 +13,7 @@ from memory_app.db.tables.jobs import schedules
 from memory_app.records.kinds import material_kinds
 from memory_app.records.run import RunState
 
-# In one order (ORDER BY): two calls that wake the same scopes would deadlock otherwise.
+# ORDER BY: without one order two calls that wake the same scopes could deadlock.
 _WAKE = text(
     """
     INSERT INTO schedules (tenant_id, scope_id, job, due_at)

@@ -132,10 +132,10 @@ def build(
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         # The limit of statements is for requests; this takes minutes.
         connection.execute(text("SET statement_timeout = 0"))
-        # The build of a graph that does not fit into it slows down much.
+        # pgvector builds an index much more slowly once its graph exceeds this.
         connection.execute(text("SET maintenance_work_mem = '512MB'"))
         for name in _existing(connection, scope_id):
-            # A build that was interrupted leaves an invalid index, which IF NOT EXISTS takes for the index.
+            # An interrupted build leaves an invalid index, which IF NOT EXISTS would accept.
             is_whole = connection.execute(_VALID, {"name": name}).scalar_one_or_none()
             is_needless = name not in definitions and not keep_others
             if not is_whole or is_needless:
@@ -186,7 +186,7 @@ def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
     """Drop the scope's vector indexes of models that are not among ``keep``; the keyword indexes fit any model."""
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name, definition in connection.execute(_DEFINED, {"pattern": _pattern(scope_id)}).all():
-            # The name has only a digest of the model; its predicate names it.
+            # The index's name has only a digest of the model; its WHERE clause has the model's name.
             is_kept = any(f"embedding_model = {_literal(model)}" in definition for model in keep)
             if "_hnsw_" in name and not is_kept:
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))

@@ -125,13 +125,13 @@ def _best_turns(shape: Shape) -> str:
 def memories(shape: Shape) -> TextClause:
     """The best memories: every signal the database sees, and the whole rows; pinned ones first."""
     if shape.only_ids:
-        found = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes) AND m.id = ANY(:ids)')})"
+        scored = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes) AND m.id = ANY(:ids)')})"
     elif shape.indexed:
-        found = _memories_indexed(shape)
+        scored = _memories_indexed(shape)
     else:
-        found = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes)')})"
+        scored = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes)')})"
     return text(
-        f"WITH {found}, {_SHARED if shape.has_frequency else _NOTHING_SHARED}, {_best_memories(shape)}"
+        f"WITH {scored}, {_SHARED if shape.has_frequency else _NOTHING_SHARED}, {_best_memories(shape)}"
     )
 
 

@@ -84,7 +84,7 @@ _SESSION = bindparam("session", type_=BigInteger)
 _SESSION_MEMORIES = _CURRENT.where(
     memories.c.session_id.is_not(None), or_(_SESSION.is_(None), memories.c.session_id == _SESSION)
 ).order_by(memories.c.id)
-# What changed nothing, was a dry run or was undone starts no cool-down: after it there is as much to do as before.
+# Only a cycle that changed something and was not undone starts a cool-down.
 _LAST_CYCLE = text(
     f"""
     SELECT now() - max(finished_at) FROM runs
