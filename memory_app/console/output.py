@@ -25,13 +25,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 def complain(message: str) -> None:
-    """One line, whatever the message looks like."""
+    """Print a complaint as one line, whatever the message looks like."""
     # A name in the message may be in brackets, which is markup to Rich.
     err.print("memory: " + " ".join(message.split()), markup=False, highlight=False)
 
 
 def say(step: str) -> None:
-    """One step of something that takes a while."""
+    """Print one step of something that takes a while."""
     err.print(f"[dim]{escape(step)}[/dim]", highlight=False)
 
 
@@ -40,12 +40,12 @@ def write_json(value: Any) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Records, ids, times and enumerations as plain JSON."""
+    """Return records, ids, times and enumerations as plain JSON."""
     return json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
 
 
 def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table; None is shown as nothing. What people said is never taken for markup."""
+    """Print a table; None is shown as nothing. What people said is never taken for markup."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for column in columns:
         # Folded, not cut: an id or a text that ends in "…" is of no use.

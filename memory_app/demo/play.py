@@ -43,7 +43,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of it."""
+    """The results of the demo."""
 
     progress: Progress
     memories: tuple[Remembered, ...]
@@ -79,7 +79,7 @@ def play(api: Api, *, on_progress: Callable[[Progress], None]) -> Played:
 
 
 def _send(api: Api, on_progress: Callable[[Progress], None]) -> tuple[list[str], list[float]]:
-    """Ids and times of acceptance, turn by turn: a chat does not know the next turn yet."""
+    """Send the turns one by one, as a chat does; the ids of the tickets, and the seconds that each took."""
     total = sum(len(meeting.turns) for meeting in MEETINGS)
     now = datetime.now(UTC)
     tickets: list[str] = []
@@ -112,7 +112,7 @@ def _turns(meeting: Meeting, now: datetime) -> Sequence[Mapping[str, str]]:
 def _follow(
     api: Api, tickets: Sequence[str], on_progress: Callable[[Progress], None]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """The last answer to each ticket, all of them extracted."""
+    """Wait until all tickets are extracted; the last answer to each."""
     latest: dict[str, Mapping[str, Any]] = {}
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -145,7 +145,7 @@ def _progress(tickets: Sequence[str], latest: Mapping[str, Mapping[str, Any]]) -
 
 
 def _memories(api: Api, turns: Mapping[str, Mapping[str, Any]]) -> tuple[Remembered, ...]:
-    """Everything that came of the turns, once each, in the order in which it became true."""
+    """Read all memories made from the turns, once each, in the order in which they became true."""
     ids = dict.fromkeys(memory for turn in turns.values() for memory in turn["memory_ids"])
     memories = [_remembered(api.call("GET", f"/v1/memories/{memory}/why")) for memory in ids]
     return tuple(sorted(memories, key=lambda memory: memory.valid_from))

@@ -26,7 +26,7 @@ SLICE_SECONDS = 1.0
 
 
 def extract_in_turn(runtime: Runtime, session_id: int) -> None:
-    """Extract what a message names, after what is the turn of others."""
+    """Extract the session that a message names, after a little of what waits for other tenants."""
     if runtime.pace.is_due():
         index.index_turns(runtime, most_batches=1)
         with transaction(runtime.engine, None) as connection:

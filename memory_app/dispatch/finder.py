@@ -45,7 +45,7 @@ class Due:
 
 
 def look(runtime: Runtime) -> Due:
-    """What is due now, over all tenants, fair across them; one short read."""
+    """Read what is due now, over all tenants and fair across them."""
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
         due_sessions = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
@@ -125,7 +125,7 @@ def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> 
 
 
 def _answers(runtime: Runtime) -> bool:
-    """Whether Redis takes hints: a full one and a replica answer too, and refuse whatever is written."""
+    """Return whether Redis accepts writes: one that is full, or a replica, answers but refuses them."""
     # A write, because a PING is answered even where writes are refused.
     try:
         hints.claim(runtime.hot, PROBE, life_ms=1_000)

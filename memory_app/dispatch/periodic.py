@@ -92,7 +92,7 @@ def _enqueue(
 
 
 def _missed_periods(job: DueJob, row: ScopeRow, *, interval: timedelta | None, at: datetime) -> int:
-    """Whole periods since the job was due. The look for silent sessions has no period that could be missed."""
+    """Return the whole periods since the job was due. The look for silent sessions has no periods."""
     if interval is None or job.job == END_SESSIONS:
         return 0
     # Periods of a job that the agent's policy leaves out are not missed.
@@ -102,7 +102,7 @@ def _missed_periods(job: DueJob, row: ScopeRow, *, interval: timedelta | None, a
 
 
 def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: ScopeRow) -> list[Run]:
-    """One run of the job for this period."""
+    """Enqueue one run of the job for this period."""
     if not _is_enabled(job.job, row):
         return []
     # It costs money, and without a new memory the model would be asked about the same ones again.
@@ -120,7 +120,7 @@ def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: 
 
 
 def _is_enabled(job: str, row: ScopeRow) -> bool:
-    """Does the agent's policy have the job done? Deep synthesis needs a language model, which not every agent has."""
+    """Return whether the agent's policy includes the job: deep synthesis requires a language model."""
     policy = parse_policy(row.policy)
     if job == RunName.SYNTHESIZE_DEEP and policy.extraction is not ExtractionMode.LLM:
         return False

@@ -1,4 +1,4 @@
-"""Upkeep: what nobody can ask for any more is deleted, a few hundred rows at a time.
+"""Upkeep: delete runs that are of no use any more, a few hundred at a time.
 
 A run is kept for some days after it ended; longer while what it did can be undone, or while a memory names it as the
 question to a language model that it came from.

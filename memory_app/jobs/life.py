@@ -50,12 +50,12 @@ class Heard:
 
     @property
     def is_silent(self) -> bool:
-        """There was one, nobody ended it in order, and nothing is heard of it."""
+        """A process was there, did not end in order, and gives no sign of life."""
         return bool(self.silent) and not self.living
 
     @property
     def is_absent(self) -> bool:
-        """There is none, or all were ended in order."""
+        """No process is there, or all ended in order."""
         return not self.silent and not self.living
 
     @property
@@ -67,7 +67,7 @@ class Heard:
 
 
 def listen(hot: Hot) -> Mapping[str, Heard]:
-    """Every kind of part. Raises `HotUnavailable`."""
+    """Read the signs of life of every kind of part. Raises `HotUnavailable`."""
     return {
         kind: Heard(
             living=tuple(sign for sign in signs if not sign.is_silent),
@@ -89,7 +89,7 @@ class Life:
         self._noted_at = -hot_life.EVERY_SECONDS
 
     def note(self, *, tasks: int = 0) -> None:
-        """The loop goes round; ``tasks`` are in hand. As often as one likes: Redis is told every few seconds."""
+        """Note that the loop goes on with ``tasks`` in hand. Call it at every round: few of the notes go to Redis."""
         self.touch()
         now = time.monotonic()
         # Half of it: a call that comes a moment too early must not make the sign a whole period late.
@@ -103,21 +103,21 @@ class Life:
             log.debug("life_not_noted", error=error.kind)
 
     def touch(self) -> None:
-        """The same for this machine alone."""
+        """Note it on this machine alone."""
         # An error of the disk is no reason to stop working; the check of the machine will show it.
         with contextlib.suppress(OSError):
             for file in self._files:
                 file.touch()
 
     def leave(self) -> None:
-        """This process takes no more work, and means it."""
+        """Note that this process takes no more work."""
         try:
             hot_life.leave(self._hot, self.kinds, self._instance)
         except HotUnavailable as error:
             log.debug("life_not_left", error=error.kind)
 
     def end(self) -> None:
-        """The process ends in order."""
+        """Note that the process ends in order."""
         self.leave()
         for file in self._files:
             file.remove()
@@ -147,7 +147,7 @@ class Waiting:
 
 
 def _files(kinds: Sequence[str], folder: Path | None) -> tuple[LifeFile, ...]:
-    """None where they cannot be written: a part without a check is better than no part."""
+    """Open the files of life; none where they cannot be written, so that the part runs without its check."""
     try:
         return tuple(LifeFile(kind, folder) for kind in kinds)
     except (OSError, MemoryAppError) as error:

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class RosterUnavailable(Transient):
-    """The broker did not carry the question."""
+    """The broker did not deliver the question."""
 
     kind = "roster_unavailable"
 

@@ -41,7 +41,7 @@ LINKS_FOLLOWED = 50
 
 
 def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[Candidate]:
-    """Candidates of every tier that the query asks for."""
+    """Return the candidates of every tier that the query asks for."""
     if not scoped.policy.memory:
         return []
     candidates: list[Candidate] = []
@@ -58,13 +58,13 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
 
 
 def widened(probe: Probe, limit: int) -> Probe:
-    """The probe with up to ``limit`` rows of each tier."""
+    """Return the probe with up to ``limit`` rows of each tier."""
     # An arm returns at most `candidates` rows, so that number has to grow with the limit.
     return replace(probe, limit=limit, candidates=max(probe.candidates, limit))
 
 
 def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
-    """What the database is asked for."""
+    """Return what the database is asked for."""
     query, settings = scoped.query, runtime.settings.recall
     sessions = scoped.facts.sessions
     rows_limit = query.limit + max(query.limit // 2, SPARE_ROWS)
@@ -143,7 +143,7 @@ def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
 
 
 def _passes(query: RecallQuery, turn: Turn) -> bool:
-    """The filters that the database applies to indexed turns."""
+    """Apply the filters that the database applies to indexed turns."""
     is_of_session = query.session in (None, turn.session)
     was_said_by_then = query.as_of is None or turn.at <= query.as_of
     is_after = query.after is None or turn.at >= query.after
@@ -209,7 +209,7 @@ def _expanded(
     start: Sequence[Candidate],
     scale: float,
 ) -> list[Candidate]:
-    """``start``, and what is linked to the best of it, step by step; a row is scored once, where it is nearest."""
+    """Return ``start`` and, step by step, what is linked to the best of it; a row is scored where it is nearest."""
     by_id = {candidate.hit.id: candidate for candidate in start}
     edge = sorted(start, key=order)[: scoped.query.limit]
     for _ in range(scoped.query.depth):

@@ -58,7 +58,7 @@ CARD_FACTS = 5
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What the chat is about to say something to. None takes the setting's default."""
+    """The options of a context window. None takes the setting's default."""
 
     query: str | None = None
     session: str | None = None
@@ -81,7 +81,7 @@ _LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section
 
 
 def _kind_limits() -> tuple[KindLimit, ...]:
-    """What is read for every window: it depends on who, not on the query."""
+    """Return the kinds that are read for every window, whatever the query."""
     limits = []
     for section, (limit, least) in _READS.items():
         for kind in kinds_of_section(section):
@@ -104,7 +104,7 @@ class _Read:
 
 
 def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextRequest) -> ContextWindow:
-    """The window for the next reply. A scope of which nothing is known yet gives the persona and the empty rest.
+    """Build the window for the next reply. For a scope without any data it holds the persona and nothing else.
 
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
     """
@@ -133,7 +133,7 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextR
 
 
 def _limits_of(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
-    """The budget in tokens and the number of turns, checked."""
+    """Return the budget in tokens and the number of turns, checked."""
     settings = runtime.settings.context
     budget = settings.budget_tokens if request.budget_tokens is None else request.budget_tokens
     turns = settings.turns if request.turns is None else request.turns
@@ -159,8 +159,8 @@ class _Request:
 
 
 def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: bool = True) -> _Read:
-    """What the request asks for. If the session fails, all is read again without it; if the search fails, it is left
-    out."""
+    """Read all parts of the window. If reading the session fails, all is read again without it; a search that fails
+    is left out."""
     read, stage = None, "scope"
     # One transaction for all of it, as each round trip costs more than what it reads.
     try:
@@ -187,7 +187,7 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
 
 
 def _with_persona(connection: Connection, tenant_id: int, scope: Scope, *, row: ScopeRow | None) -> _Read:
-    """All there is of an agent that has met nobody yet, or remembers nothing."""
+    """Read the persona alone: of an agent that has met nobody yet, or whose memory is off."""
     if row is None:
         persona, now = names.agent_persona(connection, tenant_id, scope.agent), clock.now(connection)
     else:
@@ -224,7 +224,7 @@ def _with_search(
 
 
 def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
-    """None with Redis away: the tables know all of it."""
+    """Read the hot part of the window; None while Redis is away, since the tables have all of it."""
     try:
         return window.read(runtime.hot, row.own_first)
     except MemoryAppError as error:
@@ -233,7 +233,7 @@ def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
 
 
 def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None) -> ContextParts:
-    """Sections 1–4, 6 and 9."""
+    """Read the sections that do not depend on the query: 1–4, 6 and 9."""
     by_section = _by_section(_standing_memories(runtime, connection, row, warm=warm))
     anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
@@ -258,7 +258,7 @@ def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: 
 def _standing_memories(
     runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None
 ) -> tuple[Memory, ...]:
-    """By the cached ids while no memory of the scopes has changed."""
+    """Read the memories of every window, by their cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
     if warm is None:
         return always_shown.strongest(connection, row.visible, limits)
@@ -280,7 +280,7 @@ def _standing_memories(
 
 
 def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
-    """Strongest first in each section, whichever scope and kind a memory is of."""
+    """Group memories by section, strongest first, whatever their scope and kind."""
     ordered = sorted(memories, key=_strength_order, reverse=True)
     by_section = {}
     for section in Section:
@@ -336,7 +336,7 @@ def _with_session(
 
 
 def _expression(runtime: Runtime, row: ScopeRow, *, ongoing: Ongoing, warm: Warm | None) -> Expression:
-    """The hot state, with what only the table knows; rebuilt from there where Redis has lost it."""
+    """Return the hot state with what only the table has; rebuild it from the table where Redis has lost it."""
     state = warm.felt if warm else Expression()
     is_lost = warm is not None and state.last_interaction_at is None
     if is_lost and ongoing.session is not None:
@@ -385,7 +385,7 @@ def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
 def _searched_topic(
     runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: _Topic | ScopedQuery | None
 ) -> _Topic:
-    """The topic of what was read; searches now what missed a vector then."""
+    """Return the topic; where a vector was missing in the transaction, search now."""
     try:
         if isinstance(topic, ScopedQuery):
             recalled = search_previous_models(runtime, tenant_id, topic)
@@ -424,7 +424,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
 
 
 def _with_topic(parts: ContextParts, topic: _Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
-    """Sections 5, 7 and 8, without what other sections show anyway; ``turn_ids`` are those of the session section."""
+    """Add sections 5, 7 and 8, without what other sections show; ``turn_ids`` are those of the session section."""
     # Insights about the topic replace the general ones.
     artifacts = topic.artifacts or parts.artifacts
     sections = (parts.core, parts.expression.memories, parts.anchors, parts.identity, artifacts)

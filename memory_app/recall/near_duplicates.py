@@ -35,7 +35,7 @@ class Repeat:
 
 
 def near_duplicates(ranked: Sequence[Ranked], *, same: float) -> Mapping[Hashable, Repeat]:
-    """Which better candidate each near duplicate repeats, by its id. What is not in the result is worth keeping.
+    """Return which better candidate each near duplicate repeats, by the duplicate's id.
 
     A duplicate has the same canonical key, or a cosine of at least ``same`` and no conflict: see `guards.conflicting`.
     """
@@ -65,7 +65,7 @@ def _repeat(candidate: Ranked, better: Sequence[tuple[Ranked, float]]) -> Repeat
 
 
 def _near(ranked: Sequence[Ranked], same: float) -> dict[int, list[tuple[int, float]]]:
-    """For each place the better places with such a cosine, best first."""
+    """Return for each place the better places with a cosine of at least ``same``, best first."""
     places = [place for place, candidate in enumerate(ranked) if candidate.vector is not None]
     vectors = [candidate.vector for candidate in ranked if candidate.vector is not None]
     if len(vectors) < 2:

@@ -23,12 +23,12 @@ _TO_DO = re.compile(
 
 
 def is_overview(query: str) -> bool:
-    """Whether ``query`` is after a course of things rather than one of them."""
+    """Return whether ``query`` asks for an overview of many things rather than for one of them."""
     return _OVERVIEW.search(query) is not None
 
 
 def subject_of(query: str) -> str:
-    """The words of ``query`` that name its subject; all of it, unless it is for an overview and names one."""
+    """Return the words of ``query`` that name its subject: all of them, unless it asks for an overview of one."""
     if not is_overview(query):
         return query
     rest = " ".join(word for word in query.split() if not _TO_DO.search(word))

@@ -115,18 +115,18 @@ class ScopedQuery:
 
 
 def check_query(runtime: Runtime, query: RecallQuery) -> RecallQuery:
-    """See `checked_query`; the limits are the settings'."""
+    """Check a query by the limits of the settings; see `checked_query`."""
     settings = runtime.settings.recall
     return checked_query(query, limit_most=settings.limit_max, query_limit_chars=settings.query_limit_chars)
 
 
 def embed_query(runtime: Runtime, text: str | None) -> QueryVectors:
-    """The vector of the current model; call it with no transaction open."""
+    """Embed a query with the current model; call it with no transaction open."""
     return QueryVectors() if text is None else _embed(runtime.embedder, text)
 
 
 def embed_missing(runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
-    """The query with vectors of its ``missing_models``; call it with no transaction open.
+    """Add the vectors of the query's ``missing_models``; call it with no transaction open.
 
     Rows keep the model that they were embedded with until the re-embedding reaches them.
     """
@@ -213,7 +213,7 @@ def prepare_query(
 
 
 def weights_of(preset: str, policy: Policy) -> Weights:
-    """The preset's weights with the agent's own in place of those it overrides."""
+    """Return the preset's weights, with those that the agent overrides."""
     return {**PRESETS[preset], **policy.weights}
 
 
@@ -265,7 +265,7 @@ def _missing_models(runtime: Runtime, facts: ScopeFacts) -> tuple[str, ...]:
 
 
 def _names(query: str) -> list[str]:
-    """What may be the slug of an entity's name: runs of up to `NAME_WORDS` words of the query."""
+    """Return possible slugs of entity names: runs of up to `NAME_WORDS` words of the query."""
     names: dict[str, None] = {}
     # "Anna's" is about Anna, "McDonald's" is a name as it stands: both readings are looked up.
     for text in dict.fromkeys((_POSSESSIVE.sub("", query), query)):
@@ -290,7 +290,7 @@ def _slug_words(text: str) -> list[str]:
 
 
 def _named_speakers(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
-    """The speakers of the scope that the query names, by full or first name."""
+    """Return the speakers of the scope that the query names, by full or first name."""
     query_words = set(_words(query))
     names = []
     for speaker in speakers:
@@ -306,7 +306,7 @@ def _words(text: str) -> list[str]:
 
 
 def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime, datetime], ...]:
-    """The times that the query names in relation to now ("yesterday", "last March"), as instants."""
+    """Return the times that the query names relative to now ("yesterday", "last March"), as instants."""
     zone = zone_of(zone_name)
     dates = [date for date in resolve_dates(query, now, zone=zone) if date.precision not in _UNCLEAR]
     # A date with its year is among the words of what was said then, and a hit by them: weighing it again lowered
@@ -328,5 +328,5 @@ def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bo
 
 
 def horizon(scoped: ScopedQuery, runtime: Runtime) -> datetime:
-    """Turns accepted before it are searched no more."""
+    """Return the time before which accepted turns are not searched any more."""
     return scoped.now - timedelta(days=runtime.settings.index.daily_log_days)

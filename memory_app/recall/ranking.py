@@ -28,7 +28,7 @@ class Candidate:
 
 
 def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: int | None = None) -> Recalled:
-    """Best first, without near duplicates, cut to the limit; equal scores in the order of time, newest first.
+    """Order candidates best first, drop near duplicates, and cut to the limit; of equal scores the newest comes first.
 
     ``considered`` is how many are looked through for repeats; None takes what usually suffices.
     """
@@ -83,14 +83,14 @@ def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int)
 
 
 def _repeat_key(hit: Hit) -> str:
-    """Equal for what need not be shown twice: the same words, of turns only within one session."""
+    """Return a key that is equal for repeats: the same words, of turns only within one session."""
     # The same words in another session are no repeat: "Yes." answers another question there.
     session = hit.session if hit.tier is Tier.DAILY_LOGS else ""
     return f"{session}:{normalise(hit.text)}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:
-    """A sort key: higher scores first, and of equal ones the newer."""
+    """Return a sort key: higher scores first, and of equal ones the newer."""
     hit = candidate.hit
     age = -hit.at.timestamp() if hit.at else 0.0
     return -hit.score, age

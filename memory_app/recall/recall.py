@@ -26,7 +26,7 @@ REPEATS_LIMIT = 1_000
 
 
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery) -> Recalled:
-    """The best rows of the scope for the query; an agent's own memories count as part of each user's scope.
+    """Return the best rows of the scope for the query; each user's scope includes the agent's own memories.
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session. Embeds the query; writes
     nothing, and has the recalled memories counted in the background.

@@ -76,7 +76,7 @@ class Recalled:
 
 
 def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:
-    """The query with cleaned text, or `InvalidInput`: a filter that is unknown or empty is never "everything"."""
+    """Return the query with cleaned text. Raises `InvalidInput`, also for a filter that is unknown or empty."""
     text = _checked_text(query.text, query_limit_chars)
     _check_range("limit", query.limit, most=limit_most)
     for name in ("kinds", "subtypes", "tiers", "tags"):

@@ -76,7 +76,7 @@ def reembed(
 
 
 def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
-    """As `reembed`, for a task: what remains when the time is over gets a new hint."""
+    """Like `reembed`, for a task: sends a new hint for what remains when the time is over."""
     # Cleared before the work, so that a hint sent meanwhile is not taken for one under way.
     try:
         hints.clear(runtime.hot, hint_name(queue.REEMBED))
@@ -119,7 +119,7 @@ class _Run:
             self._finish(stale)
 
     def _is_indexed(self, stale: StaleScope) -> bool:
-        """Has the scope search indexes for any model? A big one without got none for want of room."""
+        """Return whether the scope has search indexes for any model; a big scope may have none because of the limit."""
         with transaction(self.runtime.engine, stale.tenant_id) as connection:
             return bool(scope_models.indexed(connection, stale.scope_id))
 
@@ -145,7 +145,7 @@ class _Run:
             self.tell(moved=moved, refused=refused, left=remaining)
 
     def _embedded(self, rows: Sequence[StaleRow]) -> list[tuple[UUID, Sequence[float]]]:
-        """Vectors of the rows; one that the embedder refuses keeps its old one and is found by words."""
+        """Embed the rows; one that the embedder refuses keeps its old vector and is found by words."""
         try:
             vectors = self.runtime.embedder.embed([_indexed_text(row) for row in rows])
         except Permanent as error:
@@ -157,7 +157,7 @@ class _Run:
         return [(row.id, vector.tolist()) for row, vector in zip(rows, vectors, strict=True)]
 
     def _finish(self, stale: StaleScope) -> None:
-        """Nothing of the model is left, unless it was refused or somebody still writes it: then it waits on."""
+        """Drop the old model of the scope, unless rows still have it: refused ones, or new ones of an older process."""
         with transaction(self.runtime.engine, stale.tenant_id) as connection:
             is_through = scope_models.remove(connection, stale.scope_id, stale.model)
         if not is_through:
@@ -180,7 +180,7 @@ class _Run:
 
 
 def _indexed_text(row: StaleRow) -> str:
-    """What a turn or a memory is embedded by, as when it was written."""
+    """Return the text by which a turn or a memory is embedded, as when it was written."""
     # Only a turn has a speaker. A memory is compared without the frame around it ("I think that …").
     if row.speaker is None or row.at is None:
         return unframed(row.text)

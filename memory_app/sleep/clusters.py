@@ -39,7 +39,7 @@ class Cluster:
 
 
 def near_pairs(vectors: NDArray[np.float32], *, least: float, limit: int) -> Iterator[tuple[int, int]]:
-    """Places (i < j) of rows whose cosine is at least ``least``, for each row its ``limit`` nearest.
+    """Yield the places (i < j) of rows whose cosine is at least ``least``, for each row its ``limit`` nearest.
 
     Shape of ``vectors``: (n, dimensions), unit rows. A pair may come twice.
     """
@@ -57,7 +57,7 @@ def near_pairs(vectors: NDArray[np.float32], *, least: float, limit: int) -> Ite
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """The connected components of the graph of ``pairs``, each in order (union-find with path halving)."""
+    """Return the connected components of the graph of ``pairs``, each in order (union-find with path halving)."""
     parent: dict[int, int] = {}
 
     def root(place: int) -> int:
@@ -75,7 +75,7 @@ def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def clusters(memories: Sequence[Neighbour], *, thresholds: Thresholds, pairs: Pairs) -> tuple[Cluster, ...]:
-    """The clusters among ``memories``, current rows of one scope, of whatever size.
+    """Return the clusters among ``memories``, current rows of one scope, of whatever size.
 
     Every two members are similar and without conflict, so they may be merged in any order.
     """

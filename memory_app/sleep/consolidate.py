@@ -96,7 +96,7 @@ def _make_plan(
 
 
 def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePlan:
-    """The plan with the model's sentences, where they were never stored: two rows must not say the same."""
+    """Put the model's sentences into the plan, but for those that were ever stored: two rows must not say the same."""
     wordings = wording.word(runtime, tenant_id, plan.row.id, clusters=plan.clusters)
     keys = {anchor: canonical_key(worded.text) for anchor, worded in wordings.items()}
     with transaction(runtime.engine, tenant_id) as connection:
@@ -111,7 +111,7 @@ def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePl
 
 
 def _report(plan: CyclePlan, report: CycleReport, *, kind: str | None) -> ConsolidationReport:
-    """The report of the cycle in the words of consolidation."""
+    """Return the report of the cycle in the form of consolidation's."""
     # If the gate refused the plan, nothing was merged, although the report lists its clusters.
     anchors = {cluster.anchor for cluster in report.clusters} if report.applied else set()
     merged = [cluster for cluster in plan.clusters if cluster.anchor in anchors]

@@ -124,7 +124,7 @@ def ask(
 
 
 def defaults(runtime: Runtime, *, manual: bool) -> SleepOptions:
-    """The settings as options; a cycle asked for by hand does not wait for the cool-down."""
+    """Return the settings as options; a cycle asked for by hand does not wait for the cool-down."""
     settings = runtime.settings.sleep
     return SleepOptions(
         max_clusters=settings.max_clusters,
@@ -179,7 +179,7 @@ def _options_of(runtime: Runtime, run: Run) -> SleepOptions:
 
 
 def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> CycleReport:
-    """Carry out the plan, without clusters whose own memories would not be found any more; the report.
+    """Carry out the plan, without clusters whose memories would not be found any more; returns the report.
 
     ``note`` is called once, with the report, in the transaction of what stays; in one of its own when nothing stays:
     after a dry run, and when the gate refused (``applied`` is false then).
@@ -199,7 +199,7 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
 
 
 def _attempt(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> CycleReport:
-    """All of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
+    """Carry out all of the plan in one transaction; its report. Raises `_RolledBack` when nothing of it may stay."""
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         cycle = _Cycle(connection, runtime, claimed=claimed, plan=plan)
         # All who write memories take this lock, so the scope does not change between the reads and writes below.
@@ -266,7 +266,7 @@ def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
 
 
 def _is_unchanged(cluster: ClusterPlan, current: Mapping[UUID, Neighbour]) -> bool:
-    """Being recalled meanwhile is no change; being said again, rated, pinned, ended or merged is."""
+    """Return whether no member was said again, rated, pinned, ended or merged since the plan. A recall is no change."""
     for member in cluster.members:
         now = current.get(member.memory.id)
         if now is None or merging.version(member.memory) != merging.version(now.memory):
@@ -275,7 +275,7 @@ def _is_unchanged(cluster: ClusterPlan, current: Mapping[UUID, Neighbour]) -> bo
 
 
 def _unite(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UUID]:
-    """Store the merged rows; their ids by anchor. Left out is what another current row says already.
+    """Store the merged rows; their ids by anchor. A row that another current row repeats is left out.
 
     A cluster larger than the rules' limit takes several rounds, each with the row of the round before.
     """
@@ -332,7 +332,7 @@ def _unite_once(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, UU
 
 
 def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, NewMemory]:
-    """The row that each cluster becomes, by its anchor."""
+    """Return the row that each cluster becomes, by its anchor."""
     connection, scope_id = cycle.connection, cycle.scope_id
     same_text = {
         cluster.anchor: next((n.memory for n in cluster.members if n.memory.text == cluster.text), None)
@@ -364,7 +364,7 @@ def _merged_rows(cycle: _Cycle, clusters: Sequence[ClusterPlan]) -> dict[UUID, N
 
 
 def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> MergedCluster:
-    """What a report says about a merged cluster: ids and strengths."""
+    """Return the entry of a merged cluster in the report: ids and strengths."""
     anchor = next(n.memory for n in cluster.members if n.memory.id == cluster.anchor)
     merged = replace(ladder.merge(cluster.members).memory, pinned=anchor.pinned)
     return MergedCluster(

@@ -70,7 +70,7 @@ def decay(runtime: Runtime, claimed: RunClaim) -> None:
 
 
 def _plan_next(connection: Connection, runtime: Runtime, *, claimed: RunClaim, report: DecayReport) -> None:
-    """Have the next run at the next time of the report: memories fade though nothing happens in the scope."""
+    """Plan the next run for the next time in the report: memories fade though nothing happens in the scope."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
     times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at)
     ahead = [at for at in times if at is not None]
@@ -164,7 +164,7 @@ def _stages(runtime: Runtime) -> dict[str, timedelta]:
 def _next_fading(
     runtime: Runtime, remaining: Sequence[LinkedMemory], ceiling: Ceiling, *, now: datetime
 ) -> datetime | None:
-    """When the next memory will have faded if nothing happens. A hub never fades while it is one."""
+    """Return when the next memory will have faded if nothing happens. A hub never fades while it is one."""
     threshold = runtime.settings.decay.faded_strength
     hub_ids = hubs_among(runtime, capacity.strengths(runtime, remaining, now), ceiling)
     times = [

@@ -172,12 +172,12 @@ def make_plan(
 
 
 def rules_of_sleep(runtime: Runtime) -> MergeRules:
-    """Merge repeats of whatever kind that merges, and sum them up."""
+    """Return the rules of sleep: repeats of all kinds that merge become summaries."""
     return MergeRules(MERGING_KINDS, rewrites_limit=runtime.settings.sleep.max_rewrites)
 
 
 def start_of_hour(now: datetime) -> datetime:
-    """The hour for which strengths are computed, so that a dry run reports what the run will report."""
+    """Return the hour for which strengths are computed, so that a dry run reports what the run will report."""
     return now.replace(minute=0, second=0, microsecond=0)
 
 
@@ -185,7 +185,7 @@ def start_of_hour(now: datetime) -> datetime:
 
 
 def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions: Sequence[str]) -> CyclePlan:
-    """The plan with the questions that check it; a plan that changes nothing needs none."""
+    """Add the questions that check the plan; a plan that changes nothing requires none."""
     with transaction(runtime.engine, tenant_id) as connection:
         if not _changes_something(connection, runtime, plan):
             return plan
@@ -206,7 +206,7 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
 
 
 def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan) -> bool:
-    """Would the plan merge, name, promote, evict or link anything?"""
+    """Return whether the plan would merge, name, promote, evict or link anything."""
     if plan.clusters or plan.patterns or plan.promotable:
         return True
     if Step.EVICT in plan.steps and plan.inspected:
@@ -221,7 +221,7 @@ def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan
 def unlinked(
     connection: Connection, scope_id: int, edges: Sequence[links.Edge], *, most: int
 ) -> list[links.Edge]:
-    """Those that are not linked yet and would stay if they were: at both ends there is room, or a weaker link."""
+    """Return edges that are not linked yet and would stay: at both ends there is room, or a weaker link."""
     if not edges:
         return []
     linked = sleeping.linked_pairs(connection, scope_id)
@@ -246,7 +246,7 @@ def _inspected(
     options: SleepOptions,
     kinds: frozenset[str],
 ) -> tuple[UUID, ...]:
-    """Ids of the memories that a cycle looks at, the weakest first: of these kinds, not firm, not pinned."""
+    """Return ids of the memories that a cycle inspects, the weakest first: of these kinds, not firm, not pinned."""
     ids = [item.memory.id for item in linked if item.memory.kind in kinds and not item.memory.pinned]
     # Ties are broken by id, so that a dry run and the run inspect the same memories.
     soft = sorted((strengths[id], id) for id in ids if strengths[id] < options.min_strength)
@@ -256,7 +256,7 @@ def _inspected(
 def _similar(
     search: _Search, kinds: set[str], *, with_links: bool
 ) -> tuple[tuple[ClusterPlan, ...], tuple[links.Edge, ...]]:
-    """Clusters in which every two members are alike, and pairs that are merely similar."""
+    """Find clusters in which every two members are alike, and pairs that are merely similar."""
     cluster_plans: list[ClusterPlan] = []
     edges: list[links.Edge] = []
     model = search.runtime.embedder.model
@@ -287,7 +287,7 @@ def _thresholds(search: _Search, kind: str) -> ladder.Thresholds:
 def _clusters_of_group(
     search: _Search, ids: Sequence[UUID], vectors: NDArray[np.float32], *, thresholds: ladder.Thresholds
 ) -> Iterator[ClusterPlan]:
-    """Clusters among memories of one kind and session."""
+    """Find clusters among memories of one kind and session."""
     neighbours = search.runtime.settings.remember.neighbours
     pairs = near_pairs(vectors, least=thresholds.merge, limit=neighbours)
     for batch in _batches(components(pairs)):
@@ -324,7 +324,7 @@ def _batches(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
 def _clusters_of_pieces(
     search: _Search, pieces: Sequence[Sequence[UUID]], *, thresholds: ladder.Thresholds
 ) -> Iterator[ClusterPlan]:
-    """Clusters within each piece, from the rows themselves."""
+    """Find the clusters within each piece, from the rows themselves."""
     pieces = [piece for piece in pieces if len(piece) >= search.options.min_cluster_size]
     ids = [id for piece in pieces for id in piece]
     if not ids:
@@ -347,7 +347,7 @@ def _clusters_of_pieces(
 def _mergeable(
     rules: MergeRules, neighbours: Mapping[UUID, Neighbour], pairs: Pairs, *, least: float
 ) -> Pairs:
-    """The pairs of ``neighbours`` that the rules let become one row."""
+    """Return the pairs of ``neighbours`` that may become one row by the rules."""
     mergeable: dict[frozenset[UUID], float] = {}
     for pair, cosine in pairs.items():
         if cosine < least or not pair <= neighbours.keys():
@@ -359,7 +359,7 @@ def _mergeable(
 
 
 def _is_contained(first: Neighbour, second: Neighbour) -> bool:
-    """Does one of the two say all that the other says, in words or in a whole sentence, or do both name one fact?"""
+    """Return whether one says all that the other says, in words or in a whole sentence, or both state one fact."""
     # Nobody has just repeated these statements, so in doubt they stay apart.
     fact = (first.subject_key, first.memory.relation, first.object_key)
     other_fact = (second.subject_key, second.memory.relation, second.object_key)
@@ -370,7 +370,7 @@ def _is_contained(first: Neighbour, second: Neighbour) -> bool:
 
 
 def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour]) -> ClusterPlan:
-    """Summed up, the strongest member is the anchor; otherwise the one whose text stands."""
+    """Plan a cluster. The anchor is the strongest member if they are summed up, else the one whose text stands."""
     if search.rules.summarise:
         # Ties are broken by length and id, which are the same in a dry run and in the run.
         anchor = max(members, key=lambda n: (search.strengths[n.memory.id], len(n.memory.text), n.memory.id))
@@ -389,7 +389,7 @@ def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour
 
 
 def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict[str, Sequence[float]]:
-    """Vectors of summaries that are no member's own words."""
+    """Embed the texts of clusters that no member has."""
     own = {member.memory.text for cluster in cluster_plans for member in cluster.members}
     new = sorted({cluster.text for cluster in cluster_plans} - own)
     # Embedded while planning, because the transaction that carries the plan out must not wait for the embedder.
@@ -403,7 +403,7 @@ def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict
 def _patterns(
     runtime: Runtime, tenant_id: int, row: ScopeRow, *, policy: Policy
 ) -> tuple[tuple[Topic, Prepared], ...]:
-    """What comes up over weeks, and the statement that says so, unless it was ever stored."""
+    """Find topics that come up over weeks, each with the statement that says so, unless it was ever stored."""
     topics = _recurring_topics(runtime, tenant_id, row)
     statements = [
         Statement(
@@ -437,7 +437,7 @@ def _recurring_topics(runtime: Runtime, tenant_id: int, row: ScopeRow) -> list[T
 def _promotable(
     runtime: Runtime, tenant_id: int, row: ScopeRow, *, linked: Sequence[LinkedMemory], at: datetime
 ) -> tuple[Promotable, ...]:
-    """Memories of sessions that are strong enough for the scope."""
+    """Find memories of sessions that are strong enough for the scope."""
     settings = runtime.settings.ending
     with transaction(runtime.engine, tenant_id) as connection:
         ids = set(sleeping.session_memories(connection, row.id, session_id=None))
@@ -463,7 +463,7 @@ def strongest(
     strength: float,
     degree: int,
 ) -> tuple[UUID, ...]:
-    """Ids of the strongest, at most ``limit``, of those with at least so much strength and so many links."""
+    """Return ids of the strongest memories, at most ``limit``, with at least this strength and this many links."""
     ranks: list[tuple[float, int, UUID]] = []
     for item in linked:
         item_strength = strength_of(runtime, item.memory, at)
@@ -477,7 +477,7 @@ def strongest(
 
 
 def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
-    """The plan less the clusters of these memories, and less the probes for their members."""
+    """Return the plan without the clusters of these memories and the probes for their members."""
     refused = [cluster for cluster in plan.clusters if not guilty.isdisjoint(cluster.ids)]
     members = {id for cluster in refused for id in cluster.ids}
     # Probes of refused clusters go; `expected` is keyed by place, so the remaining ones are renumbered.
@@ -492,6 +492,6 @@ def without(plan: CyclePlan, guilty: frozenset[UUID]) -> CyclePlan:
 
 
 def read_neighbours(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[Neighbour, ...]:
-    """Memories as the ladder sees them, retired ones too."""
+    """Read memories as the ladder takes them, retired ones too."""
     heirs = entities.heirs_by_alias(connection, [scope_id])
     return tuple(ladder.neighbour_of(row, heirs) for row in merges.rows(connection, scope_id, ids))

@@ -64,12 +64,12 @@ def _probe(runtime: Runtime, text: str, about: UUID | None) -> Probe:
 
 
 def recent_questions(connection: Connection, runtime: Runtime, scope_id: int) -> tuple[str, ...]:
-    """What the user asked last."""
+    """Read what the user asked last."""
     return queries.recent(connection, scope_id, limit=runtime.settings.sleep.probes)
 
 
 def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: Sequence[Probe]) -> ProbeHits:
-    """What each probe returns now, in this transaction."""
+    """Search for each probe in this transaction."""
     hits: dict[int, tuple[UUID, ...]] = {}
     for place, probe in enumerate(probes):
         # In the caller's transaction, which sees the changes that are not committed yet.
@@ -80,7 +80,7 @@ def search(connection: Connection, runtime: Runtime, row: ScopeRow, *, probes: S
 
 
 def expected_hits(probes: Sequence[Probe], hits: ProbeHits) -> ProbeHits:
-    """The hits that count: of a probe by a memory's own text, that memory alone."""
+    """Return the hits that count: of a probe by a memory's own text, that memory alone."""
     return {
         place: tuple(id for id in ids if probes[place].about in (None, id)) for place, ids in hits.items()
     }
@@ -89,7 +89,7 @@ def expected_hits(probes: Sequence[Probe], hits: ProbeHits) -> ProbeHits:
 def missing_hits(
     connection: Connection, runtime: Runtime, row: ScopeRow, *, expected: ProbeHits, hits: ProbeHits
 ) -> tuple[tuple[int, UUID], ...]:
-    """Expected memories that are not among the hits, by the place of the probe.
+    """Return expected memories that are not among the hits, with the place of the probe.
 
     A memory that was merged counts as a hit by the row it was merged into, where that row says the same.
     """

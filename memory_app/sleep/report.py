@@ -112,7 +112,7 @@ class ConsolidationReport(Report):
 
 
 def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> CycleReport:
-    """The report of a cycle that did nothing. ``floor`` is that of the quality gate."""
+    """Return the report of a cycle that did nothing. ``floor`` is that of the quality gate."""
     return CycleReport(
         trigger=options.trigger,
         summary_chars=options.summary_chars,
@@ -122,13 +122,13 @@ def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> CycleR
 
 
 def end_report(cycle: CycleReport, *, checkpoint: UUID | None = None, dropped: int = 0) -> SessionEndReport:
-    """The report of the end of a session, of which so far only the sleep pass, if that, took effect."""
+    """Return the report of the end of a session from that of its sleep pass."""
     values = {field.name: getattr(cycle, field.name) for field in fields(cycle)}
     return SessionEndReport(**values, slept=cycle.applied, checkpoint=checkpoint, dropped=dropped)
 
 
 def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
-    """The run, with a ``summary`` for each cluster and a ``label`` for each pattern of its report.
+    """Return the run with a ``summary`` for each cluster and a ``label`` for each pattern of its report.
 
     Both are null where a memory or the entity is gone. Runs whose report is not that of a sleep cycle stay as they are.
     """

@@ -52,7 +52,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
 
 
 def _obstacle(row: RowImage) -> str | None:
-    """Why a row cannot be restored, or None. A row that is as before already (its merge was undone) is no obstacle."""
+    """Return why a row cannot be restored, or None, also for one that is as before already (its merge was undone)."""
     if row.state is None:
         # Undo would delete an inserted row anyway.
         return None if row.change is Change.INSERT else f"{row.id} is gone"
@@ -66,7 +66,7 @@ def _obstacle(row: RowImage) -> str | None:
 
 
 def _differences(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[str]:
-    """Names of the columns in which the states differ."""
+    """Return the names of the columns in which the states differ."""
     names = [name for name in values if name not in READ_COUNTS]
     return [name for name in names if state.get(name) != values[name]]
 

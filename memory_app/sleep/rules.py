@@ -141,7 +141,7 @@ _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*[\"'
 
 
 def share_a_sentence(first: str, second: str) -> bool:
-    """Do both contain the same sentence? Then each may say more and still be about the same."""
+    """Return whether both contain the same sentence. Then each may say more and still be about the same."""
     return not _sentences(first).isdisjoint(_sentences(second))
 
 
@@ -150,7 +150,7 @@ def _sentences(text: str) -> set[str]:
 
 
 def summary(texts: Sequence[str], *, limit: int) -> str:
-    """The longest text, and the sentences of the others that add something, up to ``limit`` characters.
+    """Return the longest text and the sentences of the others that add something, up to ``limit`` characters.
 
     All words are those of the sources, so that nothing is made up. The longest text stands whole, whatever its length.
     """
@@ -169,7 +169,7 @@ def summary(texts: Sequence[str], *, limit: int) -> str:
 
 
 def _adds_to(words: AbstractSet[str], sentence: str) -> bool:
-    """Are more of the sentence's words new than a merge may lose?"""
+    """Return whether more of the sentence's words are new than a merge may lose."""
     own = set(terms(sentence))
     return len(own - words) > LOSS_ALLOWED * len(own)
 
@@ -188,7 +188,7 @@ class Topic:
 
 
 def is_pattern(topic: Topic, *, weeks: int, memories: int, excluding: frozenset[str]) -> bool:
-    """Is it mentioned by so many memories, in so many different weeks, over as long a time?
+    """Return whether enough memories mention the topic, in enough different weeks, over as long a time.
 
     ``excluding`` are names in lower case that are mentioned by nature: those of the speakers.
     """
@@ -202,5 +202,5 @@ def is_pattern(topic: Topic, *, weeks: int, memories: int, excluding: frozenset[
 
 
 def pattern_text(label: str, since: datetime) -> str:
-    """The sentence of a pattern: always in the same words, so that a second cycle finds it stored."""
+    """Return the sentence of a pattern, always in the same words, so that a second cycle finds it stored."""
     return f"{label} keeps coming up, since {MONTHS[since.month - 1]} {since.year}."

@@ -156,7 +156,7 @@ def end_in(
 
 
 def period_of(session: SessionRow) -> str:
-    """Part of the unique key of runs: the same until another turn is said in the session."""
+    """Return the period for the unique key of runs: it is the same until another turn is said in the session."""
     return f"{session.id}:{session.next_seq - 1}"
 
 
@@ -214,7 +214,7 @@ def _read(runtime: Runtime, claimed: RunClaim) -> _Ending:
 
 
 def _is_reopened(session: SessionRow, run: Run) -> bool:
-    """Was another turn said since the run was enqueued, even if the session was ended again since?"""
+    """Return whether another turn was said since the run was enqueued, even if the session was ended again since."""
     return session.ended_at is None or session.ended_at > run.created_at
 
 
@@ -230,12 +230,12 @@ def _leave_open(ending: _Ending) -> None:
 
 
 def _left_open(cycle_report: CycleReport) -> SessionEndReport:
-    """The report of an ending of which at most the sleep cycle took effect."""
+    """Return the report of an ending of which at most the sleep cycle took effect."""
     return replace(end_report(cycle_report), applied=cycle_report.changes > 0, reason=REOPENED)
 
 
 def _check_extracted(ending: _Ending) -> None:
-    """Raises `Transient` while turns wait to be extracted: their memories belong to the session too."""
+    """Raise `Transient` while turns wait to be extracted: their memories belong to the session, too."""
     policy, session = parse_policy(ending.row.policy), ending.session
     has_extraction = policy.memory and policy.extraction is not ExtractionMode.OFF
     # A parked session is not extracted until somebody mends it, which may be never.
@@ -276,13 +276,13 @@ def _sleep(ending: _Ending, *, revise: Callable[[CyclePlan], CyclePlan]) -> Cycl
 
 
 def _extend_lease(connection: Connection, claimed: RunClaim, report: CycleReport) -> None:
-    """The run goes on after its cycle, so it is not completed with the cycle's report."""
+    """Extend the lease in place of completing the run, which goes on after its cycle."""
     if not runs.extend(connection, claimed, jobs.LEASE):
         raise jobs.Fenced
 
 
 def _promotable(ending: _Ending) -> tuple[Promotable, ...]:
-    """The strongest memories of the session, and all that are pinned."""
+    """Read the strongest memories of the session, and all that are pinned."""
     options, row = ending.options, ending.row
     with ending.transaction() as connection:
         linked = fading.current(connection, row.id, session_id=ending.session.id)

@@ -166,7 +166,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
 
 
 def _recent_memories(connection: Connection, runtime: Runtime, claimed: RunClaim) -> tuple[Memory, ...]:
-    """The memories seen lately, by the options of the run or the settings."""
+    """Read the memories seen lately, by the options of the run or the settings."""
     settings = runtime.settings.synthesis
     run = runs.read(connection, claimed.run_id)
     options: dict[str, Any] = {} if run is None else run.options
@@ -180,7 +180,7 @@ def _recent_memories(connection: Connection, runtime: Runtime, claimed: RunClaim
 
 
 def _resting_on(prepared: Sequence[remember.Prepared], current: AbstractSet[UUID]) -> list[remember.Prepared]:
-    """Those whose parents are all current."""
+    """Return those whose parents are all current."""
     return [item for item in prepared if set(item.statement.parents) <= current]
 
 

@@ -45,7 +45,7 @@ class Wording:
 def word(
     runtime: Runtime, tenant_id: int, scope_id: int, *, clusters: Sequence[ClusterPlan]
 ) -> Mapping[UUID, Wording]:
-    """Texts by anchor, for the clusters that need one and are merged in one operation. Calls the agent's model.
+    """Word the clusters that need it and are merged in one operation; texts by anchor. Calls the agent's model.
 
     Raises `Transient` while the model is away or the tenant's day is spent: the work waits.
     """
@@ -72,7 +72,7 @@ def word(
 
 
 def holds(text: str, sources: Sequence[str]) -> bool:
-    """Whether ``text`` names nobody whom no source names, and denies nothing that one of them does not."""
+    """Return whether all names in ``text`` come from the sources, and it denies nothing that a source states."""
     # The first word of a sentence looks like a name: any word of a source will do, whatever its case.
     words = {word.casefold() for word in re.findall(r"[\w'’-]+", " ".join(sources))}
     has_sources = all(name.casefold() in words for name in _NAME.findall(text))
@@ -88,7 +88,7 @@ def _has_model(runtime: Runtime, tenant_id: int, scope_id: int) -> bool:
 
 
 def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, *, texts: Sequence[str]) -> str | None:
-    """The model's sentence, or None where it fails the check."""
+    """Ask for the model's sentence; None where it fails the check."""
     try:
         text = merge_texts(model_calls.small(runtime, tenant_id), texts).text
     except (BadModelOutput, TooSlow) as error:

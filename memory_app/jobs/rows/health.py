@@ -1,4 +1,4 @@
-"""How the pipe is doing, over all tenants and without naming any."""
+"""The state of the pipeline over all tenants, without naming any."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COUNTED = 1_000
 
 
 def shown(count: int) -> str:
-    """A count as people read it: ``1000+`` where there may be more."""
+    """Return a count for people: ``1000+`` where there may be more."""
     return f"{count}+" if count >= COUNTED else str(count)
 
 

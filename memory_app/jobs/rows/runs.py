@@ -220,7 +220,7 @@ def keep_answer(
 
 
 def finish(connection: Connection, run_id: UUID, report: Report) -> None:
-    """Done: the answer goes, the report (ids and counts) stays."""
+    """Mark the run as done: the answer is dropped, the report (ids and counts) stays."""
     connection.execute(_FINISH, {"run": run_id, "report_json": report.as_json()})
 
 
@@ -312,7 +312,7 @@ def complete(connection: Connection, claimed: RunLease, report: Report) -> bool:
 
 
 def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
-    """Failed for good, and why."""
+    """Mark the run as failed for good, with the reason."""
     connection.execute(_ABANDON, {**_keys(claimed), "reason": reason})
 
 
@@ -330,7 +330,7 @@ def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tupl
 
 
 def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:
-    """Hold on to a long run; False when it was taken over."""
+    """Extend the lease of a long run; False when it was taken over."""
     values = {**_keys(claimed), "lease": lease}
     return connection.execute(_EXTEND, values).rowcount == 1
 
@@ -344,7 +344,7 @@ def record(
     report: Report,
     options: dict[str, Any] | None = None,
 ) -> UUID:
-    """Write down work that was done at once, in the transaction of its effects; the run's id."""
+    """Record work that was done at once, in the transaction of its effects; returns the run's id."""
     values = {
         "tenant_id": tenant_id,
         "scope_id": scope_id,
@@ -361,7 +361,7 @@ def amend(connection: Connection, run_id: UUID, report: Mapping[str, Any]) -> No
 
 
 def lock(connection: Connection, run_id: UUID) -> Run | None:
-    """The run, held until the end of the transaction."""
+    """Read the run and lock it until the end of the transaction."""
     row = connection.execute(_LOCK, {"run": run_id}).one_or_none()
     return None if row is None else _run(row)
 

@@ -93,7 +93,7 @@ def wake(
     *,
     at: datetime | None = None,
 ) -> None:
-    """Something happened in these scopes: what waits for that becomes due at its next time. ``at`` None: now."""
+    """Plan the jobs of scopes in which something happened, unless they are planned. ``at`` None: now."""
     if scope_ids and jobs:
         values = {
             "scopes": sorted(set(scope_ids)),
@@ -106,7 +106,7 @@ def wake(
 
 
 def due(connection: Connection, *, most: int, at: datetime | None = None) -> tuple[DueJob, ...]:
-    """What is due over all tenants, fair across them."""
+    """Read the jobs that are due over all tenants, fair across them."""
     rows = connection.execute(_DUE, {"at": at, "most": most})
     return tuple(DueJob(**row._mapping) for row in rows)
 
@@ -124,5 +124,5 @@ def has_news(connection: Connection, scope_id: int, job: str) -> bool:
 
 
 def plan(connection: Connection, tenant_id: int, scope_id: int, *, job: str, at: datetime) -> None:
-    """Let the job be due at ``at`` if nothing makes it due before."""
+    """Plan the job for ``at``, unless a time is planned already."""
     connection.execute(_PLAN, {"tenant_id": tenant_id, "scope_id": scope_id, "job": job, "due_at": at})

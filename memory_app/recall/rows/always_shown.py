@@ -44,7 +44,7 @@ _BY_ID = MEMORIES.where(among(memories.c.scope_id, "scopes"), among(memories.c.i
 def strongest(
     connection: Connection, scope_ids: Sequence[int], limits: Sequence[KindLimit]
 ) -> tuple[Memory, ...]:
-    """The memories of each kind: pinned, then important, then lately seen. Each scope gives up to the limit."""
+    """Read the memories of each kind: pinned, then important, then lately seen. The limit holds for each scope."""
     values = {
         "scopes": list(scope_ids),
         "kinds": [item.kind for item in limits],
@@ -55,7 +55,7 @@ def strongest(
 
 
 def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> tuple[Memory, ...]:
-    """Those of the memories that are still current, in the order of ``ids``."""
+    """Read those of the memories that are still current, in the order of ``ids``."""
     if not ids:
         return ()
     rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})

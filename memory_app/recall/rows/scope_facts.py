@@ -1,4 +1,4 @@
-"""What recall has to know before it can search, in few round trips: each costs more than what it reads."""
+"""Read what recall needs before it can search, in few round trips: each costs more than what it reads."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def read(
     entity_keys: Sequence[str],
     sessions: Sequence[str],
 ) -> ScopeFacts:
-    """Everything that is looked up by key, in one statement; ``sessions`` are names in ``scope_id``."""
+    """Read everything that is looked up by key, in one statement; ``sessions`` are names in ``scope_id``."""
     row = connection.execute(
         _FACTS,
         {

@@ -108,8 +108,8 @@ def scope_rows(connection: Connection, scope_ids: Sequence[int]) -> tuple[ScopeR
 
 
 def affordable(connection: Connection) -> int:
-    """As many scopes may have search indexes here: even with a transaction in every connection that the server takes,
-    which locks all of them, the table of locks does not overflow.
+    """Return how many scopes may have search indexes, so that the table of locks does not overflow even with a
+    transaction in every connection that locks all of them.
 
     The table has room for twice `max_locks_per_transaction` for each connection; some locks a connection keeps for
     itself: 16, since version 18 as many as `max_locks_per_transaction`.

@@ -177,7 +177,7 @@ def _best_memories(shape: Shape) -> str:
 
 
 def _in_time(shape: Shape, at: str) -> str:
-    """Looked at per row, so it is not in the statement when no time is named."""
+    """Return the clause for times that the query names, if any: it costs time for each row."""
     return _IN_PERIODS.format(at=at) if shape.has_periods else ""
 
 
