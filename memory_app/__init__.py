@@ -31,5 +31,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
+    # Found directly from now on, without another call of this function.
     globals()[name] = value
     return value

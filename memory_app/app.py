@@ -70,6 +70,7 @@ class MemoryApp:
             if tenant_id is None:
                 raise NotFound(f"tenant {tenant!r}: make it with `memory keys create --tenant {tenant}`")
         except BaseException:
+            # Also where Ctrl-C comes in between: nobody else has the runtime yet.
             runtime.close()
             raise
         return cls(runtime, tenant_id)

@@ -30,9 +30,9 @@ def _parse(plan: str) -> dict[str, _Failpoint]:
     points = {}
     for part in filter(None, plan.split(",")):
         try:
-            name, what = part.split("=")
-            what, _, every = what.partition("@")
-            action, _, seconds = what.partition(":")
+            name, instruction = part.split("=")
+            instruction, _, every = instruction.partition("@")
+            action, _, seconds = instruction.partition(":")
             points[name] = _Failpoint(action, float(seconds or 0), int(every or 1))
         except ValueError as error:
             raise Misconfigured(f"{VARIABLE}: {part!r} is not name=action@n") from error
@@ -59,4 +59,5 @@ def _act(name: str) -> None:
     if point.action == "sleep":
         time.sleep(point.seconds)
     else:
+        # Neither can be caught: what the process would do on its way out is not done.
         os.kill(os.getpid(), signal.SIGSTOP if point.action == "stop" else signal.SIGKILL)

@@ -48,12 +48,14 @@ class LifeFile:
         place = _make_folder(folder or usual_folder())
         _sweep(place)
         self._path = place / f"{kind}.{os.getpid()}"
+        # Not through a link, which would let somebody else choose what is written to.
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.touch()
 
     def touch(self) -> None:
         """Say "now". By the clock that nobody sets, which all processes of a machine share."""
+        # Always as many characters in one write: a reader meets the old time or the new one, never half of each.
         os.pwrite(self._descriptor, f"{time.monotonic():020.3f}".encode(), 0)
 
     def remove(self) -> None:
@@ -84,6 +86,7 @@ def _signs(folder: Path) -> Iterator[FileSign]:
 def _is_held(path: Path) -> bool:
     with path.open("rb") as file:
         try:
+            # Shared, so that two readers do not take each other for the process.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -91,7 +94,8 @@ def _is_held(path: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the files of processes that are gone. One that was just made may not be locked yet, so numbers count."""
+    """Remove the files of processes that are gone."""
+    # By their numbers: a file that was made this moment may not be locked yet.
     for path in folder.glob("*.*"):
         try:
             os.kill(int(path.suffix[1:]), 0)
@@ -104,8 +108,10 @@ def _sweep(folder: Path) -> None:
 def _make_folder(folder: Path) -> Path:
     """The folder, for us alone: others must not be able to vouch for a part that hangs."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    # Not through a link, and not one that was there before us with other rights.
+    status = folder.lstat()
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    if not is_ours or status.st_mode & 0o022:
         raise Misconfigured(
             f"{folder} can be written by others; set MEMORY_LIFE_FOLDER to a folder of this user alone",
             field="life_folder",

@@ -62,11 +62,13 @@ def configure(*, level: str, form: Literal["json", "console"], names: Collection
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 renderer,
             ],
+            # The text of a message and its arguments apart, as the redactor wants them.
             use_get_message=False,
             pass_foreign_args=True,
         )
     )
     root = logging.getLogger()
+    # In the place of whatever a library has put there already: that would write words.
     root.handlers[:] = [handler]
     root.setLevel(level)
     for name in QUIET:
@@ -79,8 +81,10 @@ def _catch_the_rest(handler: logging.Handler) -> None:
     logging.lastResort = (
         handler  # For loggers that have no handler and pass nothing on, such as multiprocessing.
     )
-    logging.raiseExceptions = False  # Else a message that cannot be formatted is printed with its arguments.
-    logging.captureWarnings(True)  # Celery does so later, and must find it done.
+    # Else a message that cannot be formatted is printed with its arguments.
+    logging.raiseExceptions = False
+    # Celery does so later, and must find it done.
+    logging.captureWarnings(True)
     warnings.showwarning = _log_warning
     sys.excepthook = _log_uncaught
     sys.unraisablehook = _log_unraisable
@@ -102,5 +106,6 @@ def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _log_uncaught_in_thread(hook: threading.ExceptHookArgs) -> None:
-    if hook.exc_type is not SystemExit:  # As threading's own hook has it: a thread may end so.
+    # As threading's own hook has it: a thread may end so.
+    if hook.exc_type is not SystemExit:
         log.error("uncaught_exception", thread=hook.thread and hook.thread.name, exc_info=hook.exc_value)

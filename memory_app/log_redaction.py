@@ -51,6 +51,7 @@ def redactor(names: Collection[str] = ()) -> Processor:
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         record: logging.LogRecord = event["_record"]
         arguments = event.pop("positional_args", None)
+        # A stack quotes lines of source, which are never written.
         event.pop("stack_info", None)
         error, traceback = _error_of(event.pop("exc_info", None))
         if not event["_from_structlog"]:
@@ -78,8 +79,10 @@ def message(record: logging.LogRecord, arguments: Any, names: Collection[str]) -
     try:
         text = template % _arguments(template, arguments, names) if arguments else template
     except (TypeError, ValueError, KeyError):
-        text = template  # The arguments do not fit, or a number was left out.
-    return text.strip().partition("\n")[0]  # Below the first line Celery shows the message that it received.
+        # The arguments do not fit, or a number was left out.
+        text = template
+    # Below the first line Celery shows the message that it received.
+    return text.strip().partition("\n")[0]
 
 
 def kinds(error: BaseException) -> str:
@@ -110,6 +113,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _cause(error: BaseException) -> BaseException | None:
     if error.__cause__ is not None:
         return error.__cause__
+    # A chain goes on with one; the first stands for all.
     if isinstance(error, BaseExceptionGroup):
         return error.exceptions[0]
     return None if error.__suppress_context__ else error.__context__
@@ -118,7 +122,8 @@ def _cause(error: BaseException) -> BaseException | None:
 def _kind(error: BaseException) -> str:
     """The class, and what tells two of the class apart without quoting anything."""
     name = type(error).__name__
-    if isinstance(error, Misconfigured):  # About settings and servers: the operator's own words.
+    # About settings and servers: the operator's own words.
+    if isinstance(error, Misconfigured):
         return f"{name} ({error.message})"
     if isinstance(error, MemoryAppError):
         return name
@@ -177,6 +182,7 @@ def _is_literal(template: str, record: logging.LogRecord) -> bool:
     if frame is None:
         return False
     imports = (vars(value) for value in frame.f_globals.values() if isinstance(value, ModuleType))
+    # Imported modules as well, since libraries keep their messages as constants of another one.
     modules = (frame.f_globals, *imports)
     constants = chain(frame.f_code.co_consts, *(module.values() for module in modules))
     texts = (constant.strip() for constant in constants if isinstance(constant, str))

@@ -26,6 +26,7 @@ class OutageLog:
         """Log why the database is not there, unless that was logged a moment before."""
         now = time.monotonic()
         with self._lock:
+            # Another reason is news, however soon it comes.
             if error.message == self._reason and now - self._logged_at < AGAIN_SECONDS:
                 return
             self._reason, self._logged_at = error.message, now

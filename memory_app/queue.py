@@ -60,6 +60,7 @@ ROUTES: Final[Mapping[str, str]] = {
 }
 """Every public task and its queue: a wire format."""
 
+# Longer than any task: a message that is out for longer is handed to another worker as well.
 VISIBILITY_TIMEOUT_SECONDS = 3600
 
 
@@ -68,6 +69,7 @@ def broker_settings(address: Address, prefix: str) -> dict[str, Any]:
     return {
         "broker_url": address.broker_url(),
         "broker_transport": transport.name(address),
+        # Not as options of the URL: broker and hot memory verify a server with the same ones.
         "broker_use_ssl": False if address.tls is None else address.tls.options(),
         "broker_transport_options": {
             **transport.options(address),
@@ -101,6 +103,7 @@ class Sender:
 
     def __init__(self, address: Address, *, prefix: str) -> None:
         self._address = address
+        # Not the current application: in a worker that is the one whose tasks run.
         self._app = Celery("memory_sender", set_as_current=False)
         self._app.conf.update(broker_settings(address, prefix))
         self._app.conf.update(
@@ -108,6 +111,7 @@ class Sender:
             task_publish_retry=False,
         )
         self._app.conf.broker_transport_options |= {
+            # Shorter than a worker's: a caller waits for the answer to its turn, which is stored already.
             "socket_timeout": 2,
             "socket_connect_timeout": 1,
             # Kombu waits two seconds before it connects once more; a caller who just got a turn accepted must not.

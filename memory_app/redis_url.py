@@ -83,12 +83,14 @@ class Address:
 
     def broker_url(self) -> str:
         """For the broker's library: of a sentinel only the first; TLS and the rest are options beside it."""
-        scheme = ("sentinel" if self.primary else "redis") + ("s" if self.tls and not self.primary else "")
+        # For sentinels TLS stands in the options beside the URL alone.
+        scheme = "sentinel" if self.primary else "rediss" if self.tls else "redis"
         host, port = self.hosts[0]
-        login = (
-            f"{_quoted(self.username)}:{_quoted(self.password)}@" if self.username or self.password else ""
-        )
-        return f"{scheme}://{login}{f'[{host}]' if ':' in host else host}:{port}/{self.db}"
+        # An IPv6 address stands in brackets, or its colons would begin the port.
+        place = f"[{host}]" if ":" in host else host
+        has_login = bool(self.username or self.password)
+        login = f"{_quoted(self.username)}:{_quoted(self.password)}@" if has_login else ""
+        return f"{scheme}://{login}{place}:{port}/{self.db}"
 
 
 def read(
@@ -106,6 +108,7 @@ def read(
         raise _unreadable(setting) from error
     if parts.scheme not in (*PLAIN_SCHEMES, *TLS_SCHEMES) or not hosts or db < 0:
         raise _unreadable(setting)
+    # Taken out one by one below; what is left over nobody knows.
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     primary = options.pop(PRIMARY, None)
     if parts.scheme.startswith("sentinel") != bool(primary) or (primary is None and len(hosts) > 1):
@@ -167,6 +170,7 @@ def _tls(options: dict[str, str], *, setting: str, ca_file: str | None, is_verif
 
 
 def _check_files(tls: Tls, setting: str) -> None:
+    # Read here to say which file is wrong; at the first connection it would pass for a fault of the server.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if tls.ca_file is not None:
         try:
@@ -207,9 +211,9 @@ def _unknown_option(name: str, setting: str, *, is_tls: bool) -> Misconfigured:
         return Misconfigured(
             f"{setting}: {name} needs TLS; write rediss:// (sentinels:// for sentinels)", field=setting
         )
-    known = ", ".join((CA_FILE, CERTIFICATE_FILE, KEY_FILE, PRIMARY))
+    options = ", ".join((CA_FILE, CERTIFICATE_FILE, KEY_FILE, PRIMARY))
     return Misconfigured(
-        f"{setting}: unknown option {name!r}; known are {known}, and the database is the path (/0)",
+        f"{setting}: unknown option {name!r}; known are {options}, and the database is the path (/0)",
         field=setting,
     )
 

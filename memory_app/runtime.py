@@ -104,6 +104,7 @@ class Runtime:
             if not hints.claim(self.hot, hint_name(task, **ids), life_ms=HINT_LIFE_MS):
                 return
         except MemoryAppError as error:
+            # Mostly the broker is the same Redis. The row is there, and a finder sends the hint.
             log.warning("hint_not_sent", task=task, reason=error.message)
             return
         self.sender.send(task, to=to, **ids)
@@ -121,6 +122,7 @@ class Runtime:
 
 def hint_name(task: str, **ids: Any) -> str:
     """What a hint is about; equal hints under way are sent once."""
+    # In the order of their names, whatever the order at the call.
     return ":".join([task, *(str(ids[key]) for key in sorted(ids))])
 
 
@@ -128,7 +130,6 @@ def build(settings: Settings) -> Runtime:
     """Wire the parts; opens no connection yet. Raises `Misconfigured` for an embedder that cannot be loaded
     and for an address of Redis that cannot be one.
     """
-    database = settings.database
     hot = connect_hot(
         settings.redis_address,
         prefix=settings.redis.prefix,
@@ -140,9 +141,7 @@ def build(settings: Settings) -> Runtime:
     return Runtime(
         settings=settings,
         engine=app_engine(settings),
-        owner=None
-        if database.owner_url is None
-        else db.connect_owner(database.owner_url.get_secret_value(), statement_timeout_ms=0),
+        owner=_owner_engine(settings),
         hot=hot,
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
@@ -171,6 +170,14 @@ def app_engine(settings: Settings) -> Engine:
         statement_timeout_ms=database.statement_timeout_ms,
         prepared_statements=database.prepared_statements,
     )
+
+
+def _owner_engine(settings: Settings) -> Engine | None:
+    url = settings.database.owner_url
+    if url is None:
+        return None
+    # Without a limit: building the search indexes of a big scope takes minutes.
+    return db.connect_owner(url.get_secret_value(), statement_timeout_ms=0)
 
 
 def _gate(

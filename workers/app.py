@@ -39,25 +39,31 @@ app.conf.update(
     result_backend=None,
     worker_consumer="workers.consumer:TolerantConsumer",
     broker_connection_retry_on_startup=True,
+    # For ever: work waits in rows, and is done when the broker is back.
     broker_connection_max_retries=None,
     broker_channel_error_retry=True,
     task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2},
+    # A message only says "look": lost with its worker it is made up for, delivered twice it finds nothing to do.
     task_acks_late=False,
     task_reject_on_worker_lost=False,
     task_soft_time_limit=60,
     task_time_limit=90,
     task_send_sent_event=False,
     worker_send_task_events=True,
+    # A message that waits behind a long task here could be done by a free worker elsewhere.
     worker_prefetch_multiplier=1,
     worker_disable_prefetch=True,
+    # A task works in the database, and needs no broker to come to its end.
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_soft_shutdown_timeout=25,
     worker_enable_soft_shutdown_on_idle=True,
     worker_max_tasks_per_child=10_000,
+    # In kB. The child ends after the task that went above it.
     worker_max_memory_per_child=1_000_000,
     worker_hijack_root_logger=False,
     worker_enable_remote_control=True,
     beat_schedule=schedule,
     beat_scheduler="workers.beat:LivingScheduler",
+    # As often as Beat gives a sign of life.
     beat_max_loop_interval=5,
 )

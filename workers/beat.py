@@ -25,17 +25,18 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
         hot = connect(settings.redis_address, prefix=redis.prefix, timeout_seconds=redis.timeout_seconds)
         self._life = Life(hot, [BEAT], settings.life_folder)
 
-    def tick(self, *given: Any, **named: Any) -> float:
+    def tick(self, *args: Any, **kwargs: Any) -> float:
         """One round; the next one comes soon enough for the next sign."""
         if self._life is not None:
             self._life.note()
-        seconds: float = super().tick(*given, **named)
+        seconds: float = super().tick(*args, **kwargs)
         return min(seconds, EVERY_SECONDS)
 
     def _ensure_connected(self) -> Any:
         """The broker's connection. Celery waits here for as long as the broker is away."""
         if self._life is None:
             return super()._ensure_connected()
+        # The file alone goes on: the other sign is in a Redis that is mostly away as well.
         waiting = Waiting(self._life.touch)
         try:
             return super()._ensure_connected()

@@ -53,8 +53,10 @@ class TolerantConsumer(Consumer):  # type: ignore[misc]
         reason = translate(exc, self.app.conf.broker_transport_options["address"])
         log.error("broker_lost", reason=reason.message)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CPendingDeprecationWarning)  # about a setting that we have chosen
+            # About a setting that we have chosen.
+            warnings.simplefilter("ignore", CPendingDeprecationWarning)
             super().on_connection_error_after_connected(exc)
+        # Something else stands under the name of a queue, and would be met again by every connection.
         if "WRONGTYPE" in str(exc):
             self._remove_misplaced()
         now = time.monotonic()

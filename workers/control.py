@@ -49,5 +49,6 @@ def refusal(name: str) -> Callable[..., Mapping[str, str]]:
     return refuse
 
 
+# Once, as the module is imported: before the worker listens to anybody.
 for name in Panel.data.keys() - INSPECTION - HARMLESS:
     Panel.data[name] = refusal(name)

@@ -83,6 +83,7 @@ class LifeStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._timer = consumer.timer.call_after(seconds, self._look, (consumer,))
 
     def _look(self, consumer: Consumer) -> None:
+        # First, since whatever fails below must not be the last look.
         self._look_again(consumer)
         self._follow_queues(consumer)
         if self._life is not None and self._is_at_work(consumer):
@@ -110,6 +111,7 @@ class LifeStep(bootsteps.StartStopStep):  # type: ignore[misc]
         if self._asked_at is not None and now - self._asked_at < ASK_AGAIN_SECONDS:
             return
         self._asked_at = now
+        # A question that is asked again is as old as the first one without an answer.
         self._owing_since = self._owing_since or now
         if isinstance(consumer.pool, ProcessPool):
             # As for every task: the place that an answer gives back must have been taken.

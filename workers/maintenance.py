@@ -32,6 +32,7 @@ def index_scopes() -> None:
 @app.task(name=queue.REEMBED, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
 def reembed_rows() -> None:
     """Move vectors of other models to the current one, as far as it goes in eight minutes."""
+    # Below the soft limit, so that the last batch comes to its end.
     reembed.reembed_on_hint(runtime(), most_seconds=480)
 
 

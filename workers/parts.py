@@ -21,6 +21,7 @@ _is_alone = False
 def runtime() -> Runtime:
     """The live parts of this process, made at the first use, so that nothing is shared across a fork."""
     global _parts
+    # Threads may ask for it at the same moment, and two embedders would take twice the memory.
     with _lock:
         if _parts is None:
             _parts = build(_for_worker(Settings()))
@@ -31,6 +32,7 @@ def start_alone() -> None:
     """This process is a child that does one task at a time."""
     global _is_alone
     _is_alone = True
+    # What the parent may have opened before the fork is not ours to use.
     close()
     runtime()
 

@@ -51,16 +51,16 @@ def beat_schedule(file: Path | None) -> dict[str, dict[str, Any]]:
     if file is None:
         return _entries(DEFAULT)
     try:
-        given = tomllib.loads(file.read_text(encoding="utf-8"))
+        jobs = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise Misconfigured(f"schedule file {file}: cannot be read; check MEMORY_SCHEDULE_FILE") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"schedule file {file}: {error}") from error
-    if not given:
+    if not jobs:
         raise Misconfigured(
             f"schedule file {file}: names no job, so nothing would come round; see the example"
         )
-    return _entries(given)
+    return _entries(jobs)
 
 
 def _entries(jobs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -98,6 +98,7 @@ def _when(name: str, job: Mapping[str, Any]) -> float | crontab:
         raise Misconfigured(f"schedule: {name}: give either every_seconds or crontab")
     if "every_seconds" in job:
         every = job["every_seconds"]
+        # In Python True is a number.
         if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf:
             raise Misconfigured(f"schedule: {name}: every_seconds is a number above 0")
         return float(every)

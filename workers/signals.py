@@ -54,6 +54,7 @@ def _give_way(options: Mapping[str, Any], **_: Any) -> None:
     def start_child(**_: Any) -> None:
         rest.watch(parts.runtime().engine)
 
+    # Signals hold their receivers weakly, and nobody else holds these.
     worker_process_init.connect(start_child, weak=False)
     task_prerun.connect(rest.begin_task, weak=False)
     task_postrun.connect(rest.end_task, weak=False)

@@ -27,8 +27,8 @@ class DiscreetRequest(Request):  # type: ignore[misc]
     Any producer may send a task, and Celery's own way of sending writes all arguments into the headers.
     """
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._argsrepr, self._kwargsrepr = "()", "{…}"
         self._request_dict |= {"argsrepr": "()", "kwargsrepr": "{…}"}
 
@@ -39,6 +39,7 @@ class DiscreetRequest(Request):  # type: ignore[misc]
         super().send_event(type, **fields)
 
     def info(self, safe: bool = False) -> Any:
+        # Safe: with the representations of the arguments, which are blank here, and not the arguments.
         return super().info(safe=True)
 
 
@@ -55,6 +56,7 @@ class MemoryTask(Task):  # type: ignore[misc]
     max_retries = 0
     ignore_result = True
     typing = False
+    # Celery logs these in a line, without the traceback.
     throws = (MemoryAppError, SoftTimeLimitExceeded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

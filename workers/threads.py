@@ -62,6 +62,8 @@ def _keep(bounds: Bounds) -> None:
         broken = bounds.broken()
         if broken is not None:
             log.error("worker_gives_up", bound=broken, tasks=len(bounds.ends_at))
+            # A warm shutdown: no new tasks, and those under way may end.
             os.kill(os.getpid(), signal.SIGTERM)
             bounds.over.wait(GRACE_SECONDS)
+            # An exit in order would wait for the thread that hangs.
             os._exit(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -145,7 +145,7 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
 PACE = timedelta(minutes=1)
 """Between two turns of a chat that say no time of their own."""
 
-FIRST_TURN = datetime(2026, 6, 10, 8, tzinfo=UTC)
+FIRST_TURN = datetime.fromisoformat("2026-06-10T08:00Z")
 
 PARTIAL_DATE = r"^\d{4}(-\d{2}){0,2}$"
 """A year, a month or a day in ISO form."""

@@ -90,6 +90,7 @@ def is_shown(turn: str, lines: Iterable[str]) -> bool:
 
 
 def _shows_passage(line: str, words: str) -> bool:
+    # A line that was not cut has to hold the whole turn.
     if _CUT not in line:
         return False
     pieces = (normalise(piece) for piece in _LABEL.sub("", line).split(_CUT))
@@ -100,14 +101,14 @@ def _ask(asked: _Asked, question: Question, shown: dict[tuple[str, int], list[Sh
     scope = Scope(AGENT, asked.conversation.name)
     for budget in BUDGETS:
         window = asked.memory.context(scope, question.text, budget_tokens=budget)
-        shown[WINDOW, budget].append(_shown(asked, question, window.text, window.tokens))
+        shown[WINDOW, budget].append(_shown(asked, question, text=window.text, tokens=window.tokens))
         end = _end_of_chat(asked.conversation, budget)
-        shown[CHAT_END, budget].append(_shown(asked, question, end, count_tokens(end)))
+        shown[CHAT_END, budget].append(_shown(asked, question, text=end, tokens=count_tokens(end)))
     top = _top_turns(asked, scope, question)
-    shown[TOP, 0].append(_shown(asked, question, top, count_tokens(top)))
+    shown[TOP, 0].append(_shown(asked, question, text=top, tokens=count_tokens(top)))
 
 
-def _shown(asked: _Asked, question: Question, text: str, tokens: int) -> Shown:
+def _shown(asked: _Asked, question: Question, *, text: str, tokens: int) -> Shown:
     lines = text.splitlines()
     # A turn of several paragraphs is one line of the window, where each line break became a blank.
     evidence = (asked.turns[id].text for id in question.evidence)
@@ -140,13 +141,15 @@ def _line(turn: Message) -> str:
 
 def _figures(shown: Sequence[Shown]) -> dict[str, Any]:
     """``evidence``: share of evidence turns shown; ``whole``: share of questions with all of theirs."""
-    counted = [one for one in shown if not one.question.apart]
-    evidence = sum(len(one.question.evidence) for one in counted)
-    tokens = [one.tokens for one in counted]
+    counted = [result for result in shown if not result.question.apart]
+    evidence = sum(len(result.question.evidence) for result in counted)
+    tokens = [result.tokens for result in counted]
     return {
         "questions": len(counted),
-        "evidence": _share(sum(one.shown for one in counted), evidence),
-        "whole": _share(sum(one.shown == len(one.question.evidence) for one in counted), len(counted)),
+        "evidence": _share(sum(result.shown for result in counted), evidence),
+        "whole": _share(
+            sum(result.shown == len(result.question.evidence) for result in counted), len(counted)
+        ),
         "tokens_mean": round(statistics.fmean(tokens)) if tokens else 0,
         "tokens_most": max(tokens, default=0),
     }
@@ -157,11 +160,11 @@ def _by_category(shown: Mapping[tuple[str, int], Sequence[Shown]]) -> dict[str, 
     shares: dict[str, dict[int, float | None]] = defaultdict(dict)
     for budget in BUDGETS:
         by_category: dict[str, list[Shown]] = defaultdict(list)
-        for one in shown.get((WINDOW, budget), ()):
-            by_category[one.question.category].append(one)
-        for category, of_category in sorted(by_category.items()):
-            evidence = sum(len(one.question.evidence) for one in of_category)
-            shares[category][budget] = _share(sum(one.shown for one in of_category), evidence)
+        for result in shown.get((WINDOW, budget), ()):
+            by_category[result.question.category].append(result)
+        for category, results in sorted(by_category.items()):
+            evidence = sum(len(result.question.evidence) for result in results)
+            shares[category][budget] = _share(sum(result.shown for result in results), evidence)
     return dict(shares)
 
 

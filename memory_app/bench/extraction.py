@@ -47,24 +47,26 @@ def faults_of(verdict: Verdict) -> Iterable[dict[str, str]]:
     turns = verdict.chat.turns
     for expected in verdict.expected:
         if not expected.is_kept:
-            yield _fault(verdict, "missing", turns[expected.turn].text, str(expected.fact))
+            turn = turns[expected.turn].text
+            yield _fault(verdict, "missing", turn=turn, what=str(expected.fact))
         elif expected.has_right_date is False:
-            yield _fault(
-                verdict, "date", turns[expected.turn].text, f"{expected.fact}: {expected.fact.since}"
-            )
+            what = f"{expected.fact}: {expected.fact.since}"
+            yield _fault(verdict, "date", turn=turns[expected.turn].text, what=what)
     for judged in verdict.judged:
         if not judged.is_right:
             kind = "invention" if judged.is_invention else "wrong"
-            said = " · ".join(turns[place].text for place in judged.memory.turns)
-            yield _fault(verdict, kind, said, str(judged.memory))
+            turn = " · ".join(turns[place].text for place in judged.memory.turns)
+            yield _fault(verdict, kind, turn=turn, what=str(judged.memory))
     for state in verdict.states:
         if not state.is_right:
             kind = "not held" if state.must_hold else "still held"
-            yield _fault(verdict, kind, " · ".join(turn.text for turn in turns), str(state.fact))
+            # Any turn of the chat may have made it so.
+            turn = " · ".join(turn.text for turn in turns)
+            yield _fault(verdict, kind, turn=turn, what=str(state.fact))
 
 
-def _fault(verdict: Verdict, kind: str, said: str, what: str) -> dict[str, str]:
-    return {"group": verdict.chat.group, "fault": kind, "turn": said, "what": what}
+def _fault(verdict: Verdict, kind: str, *, turn: str, what: str) -> dict[str, str]:
+    return {"group": verdict.chat.group, "fault": kind, "turn": turn, "what": what}
 
 
 def _verdicts(memory: MemoryApp, file: CaseFile, *, say: Say) -> list[Verdict]:
@@ -88,6 +90,7 @@ def _record(memory: MemoryApp, user: str, chat: CaseChat) -> dict[Any, int]:
 def _kept(memory: MemoryApp, user: str, places: Mapping[Any, int]) -> list[Kept]:
     filters = MemoryFilter(limit=MEMORIES_LIMIT, history=True)
     rows = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(AGENT, user), filters=filters)
+    # Questions of the user are stored, too, and are no facts.
     return [
         _as_kept(memory, row, places)
         for row in rows

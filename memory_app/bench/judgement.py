@@ -153,7 +153,7 @@ def _expected(chat: CaseChat, memories: Sequence[Kept], speakers: frozenset[str]
             right_date = None
             if fact.since is not None and hits:
                 right_date = any(_begins(memory, fact.since, turn.at) for memory in hits)
-            yield Expected(place, fact, is_kept, right_date)
+            yield Expected(place, fact, is_kept=is_kept, has_right_date=right_date)
 
 
 def _judged(memory: Kept, chat: CaseChat, speakers: frozenset[str]) -> Judged:

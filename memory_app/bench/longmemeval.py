@@ -62,7 +62,11 @@ def _session(name: str, date: str, messages: list[Mapping[str, Any]]) -> Stretch
         name,
         tuple(
             Message(
-                f"{name}:{place}", Role(message["role"]), None, message["content"], begin + place * TURN_PACE
+                id=f"{name}:{place}",
+                role=Role(message["role"]),
+                speaker=None,
+                text=message["content"],
+                at=begin + place * TURN_PACE,
             )
             for place, message in enumerate(messages)
             if message["content"].strip()

@@ -19,7 +19,8 @@ def main() -> None:
             import_module("memory_app.ops.health_command").check(sys.argv[2:])
         else:
             import_module("memory_app.main.commands").app()
-    except Exception as error:  # The edge of the program. Python would print what the error quotes.
+    except Exception as error:
+        # The edge of the program. Python would print what the error quotes.
         import_module("memory_app.console.failure").tell(error)
         sys.exit(1)
     finally:

@@ -121,12 +121,14 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, stand_in, rest = super().resolve_command(ctx, args)
+        # Only now: the help of the group and a mistyped name import no command.
         return name, stand_in and load(str(name)), rest
 
 
 def load(name: str) -> Any:
     """The command itself, as typer makes it."""
     entry = COMMANDS[name]
+    # Before the command's own modules: one of them may log while it is imported.
     import_module("memory_app.log").configure(level="WARNING", form="console")
     module = import_module(f"memory_app.{entry.module}")
     parent = typer.Typer(add_completion=False)
@@ -139,6 +141,7 @@ app = typer.Typer(
     help="Long-term memory for chat apps and AI agents.",
     cls=LazyGroup,
     no_args_is_help=True,
+    # Typer's own would print local variables, which hold what people said.
     pretty_exceptions_enable=False,
     add_completion=False,
 )

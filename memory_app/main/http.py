@@ -57,7 +57,8 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         version="1",
         description=DESCRIPTION,
         redirect_slashes=False,
-        docs_url=None,  # FastAPI's own page fetches its scripts from the Internet; ours is in `pages`.
+        # FastAPI's own page fetches its scripts from the Internet; ours is in `pages`.
+        docs_url=None,
         redoc_url=None,
         lifespan=lifespan(runtime),
     )
@@ -102,6 +103,7 @@ def _calls(runtime: Runtime) -> int:
     """Calls at work at the same time: each has a thread and, mostly, a connection; some of both are kept free."""
     database = runtime.settings.database
     connections = database.pool_size + database.pool_overflow
+    # At least one, where the settings leave no connection over.
     return max(1, min(THREADS, connections - KEPT_CONNECTIONS))
 
 
@@ -109,6 +111,7 @@ class Api(FastAPI):
     """The application, whose description says that every address under ``/v1`` takes a key."""
 
     def openapi(self) -> dict[str, Any]:
+        # FastAPI keeps the description that it made, and answers this very one afterwards.
         if self.openapi_schema is None:
             description = super().openapi()
             description.setdefault("components", {})["securitySchemes"] = {"key": BEARER}

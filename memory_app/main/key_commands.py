@@ -38,6 +38,7 @@ def create(
     if as_json:
         write_json({"id": number, "tenant": tenant, "key": key})
     else:
+        # Alone, so that a script can take the line as it is.
         out.print(key, markup=False, highlight=False)
 
 

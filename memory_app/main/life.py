@@ -30,6 +30,7 @@ def lifespan(runtime: Runtime) -> Lifespan:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+            # Only when no note is under way any more, which would put the sign back.
             life.end()
 
     return live
@@ -37,5 +38,6 @@ def lifespan(runtime: Runtime) -> Lifespan:
 
 async def _go_on(life: Life) -> None:
     while True:
+        # Through a thread of the pool that serves calls: an API whose threads all hang falls silent.
         await run_in_threadpool(life.note)
         await asyncio.sleep(EVERY_SECONDS)

@@ -49,6 +49,7 @@ def _target() -> Settings:
     named = {"database": ("url", "owner_url"), "redis": ("url",)}
     for section, names in named.items():
         for name in names:
+            # A default does not count: it would lead to whatever runs on this machine.
             if name not in getattr(settings, section).model_fields_set:
                 raise Misconfigured(
                     f"MEMORY_{section.upper()}__{name.upper()} is not set; it names where to move to",
@@ -62,6 +63,7 @@ def _check_source(folder: Path) -> None:
         raise Misconfigured(
             f"{folder} holds no embedded database; name the folder of `memory up` with --data"
         )
+    # What is written while rows are copied would stay behind.
     pid = stack_folder.holder(stack_folder.Folder(folder))
     if pid is not None:
         raise Conflict(

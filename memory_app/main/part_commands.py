@@ -64,6 +64,7 @@ def worker(
         )
     settings = _logging_settings()
     redis_checks.admit(settings, Part.WORKER)
+    # Threads where tasks wait for a model, processes where they compute.
     usual = settings.worker.model_threads if commands.waits(queues) else PROCESSES
     _become(commands.worker(queues, name="-".join(queues), concurrency=concurrency or usual))
 
@@ -92,12 +93,12 @@ def finder() -> None:
     parts = runtime.build(settings)
     startup.check_database(parts.engine)
     blas_threads.take_one()
-    told = Event()
+    stopping = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
+        signal.signal(number, lambda *_: stopping.set())
     log.info("finder_started", every_seconds=parts.settings.finder.every_seconds)
     try:
-        finder_service.run(parts, should_stop=told.wait)
+        finder_service.run(parts, should_stop=stopping.wait)
     finally:
         parts.close()
 
@@ -121,4 +122,5 @@ def _logging_settings() -> Settings:
 
 def _become(command: tuple[str, ...], defaults: dict[str, str] | None = None) -> NoReturn:
     """Go on as this command, so that signals reach it directly."""
+    # Our defaults first: what the operator has set goes before them.
     os.execve(command[0], command, {**(defaults or {}), **os.environ})

@@ -63,12 +63,15 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=connection,
+                # No route takes a WebSocket, so none is accepted.
                 ws="none",
                 host=settings.host,
                 port=settings.port,
                 log_config=None,
-                access_log=False,  # An address holds the names of people.
+                # An address holds the names of people.
+                access_log=False,
                 server_header=False,
+                # Anybody can send such a header, and connections are limited by address.
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
@@ -80,11 +83,13 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for server in self.servers if self.started else ():
             for listener in server.sockets:
+                # The port is another than the setting's where that is 0. IPv6 gives two values more.
                 host, port = listener.getsockname()[:2]
                 log.info("listening", host=host, port=port)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Connections that only wait are closed; a body that is arriving gets a little time, an answer gets more."""
+        # Before uvicorn waits for what is under way: a body that never ends would take all of that time.
         self.connections.is_stopping = True
         self.arrivals.stop()
         await super().shutdown(sockets)

@@ -63,7 +63,7 @@ def up(
     configure(level="INFO", form="console")
     parts = PARTS if with_flower else NEEDED
     options = stack.Options(where, port=port, embedded=use_embedded, parts=parts)
-    with _until_told() as pause, stack.running(options, say=say, pause=pause) as running:
+    with _until_stopped() as pause, stack.running(options, say=say, pause=pause) as running:
         _show(running.folder, running.addresses)
         while True:
             pause(TEND_SECONDS)
@@ -84,7 +84,7 @@ def demo(
     ] = False,
 ) -> None:
     """Play a conversation through real servers and workers, and show what is remembered."""
-    with _until_told() as pause:
+    with _until_stopped() as pause:
         if story:
             demo_story.show(data, say=say, pause=pause)
         else:
@@ -100,10 +100,12 @@ def stop(data: Data = None) -> None:
     if pid is not None:
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
+        # Another process in its place was started by somebody who wants it to run.
         while stack_folder.holder(folder) == pid:
             if time.monotonic() > deadline:
                 raise Misconfigured(f"process {pid} does not stop; see {folder.logs}")
             time.sleep(TEND_SECONDS)
+    # Parts whose stack was killed have nobody who would stop them.
     end_orphans(folder)
     embedded.stop(where)
     out.print(f"nothing runs in {where} any more", highlight=False)
@@ -134,26 +136,26 @@ def example(api: str, key_file: Path) -> str:
 
 
 @contextlib.contextmanager
-def _until_told() -> Iterator[Pause]:
-    """A way to wait that ends as soon as we are told to stop: by Ctrl-C, SIGTERM, or a terminal that was closed.
+def _until_stopped() -> Iterator[Pause]:
+    """A way to wait that ends as soon as we are to stop: by Ctrl-C, SIGTERM, or a terminal that was closed.
 
     A second signal changes nothing: stopping in order has time limits.
     """
-    told = Event()
+    stopping = Event()
 
     def pause(seconds: float) -> None:
-        if told.wait(seconds):
-            raise _ToldToStop
+        if stopping.wait(seconds):
+            raise _Stop
 
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in STOP_SIGNALS}
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in STOP_SIGNALS}
     try:
         yield pause
-    except _ToldToStop:
+    except _Stop:
         pass
     finally:
         for number, former in before.items():
             signal.signal(number, former)
 
 
-class _ToldToStop(BaseException):
+class _Stop(BaseException):
     """Passes whoever goes on after an `Exception`."""
