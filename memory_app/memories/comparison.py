@@ -213,12 +213,13 @@ def _take_times(text: str) -> tuple[tuple[int, ...], str]:
 
 
 def _minutes(match: re.Match[str]) -> int:
-    hour = int(match["hour"])
-    half = (match["half"] or match["half_only"] or "")[:1].lower()
+    parts = match.groupdict("")
+    hour = int(parts["hour"])
+    half = (parts["half"] + parts["half_only"])[:1].lower()
     if half:
         # 12 am is midnight and 12 pm is noon.
         hour = hour % 12 + (12 if half == "p" else 0)
-    return hour * 60 + int(match["minute"] or 0)
+    return hour * 60 + int(parts["minute"] or 0)
 
 
 def _days(words: Iterable[str]) -> set[str]:

@@ -205,8 +205,9 @@ def _check_live(merged: Resolved, heir: Resolved) -> None:
 
 
 def _check_key(key: str, field: str) -> None:
-    kind, colon, name = key.partition(":")
-    if not colon or not name or kind not in ENTITY_TYPES:
+    # Without a colon the name is empty.
+    kind, _, name = key.partition(":")
+    if not name or kind not in ENTITY_TYPES:
         raise InvalidInput(
             f"{field}: a key is type:slug, as in person:john_doe; types: {', '.join(ENTITY_TYPES)}",
             field=field,

@@ -173,11 +173,11 @@ def _check_zone(at: datetime | None, field: str) -> None:
 def _check_history(query: FactQuery) -> None:
     if query.subject is None:
         raise InvalidInput("subject: name whose history is wanted", field="subject")
-    if query.as_of is not None or query.text is not None:
-        field = "as_of" if query.as_of is not None else "query"
-        raise InvalidInput(
-            f"{field}: history is over all times and in order; leave one of them out", field=field
-        )
+    for field, value in (("as_of", query.as_of), ("query", query.text)):
+        if value is not None:
+            raise InvalidInput(
+                f"{field}: history is over all times and in order; leave one of them out", field=field
+            )
 
 
 def _searched(query: FactQuery) -> str | None:

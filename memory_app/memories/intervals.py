@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 
@@ -54,9 +54,13 @@ class Placement:
     cuts: tuple[Cut, ...] = ()
 
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
+"""Later than every instant that is stored; for comparing only."""
+
+
 def contains(interval: Interval, at: datetime) -> bool:
     """Whether ``at`` is inside. The start is, the end is not."""
-    return interval.start <= at and (interval.until is None or at < interval.until)
+    return interval.start <= at < _end(interval)
 
 
 def overlaps(first: Interval, second: Interval) -> bool:
@@ -65,7 +69,7 @@ def overlaps(first: Interval, second: Interval) -> bool:
         return False
     earlier, later = sorted((first, second), key=lambda interval: interval.start)
     # Strictly before: where one ends, the next begins.
-    return earlier.until is None or later.start < earlier.until
+    return later.start < _end(earlier)
 
 
 def subtracted(interval: Interval, blocks: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -120,7 +124,8 @@ def _cut(rival: Rival, holds: Sequence[Interval]) -> Cut | None:
 
 def _without(whole: Interval, block: Interval) -> Iterable[Interval]:
     if block.start > whole.start:
-        yield Interval(whole.start, _earlier(whole.until, block.start))
+        is_touched = block.start < _end(whole)
+        yield Interval(whole.start, block.start if is_touched else whole.until)
     # An open block leaves nothing behind it.
     if block.until is not None:
         rest = Interval(max(whole.start, block.until), whole.until)
@@ -129,8 +134,8 @@ def _without(whole: Interval, block: Interval) -> Iterable[Interval]:
 
 
 def _is_filled(interval: Interval) -> bool:
-    return interval.until is None or interval.start < interval.until
+    return interval.start < _end(interval)
 
 
-def _earlier(until: datetime | None, at: datetime) -> datetime:
-    return at if until is None else min(until, at)
+def _end(interval: Interval) -> datetime:
+    return interval.until or _NEVER

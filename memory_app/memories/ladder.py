@@ -92,10 +92,12 @@ def decide(
     live = [n for n in visible if n.memory.kind == candidate.statement.kind]
     # Time before wording: who moves back to Rome says what was said before, and ends the stay in Paris all the same.
     decision = placed_in_time(candidate, live, thresholds) or _same_text(candidate, live)
-    if decision is None and not is_open_at(candidate.valid_until, candidate.now):
+    if decision is not None:
+        return decision
+    if not is_open_at(candidate.valid_until, candidate.now):
         # What is over by now is history of its own: it neither joins nor rewords what is true today.
-        decision = InsertClosed((claimed_by(candidate),))
-    if decision is None and deduplicate:
+        return InsertClosed((claimed_by(candidate),))
+    if deduplicate:
         current = [n for n in live if _is_current(n, candidate.now)]
         decision = _same_meaning(candidate, current, thresholds) or _merged(
             candidate, current, thresholds=thresholds, pairs=pairs

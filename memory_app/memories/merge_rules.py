@@ -163,7 +163,7 @@ def row_of(candidate: Candidate) -> MemoryRow:
         subject_key=candidate.subject_key,
         object_key=candidate.object_key,
         single_valued=candidate.single_valued,
-        sources=(statement.source,) if statement.source else (),
+        sources=tuple(filter(None, [statement.source])),
     )
 
 
@@ -177,8 +177,8 @@ def neighbour_of(
     return Neighbour(
         row.memory,
         row.canonical_key,
-        subject_key=heirs.get(row.subject_key or "", row.subject_key),
-        object_key=heirs.get(row.object_key or "", row.object_key),
+        subject_key=heir_of(row.subject_key, heirs),
+        object_key=heir_of(row.object_key, heirs),
         single_valued=row.single_valued,
         sources=row.sources,
         confirmed_at=row.confirmed_at,
@@ -186,6 +186,11 @@ def neighbour_of(
         cohesion=cohesion,
         trust=trust_of(row.memory.origin, row.sources),
     )
+
+
+def heir_of(slug: str | None, heirs: Mapping[str, str]) -> str | None:
+    """Return the slug of what the entity was merged into, or the slug itself."""
+    return slug and heirs.get(slug, slug)
 
 
 _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZED)
@@ -208,8 +213,7 @@ def _validity(rows: Sequence[MemoryRow]) -> tuple[datetime, datetime | None]:
     valid_from = min(memory.valid_from for memory in memories)
     ends = [memory.valid_until for memory in memories]
     # One row without an end says that it still holds, whatever the others say.
-    is_open = None in ends
-    return valid_from, None if is_open else _latest(ends)
+    return valid_from, None if None in ends else _latest(ends)
 
 
 def _dating(rows: Sequence[MemoryRow]) -> Sequence[MemoryRow]:
@@ -243,8 +247,7 @@ def _importance(memories: Sequence[Memory]) -> int:
     counts = [memory.repeat_count for memory in memories]
     # Only the gain counts: the whole bonus each time would carry everything to the top, merge by merge.
     gain = _frequency_bonus(sum(counts)) - _frequency_bonus(max(counts))
-    highest = max(memory.importance for memory in memories)
-    return min(highest + gain, IMPORTANCE_LIMIT)
+    return min(max(memory.importance for memory in memories) + gain, IMPORTANCE_LIMIT)
 
 
 def _frequency_bonus(count: int) -> int:

@@ -23,6 +23,7 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
+from memory_app.memories.merge_rules import heir_of
 from memory_app.memories.relations import Relation, relation_of
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
@@ -312,7 +313,7 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
         single_valued=prepared.single_valued,
         opposes=prepared.opposes,
         session=place.session,
-        trust=ladder.trust_of(statement.origin, [statement.source] if statement.source else []),
+        trust=ladder.trust_of(statement.origin, list(filter(None, [statement.source]))),
     )
 
 
@@ -345,12 +346,10 @@ def _footing(
 
 def _under_heirs(prepared: Prepared, heirs: Mapping[str, str]) -> Prepared:
     """The statement about the things themselves where it names merged aliases."""
-    subject, obj = prepared.subject_key, prepared.object_key
-    # No slug is empty, so the empty string leads nowhere.
     return replace(
         prepared,
-        subject_key=heirs.get(subject or "", subject),
-        object_key=heirs.get(obj or "", obj),
+        subject_key=heir_of(prepared.subject_key, heirs),
+        object_key=heir_of(prepared.object_key, heirs),
     )
 
 

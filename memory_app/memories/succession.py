@@ -60,7 +60,7 @@ def reinforced(candidate: Candidate, neighbour: Neighbour) -> Reinforce:
         decision = replace(decision, valid_from=candidate.valid_from)
     until = candidate.valid_until
     is_open = neighbour.memory.valid_until is None
-    # An end before the last confirmation was known when somebody said that the fact still holds.
+    # Whoever confirmed the fact later than this end said that it still held then.
     if until is not None and is_open and _confirmed(neighbour) < until:
         decision = replace(decision, valid_until=until)
     return decision
@@ -118,8 +118,7 @@ def _among_rivals(
     holds, cuts = placement.holds, placement.cuts
     if not holds:
         return _contested(candidate, live, rivals)
-    reaches_later = later is not None and holds == (Interval(candidate.valid_from, _start(later)),)
-    if later is not None and reaches_later and not cuts:
+    if later is not None and not cuts and holds == (Interval(candidate.valid_from, _start(later)),):
         # Nothing stands between the two, so one row with the earlier start says it all.
         return reinforced(candidate, later)
     if not is_open_at(holds[-1].until, candidate.now):
@@ -156,8 +155,7 @@ def _contested(candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence
     """Something trusted more says otherwise: the claim is stored beside it, once."""
     claimed = claimed_by(candidate)
     for neighbour in live:
-        is_repeated = _is_repeated(candidate, neighbour, rivals)
-        if is_repeated and overlaps(interval_of(neighbour), claimed):
+        if _is_repeated(candidate, neighbour, rivals) and overlaps(interval_of(neighbour), claimed):
             return Reinforce(neighbour.memory.id, confirmed_at=candidate.valid_from)
     stronger = [n for n in rivals if n.trust > candidate.trust and overlaps(interval_of(n), claimed)]
     # The weight of a link is 0 to 1, a cosine may be below.
@@ -176,13 +174,11 @@ def _overruled(
     candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence[Neighbour]
 ) -> tuple[Cut, ...]:
     """Rows outside the order of time that the new current one ends: its own text, and contested claims."""
-    cuts = []
-    for neighbour in live:
-        # Rivals were cut by their place in time already.
-        is_outside = neighbour not in rivals and neighbour.memory.valid_until is None
-        if is_outside and _is_overruled(candidate, neighbour):
-            cuts.append(Cut(neighbour.memory.id, max(_start(neighbour), candidate.valid_from)))
-    return tuple(cuts)
+    # Rivals were cut by their place in time already.
+    outside = [n for n in live if n not in rivals and n.memory.valid_until is None]
+    ended = [n for n in outside if _is_overruled(candidate, n)]
+    # None ends before it began, however far back the new one reaches.
+    return tuple(Cut(n.memory.id, max(_start(n), candidate.valid_from)) for n in ended)
 
 
 def _is_overruled(candidate: Candidate, neighbour: Neighbour) -> bool:
