@@ -104,12 +104,11 @@ def _line(memory: Memory, *, with_id: bool = False) -> str:
 def _reasons(explanation: Why) -> list[str]:
     # A job that asked no model followed rules, which the evidence shows.
     by_model = [run for run in explanation.runs if run.model]
-    successors = filter(None, [explanation.successor])
     return [
         _line(explanation.memory),
         *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in explanation.evidence),
         *(f"  made of: {parent.memory.text}" for parent in explanation.parents),
         *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in by_model),
-        *(f"  followed by: {successor.text}" for successor in successors),
+        *(f"  followed by: {successor.text}" for successor in filter(None, [explanation.successor])),
         f"  strength {explanation.strength:.2f}; {explanation.fate}",
     ]

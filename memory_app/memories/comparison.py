@@ -148,7 +148,7 @@ def read(text: str) -> Reading:
         dates=frozenset(dates | _days(words)),
         times=times,
         family=frozenset(FAMILY[stem] for stem in stems if stem in FAMILY),
-        sides=frozenset(side for stem in stems for side in SIDES.get(stem, ())),
+        sides=frozenset(chain.from_iterable(SIDES.get(stem, ()) for stem in stems)),
         names=tuple(name for name in names if name not in _NOT_NAMES),
         initials=frozenset(words[place] for place in initials),
         caseless=_caseless(words),

@@ -20,6 +20,7 @@ from memory_app.errors import InvalidInput
 from memory_app.language.keywords import keyword_weights, query_weights
 from memory_app.language.text import clean_given, slug, terms
 from memory_app.memories.fact_ends import SUBJECT_TYPE, object_type, sentence
+from memory_app.memories.merge_rules import slugs_of
 from memory_app.memories.relations import normalise_relation
 from memory_app.memories.remember import Remembered, remember, slug_of
 from memory_app.memories.rows import entities, facts
@@ -94,7 +95,8 @@ def add_fact(
     _check_parts(statement)
     _check_type(subject_type, "subject_type")
     _check_type(object_type, "object_type")
-    text = statement.text if statement.text.strip() else _sentence(statement)
+    parts = (statement.subject, statement.relation, statement.object)
+    text = statement.text if statement.text.strip() else sentence(*(str(part).strip() for part in parts))
     slugs = filter(None, (slug_of(statement.subject, "subject"), slug_of(statement.object, "object")))
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.find_scope(connection, tenant_id, scope)
@@ -195,7 +197,7 @@ def _searched(query: FactQuery) -> str | None:
 
 
 def _probe(connection: Connection, row: ScopeRow, *, query: FactQuery, keys: _Keys) -> FactProbe:
-    same = entities.heirs_by_alias(connection, row.visible)
+    heirs = entities.heirs_by_alias(connection, row.visible)
     # What was known at a date is asked of that date, unless another is named; now is the database's.
     as_of = query.as_of or query.known_at or clock.now(connection)
     return FactProbe(
@@ -203,26 +205,12 @@ def _probe(connection: Connection, row: ScopeRow, *, query: FactQuery, keys: _Ke
         limit=query.limit,
         as_of=None if query.history else as_of,
         known_at=query.known_at,
-        subject_keys=_family(keys.subject, same),
+        # No slug is no condition, which the statement takes as NULL.
+        subject_keys=tuple(slugs_of(keys.subject, heirs)) or None,
         relation=keys.relation,
-        object_keys=_family(keys.object, same),
+        object_keys=tuple(slugs_of(keys.object, heirs)) or None,
         before=query.before,
     )
-
-
-def _family(key: str | None, same: Mapping[str, str]) -> tuple[str, ...] | None:
-    """All slugs under which the thing is known: its own and its aliases'."""
-    if key is None:
-        return None
-    # Rows keep the slug they were stored under, so a merge of entities moves none of them.
-    heir = same.get(key, key)
-    aliases = [alias for alias, of in same.items() if of == heir]
-    return (heir, *aliases)
-
-
-def _sentence(statement: Statement) -> str:
-    parts = (statement.subject, statement.relation, statement.object)
-    return sentence(*(str(part).strip() for part in parts))
 
 
 def _ends(

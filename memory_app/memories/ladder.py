@@ -135,12 +135,11 @@ def _group_of(
 ) -> list[Neighbour]:
     """The first of ``pair`` with what may be merged with it: the other first, then the nearest to the first."""
     seed, other = (remaining[id] for id in sorted(pair))
-
-    def distance(neighbour: Neighbour) -> float:
-        return -pairs.get(frozenset({seed.memory.id, neighbour.memory.id}), 0)
-
+    nearest = sorted(
+        remaining.values(), key=lambda n: -pairs.get(frozenset({seed.memory.id, n.memory.id}), 0)
+    )
     group = [seed]
-    for neighbour in [other, *sorted(remaining.values(), key=distance)]:
+    for neighbour in [other, *nearest]:
         has_room = len(group) < thresholds.merge_most
         if has_room and _fits(neighbour, group, thresholds=thresholds, pairs=pairs):
             group.append(neighbour)

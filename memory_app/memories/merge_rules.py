@@ -193,6 +193,14 @@ def heir_of(slug: str | None, heirs: Mapping[str, str]) -> str | None:
     return slug and heirs.get(slug, slug)
 
 
+def slugs_of(slug: str | None, heirs: Mapping[str, str]) -> list[str]:
+    """Return every slug under which the entity is stored: its own and those of the aliases merged into it."""
+    heir = heir_of(slug, heirs)
+    # Rows keep the slug that they were stored under, so a merge of entities moves none of them.
+    aliases = [alias for alias, target in heirs.items() if target == heir]
+    return [] if heir is None else [heir, *aliases]
+
+
 _ORIGINS = (Origin.DECLARED, Origin.IMPORTED, Origin.EXTRACTED, Origin.SYNTHESIZED)
 """From the most to the least reliable; a union has that of its most reliable part."""
 

@@ -114,15 +114,15 @@ def unite_all(
     The rows inherit their parts' evidence and entities. It takes as many statements for one row as for many.
     """
     rows = [new for new, _ in unions]
-    part_ids = list(chain.from_iterable(parts for _, parts in unions))
+    parts = [part_ids for _, part_ids in unions]
     # The parts leave the unique indexes first, since a merged row may have the very text of one of them.
-    memories.retire(connection, scope_id, part_ids, reason=Retirement.MERGED)
+    memories.retire(connection, scope_id, list(chain.from_iterable(parts)), reason=Retirement.MERGED)
     merged_ids = memories.insert_all(connection, tenant_id, scope_id, new=rows)
     # The parts keep their share in the frequencies, since they keep their rows.
     term_store.add(connection, tenant_id, [(scope_id, new.keywords) for new in rows])
-    parts_of = {id: parts for id, (_, parts) in zip(merged_ids, unions, strict=True)}
+    parts_of = dict(zip(merged_ids, parts, strict=True))
     # Successors can only be named once the rows they point to are there.
-    merged_of = {part: id for id, parts in parts_of.items() for part in parts}
+    merged_of = {part: id for id, part_ids in parts_of.items() for part in part_ids}
     memories.succeed(connection, scope_id, merged_of)
     evidence.inherit(connection, scope_id, parts_of)
     edges = [(merged_id, part, 1.0) for part, merged_id in merged_of.items()]

@@ -23,7 +23,7 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
-from memory_app.memories.merge_rules import heir_of
+from memory_app.memories.merge_rules import heir_of, slugs_of
 from memory_app.memories.relations import Relation, relation_of
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
@@ -362,22 +362,13 @@ def _comparison(
         vector=prepared.vector,
         model=runtime.embedder.model,
         canonical_key=prepared.key,
-        subject_keys=_slugs_of(prepared.subject_key, heirs),
+        subject_keys=slugs_of(prepared.subject_key, heirs),
         relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
-        object_keys=_slugs_of(prepared.object_key or prepared.key, heirs),
+        object_keys=slugs_of(prepared.object_key or prepared.key, heirs),
         single_valued=prepared.single_valued,
         merge=thresholds_of(runtime, prepared.statement.kind).merge,
         limit=runtime.settings.remember.neighbours,
     )
-
-
-def _slugs_of(slug: str | None, heirs: Mapping[str, str]) -> list[str]:
-    """The slug and those of the aliases that were merged into it."""
-    if slug is None:
-        return []
-    # Stored rows keep the slug that was theirs when they were written.
-    aliases = [alias for alias, heir in heirs.items() if heir == slug]
-    return [slug, *aliases]
 
 
 def thresholds_of(runtime: Runtime, kind: str) -> ladder.Thresholds:

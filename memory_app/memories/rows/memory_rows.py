@@ -6,12 +6,12 @@ here unless its type is stored in another form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, func, or_, select
+from sqlalchemy import Column, Row, and_, func, or_, select
 
 from memory_app.db.expressions import column_list, columns_of
 from memory_app.db.tables.memories import memories
@@ -100,7 +100,7 @@ def memory_of(row: Row[*tuple[Any, ...]]) -> Memory:
 
 def row_of(row: Row[*tuple[Any, ...]]) -> MemoryRow:
     """The memory of a row that has `COLUMNS`, with its keys."""
-    keys = {column.name: getattr(row, column.name) for column in _KEYS}
+    keys = _fields(row, _KEYS)
     # The driver returns arrays as lists, and rows are compared and hashed.
     return MemoryRow(memory_of(row), **keys | {"sources": tuple(row.sources)})
 
@@ -135,8 +135,8 @@ def values_of(new: NewMemory) -> dict[str, Any]:
     memory, keys = new.row.memory, new.row
     return {
         # Every column of a field first, then those whose stored form is another.
-        **{column.name: getattr(memory, column.name) for column in _MEMORY},
-        **{column.name: getattr(keys, column.name) for column in _KEYS},
+        **_fields(memory, _MEMORY),
+        **_fields(keys, _KEYS),
         "emotional_state": _json(memory.emotional_state),
         "relational_context": _json(memory.relational_context),
         "last_seen": memory.last_seen or memory.created_at,
@@ -149,6 +149,10 @@ def values_of(new: NewMemory) -> dict[str, Any]:
         "terms": sorted(new.keywords),
         "traits": _traits(memory),
     }
+
+
+def _fields(record: object, columns: Iterable[Column[Any]]) -> dict[str, Any]:
+    return {column.name: getattr(record, column.name) for column in columns}
 
 
 def _traits(memory: Memory) -> int:

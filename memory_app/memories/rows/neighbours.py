@@ -213,11 +213,12 @@ def _collect(
 ) -> None:
     """Append the ids that the statement returns to the list of the comparison each belongs to."""
     batch = [comparisons[place] for place in places]
+    kinds = [item.kind for item in batch]
     values: dict[str, Any] = {
         "scope": scope_id,
         "model": batch[0].model,
-        "kinds": [item.kind for item in batch],
-        "scanned_kinds": sorted({item.kind for item in batch}),
+        "kinds": kinds,
+        "scanned_kinds": sorted(set(kinds)),
         "sessions": [item.session_id for item in batch],
         # What one statement changes may take rows from the list of another, so each list is longer than its limit.
         "limit": max(item.limit for item in batch) + len(comparisons) - 1,
