@@ -87,7 +87,7 @@ def describe(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is
     days = runtime.settings.decay.recoverable_days
     if memory.retired_at is not None:
         return _fate_of_retired(memory, until=memory.retired_at + timedelta(days=days))
-    # In the order in which they protect: a pinned hub is told of as pinned.
+    # The strongest protection first: a pinned hub is described as pinned.
     if memory.pinned:
         return "it is pinned: it never fades and is never evicted"
     if is_hub:

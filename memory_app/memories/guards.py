@@ -182,7 +182,7 @@ def _in_order(words: Iterable[str], chosen: set[str]) -> list[str]:
 def _is_substituted(first: Reading, second: Reading) -> bool:
     only_first, only_second = _own_words(first, second)
     counts = len(only_first), len(only_second)
-    # Words on one side only are an addition, not something else.
+    # Words on one side only are an addition; nothing stands in their place.
     return min(counts) > 0 and max(counts) <= SUBSTITUTION_LIMIT
 
 

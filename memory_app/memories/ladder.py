@@ -90,7 +90,7 @@ def decide(
     # Every step takes the first row that fits, so the order of the rows decides.
     visible.sort(key=_nearest_first)
     live = [n for n in visible if n.memory.kind == candidate.statement.kind]
-    # Time before wording: who moves back to Rome says what was said before, and ends the stay in Paris all the same.
+    # Time goes before wording: "I live in Rome" after a stay in Paris repeats an old text, and still ends that stay.
     decision = placed_in_time(candidate, live, thresholds) or _same_text(candidate, live)
     if decision is not None:
         return decision

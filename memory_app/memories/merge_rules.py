@@ -67,7 +67,6 @@ def corroborated(confidence: float, sources_before: Sequence[str], source: str |
     before = set(map(normalise, sources_before))
     if source is None or not before:
         return confidence
-    # Who says a thing ten times is no better witness than who says it once.
     is_independent = normalise(source) not in before
     return _raised(confidence, 1) if is_independent else confidence
 
@@ -283,7 +282,7 @@ def _united_context(memories: Sequence[Memory]) -> RelationalContext | None:
     contexts = list(filter(None, (memory.relational_context for memory in memories)))
     if not contexts:
         return None
-    # A strength of 0 was said as well, so only an absent one is left out.
+    # A strength of 0 is a statement, too: only an absent one is left out.
     strengths = (context.bond_strength for context in contexts if context.bond_strength is not None)
     return RelationalContext(
         bond_strength=max(strengths, default=None),

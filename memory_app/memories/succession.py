@@ -30,7 +30,7 @@ def placed_in_time(
 ) -> Decision | None:
     """What follows from facts that exclude the candidate, or say the same of a single-valued relation; else None."""
     claimed = claimed_by(candidate)
-    # An interval that ends before it begins overlaps nothing, itself neither: it has no place in time.
+    # An interval that ends before it begins overlaps nothing, not even itself: it has no place in time.
     if not (candidate.subject_key and candidate.relation) or not overlaps(claimed, claimed):
         return None
     same = [n for n in live if _is_same_fact(candidate, n, thresholds)]

@@ -101,7 +101,7 @@ def memory_of(row: Row[*tuple[Any, ...]]) -> Memory:
 def row_of(row: Row[*tuple[Any, ...]]) -> MemoryRow:
     """The memory of a row that has `COLUMNS`, with its keys."""
     keys = _fields(row, _KEYS)
-    # The driver returns arrays as lists, and rows are compared and hashed.
+    # The driver returns arrays as lists; a record holds tuples.
     return MemoryRow(memory_of(row), **keys | {"sources": tuple(row.sources)})
 
 

@@ -45,7 +45,7 @@ _ROWS = MEMORIES.where(_OF_IDS).order_by(memories.c.id)
 _PARTS = MEMORIES.where(
     _OF_SCOPE, among(memories.c.successor, "ids"), memories.c.retired_reason == Retirement.MERGED
 ).order_by(memories.c.id)
-# By way of text, since PostgreSQL 16 knows no smallest of several uuids.
+# By way of text, since PostgreSQL 16 has no min() of a uuid.
 _TWINS = text(
     """
     SELECT p.id, min(o.id::text)::uuid AS twin FROM memories p
