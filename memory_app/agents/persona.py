@@ -6,11 +6,12 @@ Parsing is strict and names the field that is wrong. Four templates ship with th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
 from memory_app.errors import InvalidInput, TooLarge
+from memory_app.records.json_fields import Parser, is_number, one_of, parse_fields, parse_object, parse_switch
 
 STYLES = ("formal", "casual", "technical", "creative", "professional")
 TONES = ("friendly", "professional", "playful", "empathetic", "direct")
@@ -166,13 +167,13 @@ def parse_persona(given: Mapping[str, object]) -> Persona:
     ``template`` names one that is shipped: its fields stand in for those that are absent. Raises `InvalidInput` whose
     field is the path of what is wrong, such as ``persona.traits[1].intensity``.
     """
-    fields = dict(_object(given, "persona", known=(*_PERSONA, "template")))
+    fields = dict(parse_object(given, "persona", known=(*_PERSONA, "template")))
     if "template" in fields:
         # Before the check for a name: the template has one.
         fields = {**_template_fields(fields.pop("template")), **fields}
     if "name" not in fields:
         raise InvalidInput("persona.name: a name is required", field="persona.name")
-    return Persona(**_parsed(fields, "persona", _PERSONA))  # type: ignore[arg-type]
+    return Persona(**parse_fields(fields, "persona", parsers=_PERSONA))  # type: ignore[arg-type]
 
 
 def _template_fields(name: object) -> dict[str, object]:
@@ -181,28 +182,6 @@ def _template_fields(name: object) -> dict[str, object]:
             f"persona.template: unknown; one of {', '.join(TEMPLATES)}", field="persona.template"
         )
     return load_template(str(name)).persona.as_dict()
-
-
-_Parser = Callable[[object, str], object]
-
-
-def _parsed(fields: Mapping[str, object], path: str, parsers: Mapping[str, _Parser]) -> dict[str, object]:
-    parsed = {}
-    for name, value in fields.items():
-        attribute = _ATTRIBUTES.get(name, name)
-        parsed[attribute] = parsers[name](value, f"{path}.{name}")
-    return parsed
-
-
-def _object(value: object, path: str, *, known: tuple[str, ...]) -> Mapping[str, object]:
-    # Unknown fields are refused, so that a misspelt one is never taken for the default.
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"{path}: a JSON object is required", field=path)
-    for name in value:
-        if name not in known:
-            inner = f"{path}.{name}"
-            raise InvalidInput(f"{inner}: unknown field; one of {', '.join(known)}", field=inner)
-    return value
 
 
 def _name(value: object, path: str) -> str:
@@ -223,30 +202,14 @@ def _text(value: object, path: str, *, limit: int) -> str:
     return value
 
 
-def _one_of(names: tuple[str, ...]) -> Callable[[object, str], str]:
-    def parse(value: object, path: str) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise InvalidInput(f"{path}: one of {', '.join(names)}", field=path)
-        return value
-
-    return parse
-
-
-def _switch(value: object, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{path}: true or false", field=path)
-    return value
-
-
 def _intensity(value: object, path: str) -> float:
-    # To Python `True` is the number 1.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INTENSITY_LIMIT:
-        raise InvalidInput(f"{path}: a number from 0 to {INTENSITY_LIMIT}", field=path)
-    return value
+    if is_number(value) and 0 <= value <= INTENSITY_LIMIT:
+        return value
+    raise InvalidInput(f"{path}: a number from 0 to {INTENSITY_LIMIT}", field=path)
 
 
 def _tone(value: object, path: str) -> tuple[str, ...]:
-    parse = _one_of(TONES)
+    parse = one_of(TONES)
     return tuple(parse(tone, inner) for tone, inner in _items(value, path, limit=len(TONES)))
 
 
@@ -263,30 +226,36 @@ def _items(value: object, path: str, *, limit: int) -> list[tuple[object, str]]:
 
 
 def _trait(value: object, path: str) -> Trait:
-    fields = _object(value, path, known=tuple(_TRAIT))
+    fields = parse_object(value, path, known=_TRAIT.keys())
     if "name" not in fields:
         raise InvalidInput(f"{path}.name: a name is required", field=f"{path}.name")
-    return Trait(**_parsed(fields, path, _TRAIT))  # type: ignore[arg-type]
+    return Trait(**parse_fields(fields, path, parsers=_TRAIT))  # type: ignore[arg-type]
 
 
 def _preferences(value: object, path: str) -> Preferences:
-    fields = _object(value, path, known=tuple(_PREFERENCES))
-    return Preferences(**_parsed(fields, path, _PREFERENCES))  # type: ignore[arg-type]
+    fields = parse_fields(value, path, parsers=_PREFERENCES)
+    # Callers write it in JSON's way.
+    if "codeBlocks" in fields:
+        fields["code_blocks"] = fields.pop("codeBlocks")
+    return Preferences(**fields)  # type: ignore[arg-type]
 
 
-_PERSONA: dict[str, _Parser] = {
+_PERSONA: dict[str, Parser[object]] = {
     "name": _name,
     "description": _description,
-    "style": _one_of(STYLES),
+    "style": one_of(STYLES),
     "tone": _tone,
     "traits": _traits,
     "preferences": _preferences,
 }
-_TRAIT: dict[str, _Parser] = {"name": _name, "description": _description, "intensity": _intensity}
-_PREFERENCES: dict[str, _Parser] = {
-    "length": _one_of(LENGTHS),
-    "structure": _one_of(STRUCTURES),
-    "examples": _switch,
-    "codeBlocks": _switch,
+_TRAIT: dict[str, Parser[object]] = {
+    "name": _name,
+    "description": _description,
+    "intensity": _intensity,
 }
-_ATTRIBUTES = {"codeBlocks": "code_blocks"}
+_PREFERENCES: dict[str, Parser[object]] = {
+    "length": one_of(LENGTHS),
+    "structure": one_of(STRUCTURES),
+    "examples": parse_switch,
+    "codeBlocks": parse_switch,
+}

@@ -6,12 +6,13 @@ Unknown names are errors, so that a misspelt switch is never taken for the defau
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 
 from memory_app.errors import InvalidInput
+from memory_app.records.json_fields import Parser, is_number, nullable, one_of, parse_fields, parse_switch
 from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
 
 RELATION_LIMIT = 80
@@ -73,48 +74,23 @@ def parse_policy(given: Mapping[str, object]) -> Policy:
 
     Raises `InvalidInput` whose field is ``policy.<name>`` for an unknown name or a value that does not fit.
     """
-    if not isinstance(given, Mapping):
-        raise InvalidInput("policy: a JSON object is required", field="policy")
-    parsed: dict[str, object] = {}
-    for name, value in given.items():
-        path = f"policy.{name}"
-        parser = _PARSERS.get(name)
-        if parser is None:
-            raise InvalidInput(f"{path}: unknown field; one of {', '.join(_PARSERS)}", field=path)
-        parsed[name] = parser(value, path)
-    return Policy(**parsed)  # type: ignore[arg-type]
+    return Policy(**parse_fields(given, "policy", parsers=_PARSERS))  # type: ignore[arg-type]
 
 
 def _extraction(value: object, path: str) -> ExtractionMode:
-    if isinstance(value, str) and value in set(ExtractionMode):
-        return ExtractionMode(value)
-    raise InvalidInput(f"{path}: one of {', '.join(ExtractionMode)}", field=path)
-
-
-def _switch(value: object, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{path}: true or false", field=path)
-    return value
-
-
-def _preset(value: object, path: str) -> str | None:
-    if value is None:
-        return None
-    # The type first: a list or an object cannot be looked up.
-    if isinstance(value, str) and value in PRESETS:
-        return value
-    raise InvalidInput(f"{path}: unknown preset; one of {', '.join(PRESETS)}", field=path)
+    return ExtractionMode(one_of(tuple(ExtractionMode))(value, path))
 
 
 def _weights(value: object, path: str) -> Mapping[str, float]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{path}: an object of numbers by signal", field=path)
     weights = {}
+    parse = nullable(_number(low=-WEIGHT_LIMIT, high=WEIGHT_LIMIT))
     for name, weight in value.items():
         inner = f"{path}.{name}"
         if name not in SIGNAL_NAMES:
             raise InvalidInput(f"{inner}: unknown signal; one of {', '.join(SIGNAL_NAMES)}", field=inner)
-        number = _number(weight, inner, low=-WEIGHT_LIMIT, high=WEIGHT_LIMIT)
+        number = parse(weight, inner)
         # Null: the preset's own weight.
         if number is not None:
             weights[str(name)] = number
@@ -137,48 +113,46 @@ def _is_relation(name: object) -> bool:
     return _RELATION.fullmatch(name) is not None
 
 
-def _whole(*, low: int) -> Callable[[object, str], int | None]:
-    def parse(value: object, path: str) -> int | None:
-        if value is None:
-            return None
-        # To Python `True` is the number 1. The upper limit is that of an `integer` of PostgreSQL.
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**31:
-            raise InvalidInput(f"{path}: a whole number, {low} or more, or null", field=path)
-        return value
+def _whole(*, low: int) -> Parser[int]:
+    def parse(value: object, path: str) -> int:
+        # The upper limit is that of an `integer` of PostgreSQL.
+        if is_number(value) and isinstance(value, int) and low <= value < 2**31:
+            return value
+        raise InvalidInput(f"{path}: a whole number, {low} or more, or null", field=path)
 
     return parse
 
 
-def _seconds(value: object, path: str) -> float | None:
-    # Ten years: enough for every wait, and far from what a date cannot hold.
-    return _number(value, path, low=0, high=10 * 365 * 86_400)
+def _number(*, low: float, high: float) -> Parser[float]:
+    def parse(value: object, path: str) -> float:
+        if not is_number(value):
+            raise InvalidInput(f"{path}: a number or null", field=path)
+        # Written so that NaN, to which every comparison is false, is refused as well.
+        if not low <= value <= high:
+            raise InvalidInput(f"{path}: between {low:g} and {high:g}", field=path)
+        return float(value)
+
+    return parse
 
 
-def _number(value: object, path: str, *, low: float, high: float) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"{path}: a number or null", field=path)
-    # Written so that NaN, to which every comparison is false, is refused as well.
-    if not low <= value <= high:
-        raise InvalidInput(f"{path}: between {low:g} and {high:g}", field=path)
-    return float(value)
+# Ten years: enough for every wait, and far from what a date cannot hold.
+_seconds = nullable(_number(low=0, high=10 * 365 * 86_400))
 
 
-_PARSERS: dict[str, Callable[[object, str], object]] = {
+_PARSERS: dict[str, Parser[object]] = {
     "extraction": _extraction,
-    "memory": _switch,
-    "daily_logs": _switch,
-    "entity_extraction": _switch,
-    "fact_curation": _switch,
-    "query_graph": _switch,
-    "strict": _switch,
-    "preset": _preset,
+    "memory": parse_switch,
+    "daily_logs": parse_switch,
+    "entity_extraction": parse_switch,
+    "fact_curation": parse_switch,
+    "query_graph": parse_switch,
+    "strict": parse_switch,
+    "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
     "weights": _weights,
     "single_valued_relations": _relations,
-    "after_turns": _whole(low=1),
+    "after_turns": nullable(_whole(low=1)),
     "idle_seconds": _seconds,
     "max_age_seconds": _seconds,
-    "max_memories": _whole(low=1),
-    "max_links": _whole(low=0),
+    "max_memories": nullable(_whole(low=1)),
+    "max_links": nullable(_whole(low=0)),
 }

@@ -10,6 +10,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
+from memory_app.extraction.llm.draft import feeling_state
 from memory_app.extraction.llm.guards import flagged
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
@@ -17,8 +18,6 @@ from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.memories.guards import NEGATION, NUMBER, conflicting
 from memory_app.records.records import (
-    VALENCES,
-    EmotionalState,
     LinkType,
     Memory,
     Origin,
@@ -66,7 +65,12 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
     """
     # One memory can neither be united nor linked, and a model that is asked would answer something.
     if len(memories) < 2:
-        return DeepSynthesis(consolidated=(), patterns=(), links=(), provenance=Provenance())
+        return DeepSynthesis(
+            consolidated=(),
+            patterns=(),
+            links=(),
+            provenance=Provenance(),
+        )
     prompt = load_prompt("synthesize_deep")
     by_reference = numbered_memories(memories)
     answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], shape=SynthesizeDeep)
@@ -162,15 +166,13 @@ def _patterns(
 
 
 def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:
-    # Only a feeling of the list can be stored; the text has the model's own word.
-    feeling = (answer.feeling or "").lower()
     return flagged(
         Statement(
             kind="artifact",
             text=answer.text,
             origin=Origin.SYNTHESIZED,
             synthesis_type=SynthesisType.PATTERN,
-            emotional_state=EmotionalState(feeling) if feeling in VALENCES else None,
+            emotional_state=feeling_state(answer.feeling),
             # A pattern shows only with the last of the memories that it needs.
             valid_from=max(parent.valid_from for parent in parents),
             parents=tuple(parent.id for parent in parents),

@@ -120,7 +120,13 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
         user_values=_phrases(answer.user_values),
         user_struggles=_phrases(answer.user_struggles),
     )
-    statement = _synthesized("anchor", answer.text, turns=turns, ground=scene.ground, type="insight")
+    statement = _synthesized(
+        "anchor",
+        answer.text,
+        turns=turns,
+        ground=scene.ground,
+        type="insight",
+    )
     return Draft(
         replace(
             statement,
@@ -136,23 +142,45 @@ def draft_topic(answer: TopicAnswer, scene: Scene) -> Draft:
     """An artifact: "Topic / Feeling / Conclusion"."""
     turns = scene.shown.referred(answer.evidence)
     text = " / ".join(filter(None, (answer.topic, answer.feeling, answer.conclusion)))
-    statement = _synthesized("artifact", text, turns=turns, ground=scene.ground, type="insight")
-    feeling = (answer.feeling or "").lower()
-    state = EmotionalState(feeling) if feeling in VALENCES else None
-    return Draft(replace(statement, emotional_state=state), turns)
+    statement = _synthesized(
+        "artifact",
+        text,
+        turns=turns,
+        ground=scene.ground,
+        type="insight",
+    )
+    return Draft(replace(statement, emotional_state=feeling_state(answer.feeling)), turns)
+
+
+def feeling_state(feeling: str | None) -> EmotionalState | None:
+    """The feeling as it can be stored, or None for one in words of the model's own, which the text keeps."""
+    valence = (feeling or "").lower()
+    return EmotionalState(valence) if valence in VALENCES else None
 
 
 def draft_identity(answer: IdentityAnswer, scene: Scene) -> Draft:
     """How the assistant is changing; it may say so itself."""
     turns = scene.shown.referred(answer.evidence)
-    statement = _synthesized("identity", answer.text, turns=turns, ground=scene.ground, type="learning")
+    statement = _synthesized(
+        "identity",
+        answer.text,
+        turns=turns,
+        ground=scene.ground,
+        type="learning",
+    )
     return Draft(replace(statement, tags=(answer.type,)), turns, of_agent=True)
 
 
 def draft_tone(answer: ToneAnswer, scene: Scene) -> Draft:
     """How to speak with the user."""
     turns = scene.shown.referred(answer.evidence)
-    statement = _synthesized("expression", answer.text, turns=turns, ground=scene.ground, type="learning")
+    statement = _synthesized(
+        "expression",
+        answer.text,
+        turns=turns,
+        ground=scene.ground,
+        type="learning",
+    )
     return Draft(statement, turns)
 
 
@@ -240,7 +268,12 @@ def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statem
     # Half a triple is no fact; the sentence is worth storing without it.
     if not subject or not 1 <= len(relation) <= PART_LIMIT:
         return statement
-    return replace(statement, subject=subject, relation=relation, object=_part(answer.object))
+    return replace(
+        statement,
+        subject=subject,
+        relation=relation,
+        object=_part(answer.object),
+    )
 
 
 def _part(value: str | None) -> str | None:

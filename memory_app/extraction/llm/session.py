@@ -71,7 +71,12 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     Asks the model once, or not at all for a session without content. Raises what `Chat.complete` does.
     """
     if not is_worth_asking(talk.turns):
-        return SessionSynthesis(statements=(), changed=(), summary=None, provenance=Provenance())
+        return SessionSynthesis(
+            statements=(),
+            changed=(),
+            summary=None,
+            provenance=Provenance(),
+        )
     prompt = load_prompt("synthesize_session")
     scene = scene_of(talk, prompt)
     numbered = numbered_memories(anchors, "a")
@@ -143,7 +148,11 @@ def _known_anchors(
         statement = _anchor_statement(answer, anchor, scene)
         if statement is None:
             continue
-        known = _KnownAnchor(change=answer.change, memory_id=anchor.id, statement=statement)
+        known = _KnownAnchor(
+            change=answer.change,
+            memory_id=anchor.id,
+            statement=statement,
+        )
         # The first answer counts: an anchor that was replaced cannot be strengthened as well.
         by_anchor.setdefault(anchor.id, known)
     return list(by_anchor.values())

@@ -51,10 +51,10 @@ _WHOLE_SENTENCE = re.compile(
 )
 _UNREAL = re.compile(
     r"\b(?:if|unless|whether|would not|would have|could|might|maybe|perhaps|supposedly|hypothetically|wish|as if|"
-    r"pretend|probably|possibly|i guess|i think|not sure|in a dream|in my dream|dreamt|dreamed)\b",
+    r"pretend|probably|possibly|i guess|i think|not sure|in a dream|in my dream|dreamt|dreamed)\b"
+    r"|\bwould (?!love to|like to|really love to|rather not)",
     re.IGNORECASE,
 )
-_WOULD = re.compile(r"\bwould (?!love to|like to|really love to|rather not)", re.IGNORECASE)
 _QUESTION_TAIL = re.compile(
     r"(?:,|;| -|\.\.\.)\s*(?:(?:and|but|so|or) )?(?:(?:do|have|are|did|will|can|could|would|were|is|any|how|what|where|which|who|when)\b"
     r"(?:[^,;]*\b(?:you|your)\b|[^,;I]*$)|you\b|(?:how|what) about you)|,? and you$",
@@ -194,7 +194,7 @@ def _clauses(sentence: str) -> Iterator[str]:
     for part in (head + first, *others):
         clause = strip_opening(part.strip(" ,"))
         # What follows a supposition is supposed as well: "if I move, I will need a car".
-        if _is_supposed(clause):
+        if _UNREAL.search(clause):
             return
         if clause and _MARK not in clause:
             yield clause
@@ -207,10 +207,6 @@ def _without_question(sentence: str) -> str:
     # "I live in Lyon, and you?" states something all the same.
     tail = _QUESTION_TAIL.search(sentence.rstrip("? "))
     return sentence[: tail.start()] if tail else ""
-
-
-def _is_supposed(clause: str) -> bool:
-    return bool(_UNREAL.search(clause) or _WOULD.search(clause))
 
 
 def strip_opening(text: str) -> str:

@@ -73,7 +73,8 @@ _BEFORE_SPANS = ("over", "in", "during")
 _NOT_BEFORE_PERIODS = ("on", "at", "over")
 """A month or a year behind these is none: "on March", "over 2000"."""
 
-_VAGUE_COUNTS = ("a few", "few", "several")
+_VAGUE_COUNTS = {"a few": "a few", "few": "a few", "several": "several"}
+"""Words that count vaguely to how they are written in a phrase."""
 _VAGUE_PRECISIONS = {"day": Precision.WEEK, "year": Precision.YEAR}
 """How exactly "a few days ago" is known, by the unit; a month for the units that are not here."""
 
@@ -242,14 +243,24 @@ def _from_slash(m: re.Match[str], _: _Moment) -> Period | None:
 
 
 def _from_day_month(m: re.Match[str], moment: _Moment) -> Period:
-    return _nearest_day(moment, month=MONTH_NUMBERS[m["dm_m"].lower()], day=int(m["dm_d"]), year=m["dm_y"])
+    return _nearest_day(
+        moment,
+        month=MONTH_NUMBERS[m["dm_m"].lower()],
+        day=int(m["dm_d"]),
+        year=m["dm_y"],
+    )
 
 
 def _from_month_day(m: re.Match[str], moment: _Moment) -> Period | None:
     # In lower case they are verbs: "may 10 people come".
     if m["md_m"] in ("may", "march") and m["prep"] is None:
         return None
-    return _nearest_day(moment, month=MONTH_NUMBERS[m["md_m"].lower()], day=int(m["md_d"]), year=m["md_y"])
+    return _nearest_day(
+        moment,
+        month=MONTH_NUMBERS[m["md_m"].lower()],
+        day=int(m["md_d"]),
+        year=m["md_y"],
+    )
 
 
 def _nearest_day(moment: _Moment, *, month: int, day: int, year: str | None) -> Period:
@@ -440,13 +451,12 @@ _AROUND: Mapping[str, Callable[[date], Period]] = {
 def _from_ago(m: re.Match[str], moment: _Moment) -> Period:
     word, unit = m["ag_n"].lower(), m["ag_u"].lower()
     if word in _VAGUE_COUNTS:
-        return _some_ago(word.removeprefix("a "), unit, moment)
+        return _some_ago(_VAGUE_COUNTS[word], unit, moment)
     return _AROUND[unit](_shift(moment.today, -_count(word), unit))
 
 
-def _some_ago(word: str, unit: str, moment: _Moment) -> Period:
+def _some_ago(count: str, unit: str, moment: _Moment) -> Period:
     """ "a few weeks ago": between six units and one before today."""
-    count = "several" if word == "several" else "a few"
     # No date stands for it: whoever reads the memory later must see how vague it was.
     phrase = f"{count} {unit}s before {moment.today.isoformat()}"
     return Period(

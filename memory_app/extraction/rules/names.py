@@ -106,7 +106,13 @@ def mentions_of(text: str, *, people: Iterable[str] = (), known: Sequence[str] =
     mentions: dict[str, Mention] = {}
     # The names as they stand in the text first: they come in its order, and with cues for their types.
     for label, start in chain.from_iterable(map(_labels, _RUN.finditer(text))):
-        mention = _mention(text, label, start=start, speakers=speakers, typed_labels=typed_labels)
+        mention = _mention(
+            text,
+            label,
+            start=start,
+            speakers=speakers,
+            typed_labels=typed_labels,
+        )
         if mention is not None:
             mentions.setdefault(mention.label.lower(), mention)
     lowered = text.lower()
