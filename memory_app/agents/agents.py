@@ -82,12 +82,12 @@ _CHECKS: Mapping[str, Callable[[AgentChange], Any]] = {
 """Part of an agent to what is stored of it."""
 
 
-def checked_default(given: Mapping[str, Any], place: int) -> dict[str, Any]:
+def checked_default(memory: Mapping[str, Any], place: int) -> dict[str, Any]:
     """A default memory as it is stored: cleaned, its importance as given, for the write path to judge."""
     path = f"default_memories[{place}]"
-    tags = tuple(given.get("tags", ()))
+    tags = tuple(memory.get("tags", ()))
     try:
-        statement, _ = checked_statement(Statement(**{**given, "tags": tags}))
+        statement, _ = checked_statement(Statement(**{**memory, "tags": tags}))
     except InvalidInput as error:
         # Of the same class, which decides the status of the answer: too large is not the same as wrong.
         raise type(error)(f"{path}.{error.message}", field=f"{path}.{error.field}") from error

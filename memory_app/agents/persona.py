@@ -161,13 +161,13 @@ def parse_persona_json(text: str | bytes) -> Persona:
     return parse_persona(persona)
 
 
-def parse_persona(given: Mapping[str, object]) -> Persona:
-    """The persona ``given`` describes; ``name`` is required, the rest has defaults.
+def parse_persona(value: Mapping[str, object]) -> Persona:
+    """The persona ``value`` describes; ``name`` is required, the rest has defaults.
 
     ``template`` names one that is shipped: its fields stand in for those that are absent. Raises `InvalidInput` whose
     field is the path of what is wrong, such as ``persona.traits[1].intensity``.
     """
-    fields = dict(parse_object(given, "persona", known=(*_PERSONA, "template")))
+    fields = dict(parse_object(value, "persona", names=(*_PERSONA, "template")))
     if "template" in fields:
         # Before the check for a name: the template has one.
         fields = {**_template_fields(fields.pop("template")), **fields}
@@ -226,7 +226,7 @@ def _items(value: object, path: str, *, limit: int) -> list[tuple[object, str]]:
 
 
 def _trait(value: object, path: str) -> Trait:
-    fields = parse_object(value, path, known=_TRAIT.keys())
+    fields = parse_object(value, path, names=_TRAIT.keys())
     if "name" not in fields:
         raise InvalidInput(f"{path}.name: a name is required", field=f"{path}.name")
     return Trait(**parse_fields(fields, path, parsers=_TRAIT))  # type: ignore[arg-type]

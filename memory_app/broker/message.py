@@ -151,6 +151,7 @@ def _body(message: Mapping[str, Any]) -> Any:
     """Raises one of `UNREADABLE`."""
     body = message["body"]
     if message["properties"].get("body_encoding") == "base64":
+        # Without validation, characters that are no base64 are skipped in silence.
         try:
             body = base64.b64decode(body, validate=True)
         except binascii.Error as error:
@@ -174,6 +175,8 @@ _USUAL_HEADERS: Checks = {
     "parent_id": _is_id_or_absent,
     "group": _is_id_or_absent,
     "expires": _is_time_or_absent,
+    # Celery compares it with a limit, which null does not stand.
+    "retries": _is_a(int),
 }
 
 _BODY_PARTS: Checks = {"args": _is_a(list), "kwargs": _is_a(dict), "embed": _is_a(dict | None)}
@@ -186,8 +189,7 @@ def _task_fault(message: Mapping[str, Any], names: Collection[str]) -> DropReaso
         return DropReason.MALFORMED
     if headers["task"] not in names:
         return DropReason.UNKNOWN_TASK
-    # Celery compares the number of retries with a limit, which null does not stand; absent it counts as 0.
-    if not _passes(headers, _USUAL_HEADERS) or not isinstance(headers.get("retries", 0), int):
+    if not _passes({"retries": 0, **headers}, _USUAL_HEADERS):
         return DropReason.UNSUPPORTED
     try:
         # Three parts, or `zip` raises: anything else is another protocol's.

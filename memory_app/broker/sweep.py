@@ -42,15 +42,17 @@ def sweep(redis: Redis, queue: str, fault_of: Callable[[bytes], DropReason | Non
     removed: Counter[DropReason] = Counter()
     try:
         values = Counter(redis.register_script(NEXT)([queue], [MESSAGES, BYTES]))
-        faults = {value: fault_of(value) for value in values}
-        garbage = {value: fault for value, fault in faults.items() if fault is not None}
         # Without a transaction: each LREM stands for itself, and others may take from the queue in between.
         pipeline = redis.pipeline(transaction=False)
-        for value in garbage:
-            # Negative: from the end that is taken from. Only as many as were looked at.
-            pipeline.lrem(queue, -values[value], value)
+        faults: list[DropReason] = []
+        for value, count in values.items():
+            fault = fault_of(value)
+            if fault is not None:
+                faults.append(fault)
+                # Negative: from the end that is taken from. Only as many as were looked at.
+                pipeline.lrem(queue, -count, value)
         # What Redis removed is counted, not what was looked at: another worker may have swept the same.
-        for fault, count in zip(garbage.values(), pipeline.execute(), strict=True):
+        for fault, count in zip(faults, pipeline.execute(), strict=True):
             removed[fault] += count
     except (RedisError, OSError) as error:
         log.warning("queue_not_swept", error=type(error).__name__)

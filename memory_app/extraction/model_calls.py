@@ -52,6 +52,7 @@ def _chats(runtime: Runtime, tenant_id: int) -> Chats:
     settings = runtime.settings.chat
     cap = Cap(settings.tokens_per_day, settings.dollars_per_day)
     if cap != Cap():
+        # In a transaction of its own, which is over before the model is asked.
         with transaction(runtime.engine, tenant_id) as connection:
             spent = usage.today(connection, tenant_id)
         wait = wait_for_cap(spent.tokens, spent.cost_usd, cap, now=spent.now)

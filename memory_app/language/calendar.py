@@ -6,15 +6,15 @@ from calendar import monthrange
 from datetime import date
 
 from memory_app.language.english import ENGLISH
-from memory_app.language.language import first_words
+from memory_app.language.language import first_words, row_numbers
 
 MONTHS = first_words(ENGLISH.months)
 WEEKDAYS = first_words(ENGLISH.weekdays)
 
-MONTH_NUMBERS = {word.lower(): number for number, row in enumerate(ENGLISH.months, 1) for word in row.split()}
+MONTH_NUMBERS = row_numbers(ENGLISH.months)
 """Every spelling in lower case to its month, 1 for January."""
 
-WEEKDAY_NUMBERS = {name.lower(): number for number, name in enumerate(WEEKDAYS)}
+WEEKDAY_NUMBERS = dict(zip(map(str.lower, WEEKDAYS), range(7), strict=True))
 # Only those that are no words of their own: "sat" and "sun" are.
 WEEKDAY_NUMBERS |= ENGLISH.weekday_abbreviations
 """Name or abbreviation in lower case to its day, 0 for Monday."""

@@ -46,7 +46,7 @@ _NUMBERS: dict[str, float] = {
     "billion": 1e9,
 }
 _COUNTS = {
-    **{word: number for number, word in enumerate(CARDINALS[1:13], 1)},
+    **dict(zip(CARDINALS[1:13], range(1, 13), strict=True)),
     "fifteen": 15,
     "twenty": 20,
     "a": 1,

@@ -56,6 +56,7 @@ def query_weights(
         occurrences = document_counts.get(term_id(term), 0)
         if occurrences > 0:
             rest = max(total - occurrences, 0)
+            # The form of Lucene, which is never below 0 as BM25's own is for a term of most rows.
             weights[term_id(term)] = math.log1p((rest + 0.5) / (occurrences + 0.5))
     return weights
 

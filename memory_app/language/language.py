@@ -16,6 +16,14 @@ def first_words(rows: Iterable[str]) -> tuple[str, ...]:
     return tuple(row.split()[0] for row in rows)
 
 
+def row_numbers(rows: Iterable[str]) -> dict[str, int]:
+    """Each word of a row, in lower case, to the row's number, from 1."""
+    numbers: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        numbers |= dict.fromkeys(row.lower().split(), number)
+    return numbers
+
+
 def numbered(words: Iterable[str], *, first: int, step: float = 1.0) -> dict[str, float]:
     """Each word to its value: ``first`` times ``step``, then one ``step`` more for each."""
     return {word: step * number for number, word in enumerate(words, first)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from memory_app.language.language import Language
+from memory_app.language.language import Language, row_numbers
 from memory_app.language.table import LANGUAGES, rows_of_all, words_of_all
 from memory_app.language.text import STOP_WORDS, terms
 
@@ -28,8 +28,7 @@ def _numbered(part: Callable[[Language], tuple[str, ...]]) -> dict[str, int]:
     """Each word of a row to the row's number, from 1."""
     numbers: dict[str, int] = {}
     for language in LANGUAGES:
-        for number, row in enumerate(part(language), 1):
-            numbers |= dict.fromkeys(row.lower().split(), number)
+        numbers |= row_numbers(part(language))
     return numbers
 
 

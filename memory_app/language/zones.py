@@ -9,5 +9,6 @@ def zone_of(name: str) -> ZoneInfo:
     """Return the time zone; UTC for a name that is none."""
     try:
         return ZoneInfo(name)
+    # An absolute path or one with ".." is a ValueError.
     except (ZoneInfoNotFoundError, ValueError):
         return ZoneInfo("UTC")

@@ -16,4 +16,5 @@ def entity_key(type: str, label: str) -> str:
         raise InvalidInput(f"type: unknown entity type; one of {', '.join(ENTITY_TYPES)}", field="type")
     if len(label) > LABEL_LIMIT:
         raise TooLarge(f"label: at most {LABEL_LIMIT} characters", field="label")
+    # Spellings that differ in case or punctuation share a key, and so become one entity.
     return f"{type}:{slug(label)}"

@@ -16,19 +16,19 @@ Parser = Callable[[object, str], Value]
 """From a value and its path, such as ``persona.traits[1].intensity``, to what is stored. Raises `InvalidInput`."""
 
 
-def parse_object(value: object, path: str, *, known: Collection[str]) -> Mapping[str, object]:
+def parse_object(value: object, path: str, *, names: Collection[str]) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{path}: a JSON object is required", field=path)
     for name in value:
-        if name not in known:
+        if name not in names:
             inner = f"{path}.{name}"
-            raise InvalidInput(f"{inner}: unknown field; one of {', '.join(known)}", field=inner)
+            raise InvalidInput(f"{inner}: unknown field; one of {', '.join(names)}", field=inner)
     return value
 
 
 def parse_fields(value: object, path: str, *, parsers: Mapping[str, Parser[object]]) -> dict[str, object]:
     """Each field of an object by its own parser."""
-    fields = parse_object(value, path, known=parsers.keys())
+    fields = parse_object(value, path, names=parsers.keys())
     return {name: parsers[name](inner, f"{path}.{name}") for name, inner in fields.items()}
 
 

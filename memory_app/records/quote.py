@@ -54,6 +54,7 @@ def quoted(text: str) -> str:
 
 def quoted_label(text: str) -> str:
     """A name: `quoted`, without brackets, double quotes and colons, at most `LABEL_LIMIT` characters."""
+    # A colon would let a name pass for a role, a bracket for a heading.
     plain = " ".join(_LABEL_MARKS.sub(" ", INVISIBLE.sub("", text)).split())
     return quoted(shortened(plain, LABEL_LIMIT))
 

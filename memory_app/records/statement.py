@@ -60,13 +60,13 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
 
 def _check_subtype(statement: Statement) -> None:
     kind = kind_of(statement.kind)
-    if statement.subtype is not None and statement.subtype not in kind.subtypes:
+    if statement.subtype not in (None, *kind.subtypes):
         names = ", ".join(kind.subtypes) or "none"
         raise InvalidInput(f"subtype: {kind.name} has these subtypes: {names}", field="subtype")
 
 
-def _checked_text(given: str, notes: list[str]) -> str:
-    text, is_changed = clean_given(given, field="text")
+def _checked_text(value: str, notes: list[str]) -> str:
+    text, is_changed = clean_given(value, field="text")
     text = text.strip()
     if not text:
         raise InvalidInput("text: nothing is left after cleaning; say what to remember", field="text")
@@ -165,4 +165,5 @@ def _checked_relational(context: RelationalContext | None, notes: list[str]) -> 
 
 
 def _items(values: Sequence[str], *, field: str) -> tuple[str, ...]:
-    return tuple(_part(value, field) or "" for value in values[:TAGS_LIMIT])
+    parts = (_part(value, field) for value in values[:TAGS_LIMIT])
+    return tuple(filter(None, parts))

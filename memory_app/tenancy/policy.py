@@ -69,12 +69,12 @@ class Policy:
         }
 
 
-def parse_policy(given: Mapping[str, object]) -> Policy:
-    """The policy ``given`` describes; absent fields take their defaults.
+def parse_policy(value: Mapping[str, object]) -> Policy:
+    """The policy ``value`` describes; absent fields take their defaults.
 
     Raises `InvalidInput` whose field is ``policy.<name>`` for an unknown name or a value that does not fit.
     """
-    return Policy(**parse_fields(given, "policy", parsers=_PARSERS))  # type: ignore[arg-type]
+    return Policy(**parse_fields(value, "policy", parsers=_PARSERS))  # type: ignore[arg-type]
 
 
 def _extraction(value: object, path: str) -> ExtractionMode:

@@ -181,7 +181,7 @@ def _ask(runtime: Runtime, batch: Batch) -> Answered:
         agent_label=batch.agent,
         time_zone=batch.time_zone,
         earlier=batch.earlier,
-        known=batch.known,
+        labels=batch.known,
     )
     answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
     if sum(len(statement.text) for statement in answered.extraction.statements) > ANSWER_LIMIT_CHARS:

@@ -46,6 +46,6 @@ def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode
         user_label=talk.user_label,
         agent_label=talk.agent_label,
         time_zone=talk.time_zone,
-        known=talk.known,
+        labels=talk.labels,
     )
     return Answered(extraction, {"model": RULES})

@@ -25,7 +25,7 @@ from memory_app.extraction.llm.answers import (
     TopicAnswer,
 )
 from memory_app.extraction.llm.guards import Draft, Ground, fault_of, flagged
-from memory_app.extraction.llm.material import Shown
+from memory_app.extraction.llm.material import Transcript
 from memory_app.extraction.rules import resolve_dates
 from memory_app.language.text import canonical_key, clean, slug
 from memory_app.memories.relations import normalise_relation
@@ -59,7 +59,7 @@ _RELATIVE = re.compile(
 class Scene:
     """What was shown to the model, and what its answer is held against."""
 
-    shown: Shown
+    transcript: Transcript
     ground: Ground
 
 
@@ -92,7 +92,7 @@ def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
 
 def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
     """A fact; its words for time become dates, seen from the turn."""
-    turns = scene.shown.referred(answer.evidence)
+    turns = scene.transcript.referred(answer.evidence)
     zone = scene.ground.zone
     statement = Statement(
         kind="fact",
@@ -113,7 +113,7 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
     """An anchor, when it matters enough; None otherwise."""
     if answer.importance < ANCHOR_IMPORTANCE:
         return None
-    turns = scene.shown.referred(answer.evidence)
+    turns = scene.transcript.referred(answer.evidence)
     relational = RelationalContext(
         communication_style=_phrases(answer.communication_style),
         shared_references=_phrases(answer.shared_references),
@@ -140,7 +140,7 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
 
 def draft_topic(answer: TopicAnswer, scene: Scene) -> Draft:
     """An artifact: "Topic / Feeling / Conclusion"."""
-    turns = scene.shown.referred(answer.evidence)
+    turns = scene.transcript.referred(answer.evidence)
     text = " / ".join(filter(None, (answer.topic, answer.feeling, answer.conclusion)))
     statement = _synthesized(
         "artifact",
@@ -160,7 +160,7 @@ def feeling_state(feeling: str | None) -> EmotionalState | None:
 
 def draft_identity(answer: IdentityAnswer, scene: Scene) -> Draft:
     """How the assistant is changing; it may say so itself."""
-    turns = scene.shown.referred(answer.evidence)
+    turns = scene.transcript.referred(answer.evidence)
     statement = _synthesized(
         "identity",
         answer.text,
@@ -173,7 +173,7 @@ def draft_identity(answer: IdentityAnswer, scene: Scene) -> Draft:
 
 def draft_tone(answer: ToneAnswer, scene: Scene) -> Draft:
     """How to speak with the user."""
-    turns = scene.shown.referred(answer.evidence)
+    turns = scene.transcript.referred(answer.evidence)
     statement = _synthesized(
         "expression",
         answer.text,

@@ -203,6 +203,7 @@ def _telling_words(text: str, ground: Ground) -> frozenset[str]:
 
 
 def _share(words: frozenset[str], text: str) -> float:
+    # Each word once, however often a long text repeats it.
     return len(words & terms(text).keys()) / len(words)
 
 
@@ -211,9 +212,9 @@ def _own_text(turn: Turn, ground: Ground) -> str:
     text = own_words(turn.text)
     if turn.role is not Role.USER or not _affirms(turn):
         return text
-    # The turn right before this one: a yes answers what was asked last.
-    before = [other.text for other in ground.turns if other.seq < turn.seq]
-    question = _QUESTION.search(before[-1][-_QUESTION_CHARS:]) if before else None
+    # The turn right before this one: a yes answers what was asked last. Before the first one nothing was.
+    before = ["", *(other.text for other in ground.turns if other.seq < turn.seq)]
+    question = _QUESTION.search(before[-1][-_QUESTION_CHARS:])
     return f"{text}\n{question[0]}" if question else text
 
 
@@ -221,10 +222,11 @@ def _affirms(turn: Turn) -> bool:
     words = _NO_LETTER.sub(" ", turn.text[:_AFFIRMATION_CHARS].lower()).split()
     # "Right?" asks for a yes instead of giving one.
     is_question = turn.text.rstrip().endswith(("?", "？"))
-    if is_question or not words:
+    if is_question:
         return False
-    ends_in_yes = len(words) <= _AFFIRMATION_WORDS and words[-1] in AFFIRMATIONS
-    return ends_in_yes or words[0] in AFFIRMATIONS
+    # The yes of a long reply stands at its beginning; at its end it would belong to something else.
+    places = words[:1] if len(words) > _AFFIRMATION_WORDS else words[:1] + words[-1:]
+    return not AFFIRMATIONS.isdisjoint(places)
 
 
 def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:

@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Transcript:
     """Turns by reference: ``t1`` … are to be read, ``e1`` … stood before them. ``text`` is what the model sees."""
 
     turns: Mapping[str, Turn]
@@ -53,9 +53,9 @@ def plain_reference(reference: str) -> str:
 
 
 def show_turns(
-    turns: Sequence[Turn], earlier: Sequence[Turn], *, zone: ZoneInfo, known: Sequence[str] = ()
-) -> Shown:
-    """Write the new ``turns`` and those ``earlier``, with the labels that are ``known`` for spelling."""
+    turns: Sequence[Turn], earlier: Sequence[Turn], *, zone: ZoneInfo, labels: Sequence[str] = ()
+) -> Transcript:
+    """Write the new ``turns`` and those ``earlier``, with the labels of known entities for their spelling."""
     by_reference = {**_numbered("e", earlier), **_numbered("t", turns)}
     # The same for all, so that one long turn cannot take the place of the others.
     share = TURNS_CHARS // max(len(by_reference), 1)
@@ -68,13 +68,13 @@ def show_turns(
         ]
         return _block(tag, lines)
 
-    names = ", ".join(map(quoted_label, known[:NAMES_LIMIT]))
+    names = ", ".join(map(quoted_label, labels[:NAMES_LIMIT]))
     blocks = (
-        _block("known_names", [names] if known else []),
+        _block("known_names", [names] if labels else []),
         block("earlier_turns", "e", earlier),
         block("turns", "t", turns),
     )
-    return Shown(by_reference, "\n".join(filter(None, blocks)))
+    return Transcript(by_reference, "\n".join(filter(None, blocks)))
 
 
 def show_memories(memories: Mapping[str, Memory], *, zone: ZoneInfo, tag: str = "memories") -> str:

@@ -12,6 +12,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 def numbers_of(text: str) -> frozenset[str]:
     """Return the numbers in ``text`` in figures; "1,200" and "1200" are one. Spelled-out ones are words."""
+    # Digits of full width are the same numbers.
     numbers = (unicodedata.normalize("NFKC", match[0]) for match in _NUMBER.finditer(text))
     return frozenset(_THOUSANDS.sub("", number) for number in numbers)
 

@@ -31,6 +31,7 @@ def load_prompt(name: str) -> Prompt:
     versions = [version]
 
     def include(match: re.Match[str]) -> str:
+        # One level only: what is included includes nothing itself.
         inner_version, inner_text = _read(match[1])
         versions.append(inner_version)
         return inner_text

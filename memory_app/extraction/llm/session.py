@@ -82,7 +82,7 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     numbered = numbered_memories(anchors, "a")
     material = [
         show_memories(numbered, zone=talk.time_zone, tag="known_anchors"),
-        scene.shown.text,
+        scene.transcript.text,
     ]
     answer = ask(asking, prompt, material, shape=SynthesizeSession)
     # The model has just read the anchors: what repeats one of them is not fresh.
@@ -91,11 +91,11 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
     strengthened: list[Statement] = []
     changed: list[Changed] = []
-    for known in _known_anchors(answer.value.anchors, numbered, scene):
-        if known.change == "strengthened":
-            strengthened.append(known.statement)
+    for anchor in _known_anchors(answer.value.anchors, numbered, scene):
+        if anchor.change == "strengthened":
+            strengthened.append(anchor.statement)
         else:
-            changed.append(Changed(known.memory_id, known.statement))
+            changed.append(Changed(anchor.memory_id, anchor.statement))
     dropped = dict(fresh.dropped)
     if trimmed:
         dropped[TRIMMED] = trimmed
@@ -129,6 +129,7 @@ def _curation_order(fact: Statement) -> tuple[int, int]:
 
 
 def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
+    # Anchors that were strengthened or changed take another way: see `_known_anchors`.
     new = (draft_insight(anchor, scene) for anchor in answer.anchors if anchor.change == "new")
     yield from filter(None, new)
     yield from draft_bond(answer, scene)
@@ -148,13 +149,13 @@ def _known_anchors(
         statement = _anchor_statement(answer, anchor, scene)
         if statement is None:
             continue
-        known = _KnownAnchor(
+        change = _KnownAnchor(
             change=answer.change,
             memory_id=anchor.id,
             statement=statement,
         )
         # The first answer counts: an anchor that was replaced cannot be strengthened as well.
-        by_anchor.setdefault(anchor.id, known)
+        by_anchor.setdefault(anchor.id, change)
     return list(by_anchor.values())
 
 

@@ -42,7 +42,7 @@ class Extracted:
 class Talk:
     """A stretch of conversation and who takes part in it.
 
-    ``earlier`` are turns before ``turns``, read already. ``known`` are labels of the scope's entities, ``injected``
+    ``earlier`` are turns before ``turns``, read already. ``labels`` are those of the scope's entities, ``injected``
     memories that were handed to the assistant, as far as the caller knows them.
     """
 
@@ -51,7 +51,7 @@ class Talk:
     agent_label: str
     time_zone: ZoneInfo
     earlier: tuple[Turn, ...] = ()
-    known: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
         return Extracted(_extraction(talk, Sifted((), {}, ())), Provenance())
     prompt = load_prompt("synthesize_turn")
     scene = scene_of(talk, prompt)
-    answer = ask(asking, prompt, [scene.shown.text], shape=SynthesizeTurn)
+    answer = ask(asking, prompt, [scene.transcript.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
     return Extracted(_extraction(talk, sifted), provenance_of(prompt, answer, sifted.dropped))
 
@@ -90,8 +90,8 @@ def scene_of(talk: Talk, prompt: Prompt) -> Scene:
         # Line by line, since a statement that comes from an example repeats one line of it.
         samples=tuple(chain.from_iterable(map(str.splitlines, prompt.samples))),
     )
-    shown = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, known=talk.known)
-    return Scene(shown, ground)
+    transcript = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, labels=talk.labels)
+    return Scene(transcript, ground)
 
 
 def is_worth_asking(turns: Iterable[Turn]) -> bool:
@@ -125,7 +125,7 @@ def _mentions(talk: Talk) -> dict[UUID, tuple[Mention, ...]]:
     """Names in each turn, read by rule: a model names those of statements only."""
     people = {turn.speaker for turn in (*talk.earlier, *talk.turns)} - {"user", "assistant", ""}
     return {
-        turn.id: mentions_of(own_words(turn.text), people=people, known=talk.known)
+        turn.id: mentions_of(own_words(turn.text), people=people, labels=talk.labels)
         for turn in talk.turns
         if turn.role in (Role.USER, Role.ASSISTANT)
     }

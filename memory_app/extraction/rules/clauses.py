@@ -114,6 +114,7 @@ def own_words(text: str) -> str:
     own = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
     # Only double quotes: a curly single one is mostly an apostrophe.
     own = own.replace("“", '"').replace("”", '"')
+    # Code before quotes: what stands between quotes in it is part of it.
     return _QUOTED.sub(_unquote, _CODE.sub(_MARK, own))
 
 
@@ -161,6 +162,7 @@ def _unquote(match: re.Match[str]) -> str:
 
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of ``text`` (already `own_words`) until the user hands over a text to work on."""
+    # Or "Dr. Lee" would end a sentence.
     text = _ABBREVIATION.sub(r"\1", text)
     for match in _SENTENCE.finditer(text):
         raw = match[0].strip()

@@ -287,6 +287,7 @@ def _from_season_year(m: re.Match[str], _: _Moment) -> Period:
 
 
 def _from_year(m: re.Match[str], _: _Moment) -> Period | None:
+    # Any number of four digits may be meant: "over 2000 people".
     if not _follows_time_preposition(m):
         return None
     return _year(int(m["yr"]))
@@ -391,6 +392,7 @@ def _relative_season(name: str, step: int, moment: _Moment) -> Period:
 
 
 def _from_weekend(m: re.Match[str], moment: _Moment) -> Period | None:
+    # "My weekend" and "for the weekend" may be any.
     if _preposition(m) not in _WEEKEND_PREPOSITIONS:
         return None
     return _relative_weekend(0, moment)
@@ -469,6 +471,7 @@ def _some_ago(count: str, unit: str, moment: _Moment) -> Period:
 
 
 def _from_ahead(m: re.Match[str], moment: _Moment) -> Period | None:
+    # "Done in two weeks", of something past, is how long it took.
     if _preposition(m) != "in" or not moment.future:
         return None
     unit = m["ah_u"].lower()

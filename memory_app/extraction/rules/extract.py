@@ -61,7 +61,7 @@ class _Speaker:
     agent: str
     zone: ZoneInfo
     people: frozenset[str]
-    known: tuple[str, ...]
+    labels: tuple[str, ...]
 
 
 def extract(
@@ -71,12 +71,12 @@ def extract(
     user_label: str,
     agent_label: str,
     time_zone: ZoneInfo,
-    known: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> Extraction:
     """Return statements, entity candidates and reasons for ``turns`` of one session, in order.
 
     ``earlier`` are up to three turns before them, from which comes who takes part and what the assistant wrote
-    already. ``known`` are labels of the scope's entities (``label`` or ``type:label``). Linear in the text.
+    already. ``labels`` are those of the scope's entities (``label`` or ``type:label``). Linear in the text.
     """
     all_turns = (*earlier, *turns)
     people = frozenset({turn.speaker for turn in all_turns} - {"user", "assistant", ""})
@@ -87,7 +87,7 @@ def extract(
         text = own_words(turn.text)
         # Entities count whoever names them; only statements have to be the user's.
         if turn.role in (Role.USER, Role.ASSISTANT):
-            mentions[turn.id] = mentions_of(text, people=people, known=known)
+            mentions[turn.id] = mentions_of(text, people=people, labels=labels)
         reason = reason_to_skip(turn)
         if reason:
             reasons[turn.id] = reason
@@ -98,7 +98,7 @@ def extract(
             agent=agent_label,
             zone=time_zone,
             people=people,
-            known=tuple(known),
+            labels=tuple(labels),
         )
         of_turn = _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
         statements.extend(of_turn)
@@ -119,6 +119,7 @@ def reason_to_skip(turn: Turn) -> str | None:
 
 
 def _is_acknowledgement(text: str) -> bool:
+    # A text without any word, such as an emoji, counts as one.
     words = _NO_WORD.sub(" ", text.lower()).split()
     return len(words) <= ACKNOWLEDGEMENT_WORDS and ACKNOWLEDGEMENTS.issuperset(words)
 
@@ -283,7 +284,7 @@ def _statement(speaker: _Speaker, *, subject: str, relation: str, value: str, sa
         source=speaker.label,
         valid_from=speaker.turn.at,
         evidence=(speaker.turn.id,),
-        mentions=mentions_of(text, people=(*speaker.people, subject), known=speaker.known),
+        mentions=mentions_of(text, people=(*speaker.people, subject), labels=speaker.labels),
     )
 
 

@@ -158,6 +158,7 @@ def cut_object(text: str) -> str | None:
     # The noun behind the second adjective is out of reach of the patterns, so nothing is better than half of it.
     if _cuts_adjectives(text, end):
         return None
+    # The end may leave a preposition or an article behind: "tea with my".
     phrase = _DANGLING.sub("", text[:end]).strip(" .,'\"-")
     return phrase if _stands_alone(phrase) else None
 

@@ -121,6 +121,7 @@ def split_predicates(clause: str) -> list[str]:
     subject = _SUBJECT.match(clause)
     if subject is None:
         return [clause]
+    # Only before a verb that begins a statement: "bread and butter" stays together.
     first, *others = _AND_VERB.split(clause)
     return [first, *(f"{subject['subject']} {other}" for other in others)]
 
@@ -193,6 +194,7 @@ def _with_absolute(text: str, resolved: ResolvedDate) -> str:
 
 def _without(text: str, resolved: ResolvedDate) -> str:
     start, end = resolved.span
+    # The commas around the date go with it.
     joined = f"{text[:start].rstrip(' ,')} {text[end:].lstrip()}"
     return joined.replace(" ,", ",").strip(" ,")
 
@@ -291,4 +293,5 @@ def _filled(template: str, fields: dict[str, str]) -> str:
 
 def _with_articles(text: str) -> str:
     """ "is a engineer" → "is an engineer"."""
+    # Without "u": "a university", "a user" are commoner than "an uncle".
     return re.sub(r"\b(is|as|job as) a (?=[aeio])", r"\1 an ", text)

@@ -95,13 +95,13 @@ TypedLabels = Mapping[str, tuple[str, str]]
 """Label in lower case to its type ("" for none) and its spelling."""
 
 
-def mentions_of(text: str, *, people: Iterable[str] = (), known: Sequence[str] = ()) -> tuple[Mention, ...]:
+def mentions_of(text: str, *, people: Iterable[str] = (), labels: Sequence[str] = ()) -> tuple[Mention, ...]:
     """Return the entities that ``text`` names, each once, in the order they appear.
 
-    ``people`` are names of the speakers. ``known`` are labels of the scope's entities, as ``label`` or
+    ``people`` are names of the speakers. ``labels`` are those of the scope's entities, as ``label`` or
     ``type:label``; they are recognised whatever their place in the sentence.
     """
-    typed_labels = dict(map(_typed_label, known))
+    typed_labels = dict(map(_typed_label, labels))
     speakers = {name.lower() for name in people}
     mentions: dict[str, Mention] = {}
     # The names as they stand in the text first: they come in its order, and with cues for their types.

@@ -75,7 +75,7 @@ def _names(match: re.Match[str]) -> Iterator[str]:
     # In "my wife Sara and Tom" the second is somebody else; in "my brothers Sam and Tom" he is not.
     if match["kin"] in _MAY_BE_SEVERAL:
         # `_NAME_FIRST` has no such group.
-        names.append(match.groupdict().get("other") or "")
+        names.append(match.groupdict(default="").get("other", ""))
     for name in names:
         yield name.removesuffix("'s").strip("'-")
 
@@ -115,6 +115,7 @@ def _singular(kin: str) -> str:
 def about_relative(clause: str) -> AboutRelative | None:
     """Take "My sister Sara lives in Lyon" apart; None when the clause is about no relative of the speaker."""
     match = _SUBJECT.match(clause)
+    # "My kids" are several, and a statement has one subject.
     if match is None or match["kin"] in words.PLURAL_KIN:
         return None
     # "My sister Monday has …": a capital alone makes no name.

@@ -31,7 +31,7 @@ def read(
     zone: ZoneInfo = UTC_ZONE,
     known: tuple[str, ...] = (),
 ) -> Extraction:
-    return extract(turns, earlier, user_label="Anna", agent_label="Nova", time_zone=zone, known=known)
+    return extract(turns, earlier, user_label="Anna", agent_label="Nova", time_zone=zone, labels=known)
 
 
 def only(text: str, *, at: datetime = WEDNESDAY, zone: ZoneInfo = UTC_ZONE) -> Statement:
