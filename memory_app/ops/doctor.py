@@ -49,21 +49,24 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
     owner = None if owner_url is None else db.connect_owner(owner_url.get_secret_value())
     try:
         is_reachable, checks = _database(settings, engine)
-        checks.append(time_outs.check(settings))
-        checks += redis_checks.look(settings)
-        checks += _processes(settings)
-        checks += redis_checks.messages(settings)
+        checks += [
+            time_outs.check(settings),
+            *redis_checks.look(settings),
+            *_processes(settings),
+            *redis_checks.messages(settings),
+        ]
         # Without the database each of its checks would say the same, after a time-out of its own.
         tenants, owner_checks = _owner(owner) if is_reachable else (None, [])
         checks += owner_checks
-        checks.append(_embedder(settings, engine, tenants))
-        checks.append(_language_model(settings, engine, tenants))
+        checks += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
         if is_reachable:
-            checks += _due(settings, engine)
-            checks += _failed(engine, tenants)
-            checks += _big_scopes(settings, engine)
-            checks += _search_indexes(engine, tenants)
-            checks += _erasures(settings, engine, tenants)
+            checks += [
+                *_due(settings, engine),
+                *_failed(engine, tenants),
+                *_big_scopes(settings, engine),
+                *_search_indexes(engine, tenants),
+                *_erasures(settings, engine, tenants),
+            ]
         return tuple(checks)
     finally:
         engine.dispose()

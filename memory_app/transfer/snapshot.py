@@ -13,7 +13,7 @@ from typing import Any
 from memory_app.errors import InvalidInput
 from memory_app.language.text import NORMALISER_VERSION, canonical_key
 from memory_app.records.scope import Scope
-from memory_app.transfer.snapshot_rows import COUNT, FLAG, INSTANT, LISTS, check_rows, wrong
+from memory_app.transfer.snapshot_rows import COUNT, FLAG, INSTANT, LISTS, check_rows, require, wrong
 
 Row = Mapping[str, Any]
 
@@ -36,8 +36,7 @@ def embedder_meta(model: str, dimensions: int) -> dict[str, Any]:
 
 def check_snapshot(document: Any, *, model: str, dimensions: int) -> None:
     """Raise `InvalidInput` naming the first part of ``document`` that does not fit this system or itself."""
-    if not isinstance(document, Mapping):
-        raise wrong("snapshot", "a JSON object is required")
+    require(isinstance(document, Mapping), "snapshot", "a JSON object is required")
     _check_header(document)
     _check_scope(document.get("scope"))
     _check_embedder(document.get("embedder"), model, dimensions)
@@ -75,75 +74,63 @@ def heads_first(rows: Sequence[Row], name: str, *, key: str, head: str) -> list[
 
 
 def _check_header(document: Row) -> None:
-    if document.get("format") != FORMAT:
-        raise wrong("format", f"this is no snapshot; {FORMAT!r} is required")
-    if document.get("version") != VERSION:
-        raise wrong("version", f"version {VERSION} is required; export it again with a version that fits")
-    if not INSTANT.fits(document.get("created_at")):
-        raise wrong("created_at", f"{INSTANT.description} is required")
+    require(document.get("format") == FORMAT, "format", f"this is no snapshot; {FORMAT!r} is required")
+    problem = f"version {VERSION} is required; export it again with a version that fits"
+    require(document.get("version") == VERSION, "version", problem)
+    require(INSTANT.fits(document.get("created_at")), "created_at", f"{INSTANT.description} is required")
 
 
 def _check_scope(scope: Any) -> None:
-    if not isinstance(scope, Mapping):
-        raise wrong("scope", "agent, user, session and is_seeded are required")
+    require(isinstance(scope, Mapping), "scope", "agent, user, session and is_seeded are required")
     for part in ("agent", "user", "session", "is_seeded"):
-        if part not in scope:
-            raise wrong(f"scope.{part}", "is missing")
+        require(part in scope, f"scope.{part}", "is missing")
     try:
         Scope(scope["agent"], scope["user"], scope["session"])
     except InvalidInput as error:
         # The message of a scope begins with the field, which the path has already.
         raise wrong(f"scope.{error.field}", error.message.partition(": ")[2]) from error
-    if not FLAG.fits(scope["is_seeded"]):
-        raise wrong(
-            "scope.is_seeded", f"{FLAG.description} is required: whether default memories were stored"
-        )
+    problem = f"{FLAG.description} is required: whether default memories were stored"
+    require(FLAG.fits(scope["is_seeded"]), "scope.is_seeded", problem)
 
 
 def _check_list(rows: Any, name: str) -> None:
-    if not isinstance(rows, list):
-        raise wrong(name, "a list of objects is required")
+    require(isinstance(rows, list), name, "a list of objects is required")
     for place, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise wrong(f"{name}[{place}]", "an object is required")
+        require(isinstance(row, Mapping), f"{name}[{place}]", "an object is required")
 
 
 def _check_counts(counts: Any, document: Row) -> None:
-    if not isinstance(counts, Mapping):
-        raise wrong("counts", "the number of rows of each list is required")
+    require(isinstance(counts, Mapping), "counts", "the number of rows of each list is required")
     for name in LISTS:
-        count = counts.get(name)
-        length = len(document[name])
-        if not COUNT.fits(count):
-            raise wrong(f"counts.{name}", f"{COUNT.description} is required")
+        count, length = counts.get(name), len(document[name])
+        require(COUNT.fits(count), f"counts.{name}", f"{COUNT.description} is required")
         # A document that was cut and closed again by hand is still valid JSON; only the counts tell.
-        if count != length:
-            raise wrong(f"counts.{name}", f"{count} are named, but the list {name} has {length}")
+        problem = f"{count} are named, but the list {name} has {length}"
+        require(count == length, f"counts.{name}", problem)
 
 
 def _check_embedder(embedder: Any, model: str, dimensions: int) -> None:
-    if not isinstance(embedder, Mapping):
-        raise wrong("embedder", "kind, model and dimensions are required")
+    require(isinstance(embedder, Mapping), "embedder", "kind, model and dimensions are required")
     expected = embedder_meta(model, dimensions)
+    problem = (
+        f"the snapshot was made with another embedder than {model} of {dimensions} dimensions; "
+        "start with that one, import, and embed anew afterwards"
+    )
     # The model first: it says most about what to start with.
     for part in ("model", "dimensions", "kind"):
-        if embedder.get(part) != expected[part]:
-            raise wrong(
-                f"embedder.{part}",
-                f"the snapshot was made with another embedder than {model} of {dimensions} dimensions; "
-                "start with that one, import, and embed anew afterwards",
-            )
+        require(embedder.get(part) == expected[part], f"embedder.{part}", problem)
 
 
 def _check_canonical(canonical: Any, nodes: Sequence[Row]) -> None:
-    if not isinstance(canonical, Mapping) or canonical.get("version") != NORMALISER_VERSION:
-        raise wrong("canonical.version", f"normaliser version {NORMALISER_VERSION} is required")
+    problem = f"normaliser version {NORMALISER_VERSION} is required"
+    has_version = isinstance(canonical, Mapping) and canonical.get("version") == NORMALISER_VERSION
+    require(has_version, "canonical.version", problem)
     for place, node in enumerate(nodes):
         # With a wrong key a repeated statement would not be recognised, and would be stored twice.
-        if node.get("canonical_key") != canonical_key(node["text"]):
-            raise wrong(f"nodes[{place}].canonical_key", "does not belong to the text")
-    if canonical.get("hash") != canonical_meta(nodes)["hash"]:
-        raise wrong("canonical.hash", "does not belong to the nodes; some are missing or were added")
+        is_own_key = node.get("canonical_key") == canonical_key(node["text"])
+        require(is_own_key, f"nodes[{place}].canonical_key", "does not belong to the text")
+    problem = "does not belong to the nodes; some are missing or were added"
+    require(canonical.get("hash") == canonical_meta(nodes)["hash"], "canonical.hash", problem)
 
 
 def _check_references(document: Row) -> None:
@@ -165,12 +152,13 @@ def _check_places(turns: Sequence[Row], sessions: Sequence[Row]) -> None:
     ends = {session["name"]: session["next_seq"] for session in sessions}
     for place, session in enumerate(sessions):
         # Turns up to extracted_seq count as read, so the next turns of the session would never be extracted.
-        if session["extracted_seq"] >= session["next_seq"]:
-            raise wrong(f"sessions[{place}].extracted_seq", "lies beyond the end of the session, next_seq")
+        problem = "lies beyond the end of the session, next_seq"
+        is_before_end = session["extracted_seq"] < session["next_seq"]
+        require(is_before_end, f"sessions[{place}].extracted_seq", problem)
     for place, turn in enumerate(turns):
         # The next turn of the session takes next_seq, which must be free.
-        if turn["seq"] >= ends[turn["session"]]:
-            raise wrong(f"turns[{place}].seq", "lies beyond the end of its session, next_seq")
+        is_before_end = turn["seq"] < ends[turn["session"]]
+        require(is_before_end, f"turns[{place}].seq", "lies beyond the end of its session, next_seq")
 
 
 def _check_vectors(rows: Sequence[Row], name: str, *, model: str, dimensions: int) -> None:

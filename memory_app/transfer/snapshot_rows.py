@@ -363,8 +363,15 @@ def _check_field(row: Mapping[str, Any], field: str, sort: Sort, *, path: str) -
         if sort.later:
             return
         raise wrong(f"{path}.{field}", "is missing")
+    # Not by `require`: a large snapshot has millions of fields, and the messages would be made for each of them.
     if not sort.fits(row[field]):
         raise wrong(f"{path}.{field}", f"{sort.description} is required")
+
+
+def require(is_fit: bool, path: str, problem: str) -> None:
+    """Raise the error for the part of a snapshot at ``path`` unless it fits."""
+    if not is_fit:
+        raise wrong(path, problem)
 
 
 def wrong(path: str, problem: str) -> InvalidInput:
