@@ -46,7 +46,12 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
                 amounts[name] = inspection.amounts(connection)
     finally:
         engine.dispose()
-    return Status(pipeline, _workers(settings), _dropped(settings), amounts)
+    return Status(
+        pipeline=pipeline,
+        workers=_workers(settings),
+        dropped=_dropped(settings),
+        tenants=amounts,
+    )
 
 
 def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:

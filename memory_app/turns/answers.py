@@ -1,4 +1,4 @@
-"""What routes of turns and sessions answer with."""
+"""Answers of the routes of turns and sessions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The next turns of a session that is on loan: what is read before the extractor is asked, and how far it came after.
+"""Read the next turns of a claimed session before the extractor is asked, and note the progress afterwards.
 
-A batch is one turn alone while one of them is suspected of having killed its worker, so that it can be told from its
-neighbours.
+A batch is one turn alone while one of them is suspected of having killed its worker.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ANSWER = TypeAdapter(Answered)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The next turns of a claimed session and what is needed to extract them."""
+    """The next turns of a claimed session, and the rest of what the extractor reads."""
 
     claim: Claim
     from_seq: int
@@ -69,14 +68,17 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             return None
         low, high = _range(runtime, claimed, session)
         policy = parse_policy(place.policy)
+        # The policy may have changed since the turns were accepted.
         extracting = policy.memory and policy.extraction is not ExtractionMode.OFF
         if high < low or not extracting:
             sessions.release(connection, claimed, extracting=extracting)
             return None
+        # A model may take longer than the usual lease, which is short so that rules are soon tried again.
         if policy.extraction is ExtractionMode.LLM:
             lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
             sessions.extend(connection, claimed, lease)
-        run = _open_run(connection, claimed, low, high)
+        run = _open_run(connection, claimed, low=low, high=high)
+        # A run with a kept answer covers the turns that the answer is about, and no others.
         high = run.to_seq or high
         return Batch(
             claim=claimed,
@@ -90,9 +92,9 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             user=place.user or "user",
             agent=place.agent,
             time_zone=zone_of(place.time_zone),
-            known=tuple(e.label for e in entities.listed(connection, [claimed.scope_id], limit=200)),
+            known=_known_labels(connection, claimed.scope_id),
             run_id=run.id,
-            answer=_kept(run),
+            answer=_kept_answer(run),
             is_replay=low <= session.extracted_seq,
             failures=session.failures,
             refusals=session.refusals,
@@ -100,9 +102,14 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
         )
 
 
-def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> runs.Run:
-    """The run on these turns. A kept answer for several that was applied twice in vain is given up: one of them may
-    kill its worker, and only alone can it be told from its neighbours."""
+def _known_labels(connection: Connection, scope_id: int) -> tuple[str, ...]:
+    # The most mentioned ones: all entities of a long life would fill the prompt.
+    listed = entities.listed(connection, [scope_id], limit=200)
+    return tuple(entity.label for entity in listed)
+
+
+def _open_run(connection: Connection, claimed: Claim, *, low: int, high: int) -> runs.Run:
+    """The run on these turns, which may have the answer of a worker that died."""
     run = runs.begin_extract(
         connection,
         claimed.tenant_id,
@@ -113,6 +120,8 @@ def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> ru
     )
     if claimed.starts <= 2 or run.to_seq in (None, low):
         return run
+    # The answer for several turns was applied twice in vain: one of them may kill its worker, and only alone can it be
+    # told from its neighbours.
     runs.fail(connection, run.id, TAKEN_APART)
     return runs.begin_extract(
         connection,
@@ -124,13 +133,14 @@ def _open_run(connection: Connection, claimed: Claim, low: int, high: int) -> ru
     )
 
 
-def _kept(run: runs.Run) -> Answered | None:
-    """The answer of a worker that died, or None; one kept by a version that wrote answers otherwise is asked anew."""
+def _kept_answer(run: runs.Run) -> Answered | None:
+    """The answer of a worker that died, or None."""
     if run.answer is None:
         return None
     try:
         return ANSWER.validate_python(run.answer, strict=False)
     except ValidationError:
+        # An older release wrote answers in another form: the extractor is asked again.
         log.warning("answer_not_readable", run=str(run.id))
         return None
 
@@ -139,8 +149,9 @@ def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, 
     """First and last seq of the next batch; one turn alone while it is suspected, or replayed."""
     if session.replay_seqs:
         return session.replay_seqs[0], session.replay_seqs[0]
-    most = 1 if claimed.starts > 1 or session.refusals else runtime.settings.extract.batch
-    return session.extracted_seq + 1, min(session.extracted_seq + most, session.next_seq - 1)
+    is_suspect = claimed.starts > 1 or session.refusals > 0
+    size = 1 if is_suspect else runtime.settings.extract.batch
+    return session.extracted_seq + 1, min(session.extracted_seq + size, session.next_seq - 1)
 
 
 def note_progress(connection: Connection, batch: Batch, *, to_seq: int) -> bool:

@@ -1,4 +1,4 @@
-"""What callers send to record turns."""
+"""Bodies of requests that record turns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class TurnsBody(Body):
 
 
 def _shape(body: object) -> str:
-    return "batch" if isinstance(body, TurnsBody) or (isinstance(body, dict) and "turns" in body) else "one"
+    # By a field and not by trying both: the error of a batch is then about the batch.
+    is_batch = isinstance(body, TurnsBody) or (isinstance(body, dict) and "turns" in body)
+    return "batch" if is_batch else "one"
 
 
 def new_turn(body: TurnBody) -> NewTurn:

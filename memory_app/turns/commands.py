@@ -1,4 +1,4 @@
-"""``failed``, ``replay``, ``discard``: turns that were set aside, and what becomes of them."""
+"""``failed``, ``replay``, ``discard``: list the turns that were set aside, and decide what becomes of them."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def replay(
     if bool(turns) == everything:
         raise typer.BadParameter("name the turns, or give --all")
     with connect(data, tenant) as memory:
-        wanted = turns or [row.id for row in memory.failed(limit=500)]
-        for turn_id in wanted:
+        turn_ids = turns or [row.id for row in memory.failed(limit=500)]
+        for turn_id in turn_ids:
             memory.replay(turn_id)
-    out.print(f"{len(wanted)} turns are due again", highlight=False)
+    out.print(f"{len(turn_ids)} turns are due again", highlight=False)
 
 
 @app.command()

@@ -51,11 +51,11 @@ from memory_app.turns.rows.sessions import Claim
 
 log = structlog.get_logger(__name__)
 
+# More than a batch of turns can state. Keeping more would take longer than a task may, at each retry again.
 ANSWER_LIMIT_CHARS = 1_000_000
-"""More than a batch of turns can state. Keeping more would take longer than a task may, again and again."""
 
+# One more call of a model, with its repair, ends before the time limit of a task.
 MOST_SECONDS = 15.0
-"""One more question to a model, with its repair, ends before the time limit of a task."""
 
 NOT_CURATED = "fact curation is off for this agent"
 
@@ -65,7 +65,7 @@ QUARANTINED = (
 
 
 class _Fenced(Exception):
-    """Another worker holds the session now; nothing of ours may be committed."""
+    """Another worker holds the session now; nothing of this one may be committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +214,10 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
         written = remember.write_all(connection, runtime, place, prepared=prepared[: len(sourced)])
-        noted = _note_questions(connection, runtime, place, batch, prepared[len(sourced) :])
-        evicted = _keep_ceiling(connection, runtime, batch, [*noted, *written])
+        noted = _note_questions(connection, runtime, place, batch=batch, questions=prepared[len(sourced) :])
+        evicted = _keep_ceiling(connection, runtime, batch, stored=[*noted, *written])
         if batch.policy.entity_extraction:
-            _note_entities(connection, batch, extraction, questions)
+            _note_entities(connection, batch, extraction=extraction, questions=questions)
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
         turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
@@ -239,7 +239,8 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
 
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:
-    """Who stands behind it, with the role: what an assistant said must never pass for what the user said."""
+    """The statement with the speaker and role of its turn as its source."""
+    # With the role: what an assistant said must never pass for what the user said.
     source_turn = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
     if source_turn is None:
         return statement
@@ -250,10 +251,11 @@ def _note_questions(
     connection: Connection,
     runtime: Runtime,
     place: remember.Place,
+    *,
     batch: Batch,
     questions: Sequence[remember.Prepared],
 ) -> list[remember.Remembered]:
-    """The query graph of the session, where wanted: questions through the one write path, then the answers to them."""
+    """Write the questions of the turns into the query graph of the session, and link the answers to them."""
     if not batch.policy.query_graph or not batch.turns:
         return []
     in_session = replace(place, session_id=batch.claim.session_id, session=batch.turns[0].session)
@@ -264,9 +266,9 @@ def _note_questions(
 
 
 def _keep_ceiling(
-    connection: Connection, runtime: Runtime, batch: Batch, stored: Sequence[remember.Remembered]
+    connection: Connection, runtime: Runtime, batch: Batch, *, stored: Sequence[remember.Remembered]
 ) -> tuple[UUID, ...]:
-    """Questions count like all that the batch has ``stored``, whose last stays; the ids of what was evicted."""
+    """Evict what is above the ceiling after the batch has ``stored`` memories and questions; the ids of what went."""
     if not stored:
         return ()
     claimed = batch.claim
@@ -277,9 +279,10 @@ def _keep_ceiling(
 
 
 def _note_entities(
-    connection: Connection, batch: Batch, extraction: Extraction, questions: Sequence[Statement]
+    connection: Connection, batch: Batch, *, extraction: Extraction, questions: Sequence[Statement]
 ) -> None:
-    """Count what the turns talk about; what a memory mentions is counted by the write path."""
+    """Count the entities that turns mention."""
+    # Only of turns that no memory came from: what a memory mentions is counted by the write path.
     statements = (*extraction.statements, *questions)
     used = {turn_id for statement in statements for turn_id in statement.evidence}
     mentioned: dict[str, tuple[str, str, datetime]] = {}
@@ -295,7 +298,8 @@ def _note_entities(
 
 
 def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:
-    """For every turn why nothing came of it, or None where something did: "done" is never unexplained."""
+    """For every turn why no memory came of it, or None where one did."""
+    # Every turn is in it: a ticket that says "extracted" with neither a memory nor a reason would look like a loss.
     used = {turn_id for statement in written for turn_id in statement.evidence}
     unused = {turn_id for statement in extraction.statements for turn_id in statement.evidence} - used
     reasons = extraction.reasons | dict.fromkeys(unused, NOT_CURATED)
@@ -321,10 +325,9 @@ def _postpone(runtime: Runtime, batch: Batch, error: Transient) -> ExtractReport
 
 
 def _wait_in_line(runtime: Runtime, batch: Batch, error: CapReached | CircuitOpen) -> ExtractReport:
-    """The tenant's day is spent or the provider rests: nobody was asked, so nothing has failed and no back-off grows.
-
-    Otherwise an outage of hours would leave every session with the longest back-off when it is over.
-    """
+    """Try again when the tenant's cap is lifted or the provider's circuit closes."""
+    # Nobody was asked, so nothing has failed. With a back-off that grows, an outage of hours would leave every session
+    # with the longest one when it is over.
     wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
         sessions.defer(connection, batch.claim, wait * random.uniform(1, 1.1))
@@ -341,7 +344,8 @@ def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
 
 
 def _retry_or_park(runtime: Runtime, batch: Batch, error: Permanent | InvalidInput) -> ExtractReport:
-    """Ask anew a few times, then park; a batch is first taken apart, so that only the guilty turn is parked."""
+    """Ask again a few times, then park the turn."""
+    # A batch of several is tried turn by turn first, so that only the turn is parked that causes the error.
     settings = runtime.settings.extract
     if len(batch.turns) <= 1 and batch.refusals + 1 >= settings.permanent_limit:
         return _park(runtime, batch, error.message)
@@ -365,6 +369,6 @@ def _park(runtime: Runtime, batch: Batch, reason: str) -> ExtractReport:
         if not is_ours:
             return ExtractReport()
         runs.fail(connection, batch.run_id, reason)
-        turns.fail(connection, claimed.scope_id, first, reason)
+        turns.fail(connection, claimed.scope_id, first, reason=reason)
     log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
     return ExtractReport(failed=1)

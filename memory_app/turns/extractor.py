@@ -1,6 +1,6 @@
-"""Who turns a stretch of conversation into statements: the rules, or a language model, by the agent's policy.
+"""Turn a part of a conversation into statements, by rules or by a language model, as the agent's policy says.
 
-One shape for both, so that everything around the question is the same. Opens no transaction of its own during a call.
+Both give the same kind of answer. No transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RULES = "rules-1"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What an extractor said, and how: ``made`` names prompt, model, tokens, seconds and what guards kept back."""
+    """The answer of an extractor; ``made`` has its prompt, model, tokens, seconds and what guards kept back."""
 
     extraction: Extraction
     made: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Dead letters: turns set aside with a reason. They are listed, replayed or discarded; never lost silently."""
+"""List turns that were set aside with a reason, and replay or discard them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def _settle(runtime: Runtime, tenant_id: int, turn_id: UUID, *, again: bool) -> 
                 raise NotFound(f"turn {turn_id}: no such turn")
             raise Conflict(f"turn {turn_id} has not failed; there is nothing to replay or discard")
         scope_id, session_id, seq = place
-        sessions.resume(connection, scope_id, session_id, seq, again=again)
+        # Also after a discard: the session of a strict agent was stopped for the turn.
+        sessions.resume(connection, scope_id, session_id, seq=seq, again=again)
     log.info("failed_turn_settled", turn=str(turn_id), replayed=again)
+    # Both: the turn may have failed before it was indexed.
     runtime.hint(queue.INDEX_TURNS)
     runtime.hint(queue.EXTRACT_SESSION, session_id=session_id)

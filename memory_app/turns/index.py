@@ -1,6 +1,6 @@
-"""Index: make accepted turns searchable, in batches over all sessions and tenants. Order does not matter here.
+"""Index accepted turns, so that search finds them, in batches over all sessions and tenants, in any order.
 
-Turns are borrowed for a lease, embedded with no transaction open, and written where nobody else was faster.
+Turns are borrowed for a lease, embedded with no transaction open, and written unless another worker was faster.
 """
 
 from __future__ import annotations
@@ -97,15 +97,18 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexRep
     for turn in claimed:
         if turn.starts > limit:
             reason = QUARANTINED.format(starts=limit)
-            report += IndexReport(failed=_set_aside(runtime, turn.tenant_id, [turn], reason))
+            report += IndexReport(failed=_set_aside(runtime, turn.tenant_id, [turn], reason=reason))
         else:
             by_tenant[turn.tenant_id].append(turn)
     try:
         for tenant_id in list(by_tenant):
             report += _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
+            # What remains when the database goes away is given back.
             del by_tenant[tenant_id]
     except StoreUnavailable:
-        gives = [partial(_free, runtime, tenant_id, borrowed) for tenant_id, borrowed in by_tenant.items()]
+        gives = [
+            partial(_free, runtime, tenant_id, borrowed=borrowed) for tenant_id, borrowed in by_tenant.items()
+        ]
         runtime.returns.give_back(*gives, within_seconds=runtime.settings.index.lease_seconds)
         raise
     return report
@@ -121,44 +124,53 @@ def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, 
 def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:
     scope_of = {turn.id: turn.scope_id for turn in borrowed}
     with transaction(runtime.engine, tenant_id) as connection:
-        found = turns.by_ids(connection, list(set(scope_of.values())), scope_of)
+        borrowed_turns = turns.by_ids(connection, list(set(scope_of.values())), scope_of)
         new_scopes = names.unseeded(connection, list(set(scope_of.values())))
     try:
-        indexed, counted = _indexed(runtime, found, scope_of)
+        indexed, terms_of = _indexed(runtime, borrowed_turns, scope_of)
     except Transient as error:
-        return _postpone(runtime, tenant_id, borrowed, error)
+        return _postpone(runtime, tenant_id, borrowed, error=error)
     except Permanent as error:
         if len(borrowed) == 1:
-            return IndexReport(failed=_set_aside(runtime, tenant_id, borrowed, error.message))
+            return IndexReport(failed=_set_aside(runtime, tenant_id, borrowed, reason=error.message))
         # One bad text must not take its neighbours along: each gets its own call.
         return sum((_index_of_tenant(runtime, tenant_id, [turn]) for turn in borrowed), IndexReport())
     try:
-        done, due = _write(runtime, tenant_id, found, indexed, counted, scope_of)
+        count, due = _write(
+            runtime,
+            tenant_id,
+            borrowed_turns=borrowed_turns,
+            indexed=indexed,
+            terms_of=terms_of,
+            scope_of=scope_of,
+        )
     except Transient as error:
-        return _postpone(runtime, tenant_id, borrowed, error)
+        return _postpone(runtime, tenant_id, borrowed, error=error)
     for session in due:
         routing.hint_session(runtime, session)
     for scope_id in new_scopes:
         _seed(runtime, tenant_id, scope_id)
-    return IndexReport(indexed=done)
+    return IndexReport(indexed=count)
 
 
 def _write(
     runtime: Runtime,
     tenant_id: int,
-    found: Sequence[Turn],
+    *,
+    borrowed_turns: Sequence[Turn],
     indexed: Sequence[IndexedTurn],
-    counted: dict[UUID, set[int]],
+    terms_of: dict[UUID, set[int]],
     scope_of: dict[UUID, int],
 ) -> tuple[int, tuple[DueSession, ...]]:
-    """Vectors and counts of the turns that nobody else wrote meanwhile; how many, and which sessions are due now."""
+    """Write vectors and counts of the turns; how many no other worker wrote before, and which sessions are due now."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
         written = turns.index(connection, indexed, model=runtime.embedder.model)
-        fresh = [(scope_of[turn_id], present) for turn_id, present in counted.items() if turn_id in written]
-        term_store.add(connection, tenant_id, fresh)
-        spoke = [(scope_of[turn.id], turn.speaker) for turn in found if turn.id in written]
-        speakers.add(connection, tenant_id, spoke)
+        # Document frequencies count each turn once, also when two workers have embedded it.
+        new_terms = [(scope_of[turn_id], terms_of[turn_id]) for turn_id in terms_of.keys() & written]
+        term_store.add(connection, tenant_id, new_terms)
+        new_speakers = [(scope_of[turn.id], turn.speaker) for turn in borrowed_turns if turn.id in written]
+        speakers.add(connection, tenant_id, new_speakers)
         schedule.wake(connection, runtime, set(scope_of.values()))
         due = waiting.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
@@ -167,7 +179,7 @@ def _write(
 
 
 def _postpone(
-    runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], error: Transient
+    runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, error: Transient
 ) -> IndexReport:
     wait = error.retry_after or _backoff(runtime)
     with transaction(runtime.engine, tenant_id) as connection:
@@ -177,35 +189,48 @@ def _postpone(
 
 
 def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
-    """One agent's defaults must not hold up the turns of others; the scope is tried again with its next turn."""
+    """Store the default memories of the agent for a new scope."""
     try:
         remember.seed(runtime, tenant_id, scope_id)
     except MemoryAppError as error:
+        # The defaults of one agent must not hold up the turns of others: it is tried again with the next turn.
         log.warning("scope_not_seeded", scope=scope_id, error=error.kind)
 
 
 def _indexed(
-    runtime: Runtime, found: Sequence[Turn], scope_of: dict[UUID, int]
+    runtime: Runtime, borrowed_turns: Sequence[Turn], scope_of: dict[UUID, int]
 ) -> tuple[list[IndexedTurn], dict[UUID, set[int]]]:
-    vectors = runtime.embedder.embed([embedded_text(turn.speaker, turn.at, turn.text) for turn in found])
-    indexed, counted = [], {}
-    for turn, vector in zip(found, vectors, strict=True):
+    """What search reads of the turns, and the distinct terms of each."""
+    texts = [embedded_text(turn.speaker, turn.at, turn.text) for turn in borrowed_turns]
+    # One call for all of them: a provider answers many texts nearly as soon as one.
+    vectors = runtime.embedder.embed(texts)
+    indexed, terms_of = [], {}
+    for turn, vector in zip(borrowed_turns, vectors, strict=True):
+        # Speaker and date in the indexed text find more turns than a better model would.
         weights = keyword_weights(terms(indexed_text(turn.speaker, turn.at, turn.text)))
-        traits = traits_of(turn.text, by_user=turn.role is Role.USER)
-        indexed.append(IndexedTurn(scope_of[turn.id], turn.id, vector, weights, traits))
-        counted[turn.id] = set(weights)
-    return indexed, counted
+        indexed.append(
+            IndexedTurn(
+                scope_id=scope_of[turn.id],
+                id=turn.id,
+                embedding=vector,
+                keywords=weights,
+                traits=traits_of(turn.text, by_user=turn.role is Role.USER),
+            )
+        )
+        terms_of[turn.id] = set(weights)
+    return indexed, terms_of
 
 
-def _set_aside(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], reason: str) -> int:
+def _set_aside(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, reason: str) -> int:
     count = 0
     with transaction(runtime.engine, tenant_id) as connection:
         for turn in borrowed:
-            count += len(turns.fail(connection, turn.scope_id, [turn.id], reason))
+            count += len(turns.fail(connection, turn.scope_id, [turn.id], reason=reason))
             log.error("turn_failed", turn=str(turn.id), reason=reason)
     return count
 
 
 def _backoff(runtime: Runtime) -> float:
-    """Seconds to wait when the provider named none; jitter keeps many workers from coming back together."""
+    """Seconds to wait when the provider named none."""
+    # With jitter, so that many workers do not come back together.
     return runtime.settings.extract.retry_base_seconds * random.uniform(1, 3)

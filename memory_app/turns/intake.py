@@ -1,9 +1,10 @@
-"""What a turn must be before it is accepted: cleaned, checked, and known by a hash of its content."""
+"""Clean and check a turn before it is accepted, and hash its content. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -27,10 +28,11 @@ _SHORT_TEXTS = tuple(
 )
 """Texts about a turn that have no rule of their own."""
 
+# Hashes are stored, so nothing is ever added here.
 _FIRST_FIELDS = frozenset(
     {"role", "text", "speaker", "at", "idempotency_key", "emotional_tone", "tools_used", "metadata"}
 )
-"""What `request_hash` covered at first. Hashes are stored, so nothing is added here."""
+"""The fields that `request_hash` covered in the first release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,7 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
     """
     if not isinstance(turn.role, Role):
         raise InvalidInput(f"{field}.role: one of {', '.join(Role)}", field=f"{field}.role")
-    said, changed = clean_given(turn.text, field=f"{field}.content")
-    if len(turn.text) > limits.text_chars:
-        raise TooLarge(
-            f"{field}.content: {len(turn.text)} characters; at most {limits.text_chars}",
-            field=f"{field}.content",
-        )
-    if not said.strip():
-        raise InvalidInput(
-            f"{field}.content: nothing is left after cleaning; send some text", field=f"{field}.content"
-        )
+    text, is_changed = _checked_text(turn.text, limits.text_chars, field=f"{field}.content")
     if turn.at is not None:
         _check_instant(turn.at, field=f"{field}.at")
     if turn.speaker is not None:
@@ -73,26 +66,35 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
     for tool in turn.tools_used:
         check_name(tool, field=f"{field}.tools_used")
     metadata = checked_metadata(turn.metadata, limits.metadata_bytes, field=f"{field}.metadata")
-    checked = replace(turn, text=said, tools_used=tuple(turn.tools_used), metadata=metadata, **short_texts)
-    return checked, changed
+    tools = tuple(turn.tools_used)
+    return replace(turn, text=text, tools_used=tools, metadata=metadata, **short_texts), is_changed
+
+
+def _checked_text(given: str, limit: int, *, field: str) -> tuple[str, bool]:
+    """The text cleaned, and whether that changed it."""
+    text, is_changed = clean_given(given, field=field)
+    # The length as the caller sees it, which cleaning may have shortened.
+    if len(given) > limit:
+        raise TooLarge(f"{field}: {len(given)} characters; at most {limit}", field=field)
+    if not text.strip():
+        raise InvalidInput(f"{field}: nothing is left after cleaning; send some text", field=field)
+    return text, is_changed
 
 
 def checked_batch(turns: Sequence[NewTurn], limits: Limits) -> tuple[tuple[NewTurn, bool], ...]:
     """Every turn of a call, or the first error with its place (``turns[3].content``)."""
     if not turns:
-        raise InvalidInput("turns: at least one turn is needed", field="turns")
+        raise InvalidInput("turns: at least one turn is required", field="turns")
     if len(turns) > limits.batch:
         raise TooLarge(f"turns: {len(turns)} in one call; at most {limits.batch}", field="turns")
-    alone = len(turns) == 1
-    return tuple(
-        checked_turn(turn, limits, field="turn" if alone else f"turns[{place}]")
-        for place, turn in enumerate(turns)
-    )
+    if len(turns) == 1:
+        return (checked_turn(turns[0], limits),)
+    return tuple(checked_turn(turn, limits, field=f"turns[{place}]") for place, turn in enumerate(turns))
 
 
 def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:
-    """SHA-256 of all that the caller said, so that one key cannot stand for two different turns."""
-    said = [
+    """SHA-256 of all that the caller sent, so that one key cannot stand for two different turns."""
+    values = [
         scope.agent,
         scope.user,
         scope.session,
@@ -104,15 +106,15 @@ def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:
         list(turn.tools_used),
         turn.metadata,
     ]
-    # Other fields only where they are set: a turn that was sent before they existed keeps its hash.
-    later = {
-        field.name: value
-        for field in fields(turn)
-        if field.name not in _FIRST_FIELDS and (value := getattr(turn, field.name)) != field.default
-    }
+    later = {}
+    for field in fields(turn):
+        value = getattr(turn, field.name)
+        # Only where it is set: a turn that was sent before the field existed keeps its hash.
+        if field.name not in _FIRST_FIELDS and value != field.default:
+            later[field.name] = value
     if later:
-        said.append(later)
-    text = json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+        values.append(later)
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).digest()
 
 
@@ -132,7 +134,8 @@ def _plain(value: Any, *, field: str, depth: int) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
+        # The JSON of PostgreSQL has neither infinity nor NaN.
+        if not math.isfinite(value):
             raise InvalidInput(f"{field}: numbers must be finite", field=field)
         return value
     if isinstance(value, Mapping):
@@ -145,6 +148,7 @@ def _plain(value: Any, *, field: str, depth: int) -> Any:
 
 
 def _check_instant(at: datetime, *, field: str) -> None:
+    # A zone may be set and know no offset; Python then takes the time for one without a zone.
     if at.tzinfo is None or at.utcoffset() is None:
         raise InvalidInput(f"{field}: a time needs its zone, as in 2026-01-31T09:00:00+01:00", field=field)
     if not 1900 <= at.year <= 2200:

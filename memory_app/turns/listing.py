@@ -1,4 +1,4 @@
-"""Listings of what a scope holds: sessions, latest turns, entities, statistics."""
+"""List what a scope holds: sessions, latest turns, entities, statistics."""
 
 from __future__ import annotations
 
@@ -69,7 +69,12 @@ def stats(runtime: Runtime, tenant_id: int, scope: Scope) -> Stats:
         kinds = memories.counts(connection, [row.id])
         rows = counts.of_scopes(connection, [row.id])
     ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
-    return Stats(kinds, rows, ceiling.memories, ceiling.links)
+    return Stats(
+        memories=kinds,
+        rows=rows,
+        max_memories=ceiling.memories,
+        max_links=ceiling.links,
+    )
 
 
 def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:
@@ -93,7 +98,7 @@ def _clear(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
 
 
 def _need_session(connection: Connection, row: ScopeRow, scope: Scope) -> SessionRow:
-    found = None if scope.session is None else sessions.find(connection, row.id, scope.session)
-    if found is None:
+    session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
+    if session is None:
         raise NotFound(f"no session {scope.session!r} of this agent and user", field="session")
-    return found
+    return session

@@ -1,4 +1,4 @@
-"""Waiting for background work on behalf of a caller: no thread, place or connection is held between two looks."""
+"""Wait for background work on behalf of a caller over HTTP."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ async def wait_for(call: Call, look: Callable[[], T], *, is_over: Callable[[T], 
         return state
     with tickets.waiting(call.tenant_id):
         for pause in tickets.pauses(seconds):
+            # No thread, place or connection is held meanwhile.
             await asyncio.sleep(pause)
             state = await call.work(look)
             if is_over(state):

@@ -1,6 +1,5 @@
-"""Record: store turns durably, once, in order; then say "look" and answer.
+"""Record turns: store them durably, once and in order, then send a hint to the workers and answer.
 
-One transaction locks the session, so that its numbers have no gaps, and looks up the idempotency keys under that lock.
 Everything after the commit is best effort: the stream and the hint may be lost, the rows cannot.
 """
 
@@ -36,44 +35,49 @@ def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn
 
     A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
     content, and then nothing of the call is stored. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
-    backlog limit, or `StoreUnavailable` when
-    nothing is certain (the keys make a retry safe).
+    backlog limit, or `StoreUnavailable` when the outcome is uncertain (the keys make a retry safe).
     """
     if scope.session is None or scope.user is None:
         raise InvalidInput("session: a turn belongs to a user and a session", field="session")
-    limits = runtime.settings.record
-    checked = checked_batch(
-        new, Limits(limits.text_limit_chars, limits.metadata_limit_bytes, limits.batch_limit)
+    settings = runtime.settings.record
+    limits = Limits(
+        text_chars=settings.text_limit_chars,
+        metadata_bytes=settings.metadata_limit_bytes,
+        batch=settings.batch_limit,
     )
+    checked = checked_batch(new, limits)
     prepared = [_prepared(scope, turn) for turn, _ in checked]
+    # Before anything is stored: a caller who sends faster than workers index is told to wait.
     runtime.backlog.admit(runtime.engine, tenant_id)
     try:
-        tickets, session = _store(runtime, tenant_id, scope, prepared)
+        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared)
     except IntegrityError:
         # The same key was accepted at this moment in another session: the second look finds it.
-        tickets, session = _store(runtime, tenant_id, scope, prepared)
+        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared)
     tickets = tuple(
-        replace(ticket, cleaned=changed) for ticket, (_, changed) in zip(tickets, checked, strict=True)
+        replace(ticket, cleaned=is_changed) for ticket, (_, is_changed) in zip(tickets, checked, strict=True)
     )
-    _announce(runtime, scope, session, prepared, tickets)
+    _announce(runtime, session, prepared=prepared, tickets=tickets)
     return tickets
 
 
 def debounce(policy: Policy, settings: Extract) -> sessions.Debounce | None:
-    """When turns of an agent make their session due; None where nothing is extracted.
-
-    Rules cost nothing, so they run at once; a model is asked about several turns together.
-    """
+    """When turns of an agent make their session due; None where nothing is extracted."""
     if policy.extraction is ExtractionMode.OFF or not policy.memory:
         return None
+    # Rules cost nothing, so they run at once. A model is asked about several turns together.
     if policy.extraction is ExtractionMode.RULES:
-        return sessions.Debounce(1, timedelta(0), timedelta(0))
+        return sessions.Debounce(after_turns=1, idle=timedelta(0), max_age=timedelta(0))
+    idle_seconds, max_age_seconds = policy.idle_seconds, policy.max_age_seconds
+    # 0 is a value of the policy, which must not be taken for none.
+    if idle_seconds is None:
+        idle_seconds = settings.idle_seconds
+    if max_age_seconds is None:
+        max_age_seconds = settings.max_age_seconds
     return sessions.Debounce(
-        policy.after_turns or settings.after_turns,
-        timedelta(seconds=settings.idle_seconds if policy.idle_seconds is None else policy.idle_seconds),
-        timedelta(
-            seconds=settings.max_age_seconds if policy.max_age_seconds is None else policy.max_age_seconds
-        ),
+        after_turns=policy.after_turns or settings.after_turns,
+        idle=timedelta(seconds=idle_seconds),
+        max_age=timedelta(seconds=max_age_seconds),
     )
 
 
@@ -92,75 +96,85 @@ def _speaker_of_role(scope: Scope, role: Role) -> str:
 
 
 def _store(
-    runtime: Runtime, tenant_id: int, scope: Scope, prepared: Sequence[_Prepared]
+    runtime: Runtime, tenant_id: int, *, scope: Scope, prepared: Sequence[_Prepared]
 ) -> tuple[tuple[Ticket, ...], sessions.LockedSession]:
     with transaction(runtime.engine, tenant_id) as connection:
+        # The lock first: under it the numbers have no gaps, and two calls of one session cannot both store a key.
         session = _locked(connection, tenant_id, scope)
         keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
-        known = turns.known_keys(connection, tenant_id, keys) if keys else {}
-        fresh = _fresh(prepared, known)
+        earlier_uses = turns.known_keys(connection, tenant_id, keys) if keys else {}
+        fresh = _fresh(prepared, earlier_uses)
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
             policy = parse_policy(session.policy)
+            # Only for new turns: a retry of what was stored before the switch still gets its tickets.
             if not policy.memory:
                 raise Conflict(
                     f"agent {scope.agent!r}: its memory is off; switch `memory` on in its policy to record",
                     field="agent",
                 )
             stored = turns.accept(
-                connection, tenant_id, session, fresh, debounce(policy, runtime.settings.extract)
+                connection,
+                tenant_id,
+                session,
+                new_turns=fresh,
+                debounce=debounce(policy, runtime.settings.extract),
             )
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
-    return _tickets(prepared, known, stored), session
+    return _tickets(prepared, earlier_uses, stored), session
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:
+    # In nearly every call the session is there: one statement looks up all names and takes the lock.
     session = sessions.lock_session(connection, tenant_id, scope)
     if session is not None:
         return session
     row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
     assert scope.session is not None
-    sessions.ensure_session(connection, tenant_id, row.id, scope.session)
+    sessions.ensure_session(connection, tenant_id, row.id, name=scope.session)
     new_session = sessions.lock_session(connection, tenant_id, scope)
     assert new_session is not None
     return new_session
 
 
-def _fresh(prepared: Sequence[_Prepared], stored_keys: dict[str, turns.KnownKey]) -> list[_Prepared]:
+def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, turns.KnownKey]) -> list[_Prepared]:
     """The turns to store; `Conflict` where a key stood for other content, before or within this call."""
     fresh: list[_Prepared] = []
-    hashes = {key: earlier.request_hash for key, earlier in stored_keys.items()}
-    for turn, speaker, body_hash in prepared:
+    hashes = {key: use.request_hash for key, use in earlier_uses.items()}
+    for turn, speaker, request_digest in prepared:
         key = turn.idempotency_key
-        if key is not None and body_hash is not None:
-            earlier = hashes.get(key)
-            if earlier is not None:
-                if earlier != body_hash:
-                    raise Conflict(
-                        f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
-                        field="idempotency_key",
-                    )
-                continue
-            hashes[key] = body_hash
-        fresh.append((turn, speaker, body_hash))
+        if key is None or request_digest is None:
+            fresh.append((turn, speaker, request_digest))
+        elif key not in hashes:
+            hashes[key] = request_digest
+            fresh.append((turn, speaker, request_digest))
+        elif hashes[key] != request_digest:
+            raise Conflict(
+                f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
+                field="idempotency_key",
+            )
     return fresh
 
 
 def _tickets(
-    prepared: Sequence[_Prepared], stored_keys: dict[str, turns.KnownKey], stored: Sequence[tuple[UUID, int]]
+    prepared: Sequence[_Prepared],
+    earlier_uses: dict[str, turns.KnownKey],
+    stored: Sequence[tuple[UUID, int]],
 ) -> tuple[Ticket, ...]:
-    waiting = iter(stored)
-    by_key = {key: earlier.ticket for key, earlier in stored_keys.items()}
+    """One for each turn of the call, in its order."""
+    new_rows = iter(stored)
+    by_key = {key: use.ticket for key, use in earlier_uses.items()}
     tickets = []
     for turn, _, _ in prepared:
         key = turn.idempotency_key
         if key is not None and key in by_key:
             tickets.append(by_key[key])
             continue
-        turn_id, seq = next(waiting)
+        turn_id, seq = next(new_rows)
         ticket = Ticket(turn_id, seq, Stage.ACCEPTED)
         tickets.append(ticket)
+        # The same turn may stand in one call twice, and is stored once.
         if key is not None:
             by_key[key] = replace(ticket, duplicate=True)
     return tuple(tickets)
@@ -168,12 +182,12 @@ def _tickets(
 
 def _announce(
     runtime: Runtime,
-    scope: Scope,
     session: sessions.LockedSession,
+    *,
     prepared: Sequence[_Prepared],
     tickets: Sequence[Ticket],
 ) -> None:
-    """After the commit: the hot stream and one hint; who indexes says which sessions are due. Nothing here can fail."""
+    """After the commit: the hot stream and one hint. Nothing here can fail."""
     entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
     if not entries:
         return
@@ -182,6 +196,7 @@ def _announce(
     except MemoryAppError as error:
         log.warning("stream_not_written", error=error.kind)
     _note_interaction(runtime, session, [turn for turn, _, _ in prepared])
+    # No hint for the session: when the turns are indexed, that worker hints at the sessions that are due.
     runtime.hint(queue.INDEX_TURNS)
 
 

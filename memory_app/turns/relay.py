@@ -1,8 +1,6 @@
-"""Relay: turns from producers that reach only the broker. Does what the API does; the promise begins when the row is
-written.
+"""Record turns of producers that reach only the broker, as the API does. The promise begins when the row is written.
 
-The one message that carries text. It carries a key too, since a message by itself has no authority, and it is stored
-once however often it is delivered: without an idempotency key of its own it is known by the id of its message.
+This is the one message that carries text. It carries an API key, too, since a message by itself has no authority.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import is_well_formed
 from memory_app.turns.record import record
 
+# The wait doubles; all of them together stay below a task's soft time limit.
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
-"""Doubles; all waits together stay below a task's soft time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +45,23 @@ _FIELDS = TypeAdapter(RelayedTurn)
 
 
 def relay(runtime: Runtime, given: Mapping[str, Any], *, message_id: str) -> Ticket:
-    """Store the turn of one message. Waits out a short outage of the database, since the message is gone by then.
+    """Store the turn of one message. Waits for the database during a short outage.
 
     Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, or `StoreUnavailable` when it stays away.
     """
     turn = _checked(given)
     values = {field.name: getattr(turn, field.name) for field in fields(NewTurn)}
-    new = NewTurn(**values | {"idempotency_key": turn.idempotency_key or f"message:{message_id}"})
+    # A message may be delivered twice; its id stands for a key that the producer did not send.
+    values["idempotency_key"] = turn.idempotency_key or f"message:{message_id}"
+    scope = Scope(turn.agent, turn.user, turn.session)
     for attempt in range(TRIES):
         try:
-            (ticket,) = record(
-                runtime, _tenant(runtime, turn), Scope(turn.agent, turn.user, turn.session), [new]
-            )
+            (ticket,) = record(runtime, _tenant(runtime, turn), scope, new=[NewTurn(**values)])
             return ticket
         except StoreUnavailable:
             if attempt == TRIES - 1:
                 raise
+            # Here and not by a retry of the task: the broker has forgotten the message by now.
             time.sleep(FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.8, 1.2))
     raise AssertionError
 

@@ -57,14 +57,15 @@ def record_turns(
     Answered after the commit, with one ticket per turn. The background work may take a while; the turns are usable at
     once. After 503 or a time-out send the same again: an idempotency key makes that safe.
     """
-    given = [body] if isinstance(body, TurnBody) else list(body.turns)
+    bodies = [body] if isinstance(body, TurnBody) else list(body.turns)
     if key is not None:
-        given = [_with_key(body, key)]
+        bodies = [_with_key(body, key)]
+    new_turns = [new_turn(turn) for turn in bodies]
     try:
-        tickets = record(call.runtime, call.tenant_id, scope, [new_turn(turn) for turn in given])
+        tickets = record(call.runtime, call.tenant_id, scope, new=new_turns)
     except InvalidInput as error:
         raise _as_sent(error, alone=isinstance(body, TurnBody)) from error
-    return TicketsAnswer(tickets=[TicketAnswer.model_validate(given) for given in tickets])
+    return TicketsAnswer(tickets=[TicketAnswer.model_validate(ticket) for ticket in tickets])
 
 
 @router.get(IN_SESSION + "/turns", responses=errors(404))
@@ -89,11 +90,11 @@ async def read_ticket(
     """The ticket of a turn: its stage, what came of it, why if nothing did, and what it waits for."""
     row = await wait_for(
         call,
-        partial(tickets.look, call.runtime, call.tenant_id, id),
+        partial(tickets.look, call.runtime, call.tenant_id, turn_id=id),
         is_over=lambda row: row.stage in tickets.TERMINAL,
         seconds=wait_seconds,
     )
-    row = await call.work(tickets.explained, call.runtime, call.tenant_id, row)
+    row = await call.work(partial(tickets.explained, call.runtime, call.tenant_id, row=row))
     return TicketStateAnswer.model_validate(row)
 
 

@@ -1,8 +1,7 @@
-"""Where work is done: what waits for a language model shares a process, what computes or may kill has one of its own.
+"""Choose the queue of a piece of work.
 
-The queue ``model`` is worked on by threads of one process, so that many calls wait at the same time. Rules would only
-get into each other's way there. And whatever began and never said how it ended may have killed its process: in the
-company of others it would take their work along, again and again, until they were all set aside with it.
+The queue ``model`` is served by threads of one process, so that many calls of a language model wait at the same time.
+Extraction by rules computes, and work that may kill its process must not share one; both go to other queues.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from memory_app.turns.rows.waiting import DueSession
 
 
 def hint_session(runtime: Runtime, session: DueSession) -> None:
-    """Say that a session is due, to whom it suits."""
+    """Send the hint that a session is due to its queue."""
     runtime.hint(
         queue.EXTRACT_SESSION,
         to=queue_of(asks_model=session.asks_model, is_suspect=session.is_suspect),
@@ -23,12 +22,15 @@ def hint_session(runtime: Runtime, session: DueSession) -> None:
 
 
 def hint_run(runtime: Runtime, run: DueRun, task: str) -> None:
-    """Say that a run is due, to the workers of its task, or to one that does nothing else meanwhile."""
+    """Send the hint that a run is due to the queue of its task, or to a worker that does nothing else meanwhile."""
     runtime.hint(task, to=queue.MAINTENANCE if run.is_suspect else None, run_id=str(run.run_id))
 
 
 def queue_of(*, asks_model: bool, is_suspect: bool = False) -> str:
     """The queue for extracting a session."""
+    # Threads that compute would wait for each other (the GIL). The queue ingest has a process for each task.
     if not asks_model:
         return queue.INGEST
+    # A worker began with it and never said how it ended, so it may have killed its process. Among the threads of the
+    # model worker it would take the others along, again and again, until all were set aside with it.
     return queue.MAINTENANCE if is_suspect else queue.MODEL

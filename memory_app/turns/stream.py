@@ -1,9 +1,8 @@
-"""The latest turns of a scope or session: from the hot stream where it is whole, else from the table.
-
-The stream holds ids only; the words are read from Postgres by primary key, so that Redis never holds them.
-"""
+"""Read the latest turns of a scope or session: from the hot stream where it is whole, else from the table."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import structlog
 from sqlalchemy import Connection
@@ -35,7 +34,8 @@ def latest(
     from_stream = _from_stream(runtime, connection, scope_id, session=session, limit=limit, listed=listed)
     if from_stream is not None:
         return from_stream
-    return turns.latest(connection, scope_id, session=session.name if session else None, limit=limit)
+    name = None if session is None else session.name
+    return turns.latest(connection, scope_id, session=name, limit=limit)
 
 
 def _from_stream(
@@ -50,18 +50,25 @@ def _from_stream(
     """None where the stream is away, not whole, or behind the session's row."""
     try:
         entries = listed or runtime.hot.fetch(stream.ask(runtime.hot, scope_id))
-        newest = stream.newest_of(runtime.hot, entries, n=limit, session_id=session.id if session else None)
+        session_id = None if session is None else session.id
+        newest = stream.newest_of(runtime.hot, entries, n=limit, session_id=session_id)
         if not newest.is_whole:
-            _rebuild(runtime, connection, scope_id, newest.token)
+            _rebuild(runtime, connection, scope_id, token=newest.token)
             return None
     except MemoryAppError as error:
         log.warning("stream_not_read", error=error.kind)
         return None
-    if session is not None and (not newest.entries or newest.entries[-1].seq != session.next_seq - 1):
+    # A turn whose entry was lost, as Redis was away after its commit, would be missing from the window.
+    if session is not None and _last_seq(newest.entries) != session.next_seq - 1:
         return None
+    # The stream holds ids only, so that Redis never holds what people wrote.
     return turns.by_ids(connection, [scope_id], [entry.id for entry in newest.entries])
 
 
-def _rebuild(runtime: Runtime, connection: Connection, scope_id: int, token: str) -> None:
+def _last_seq(entries: Sequence[stream.Entry]) -> int | None:
+    return entries[-1].seq if entries else None
+
+
+def _rebuild(runtime: Runtime, connection: Connection, scope_id: int, *, token: str) -> None:
     entries = turns.latest_entries(connection, scope_id, limit=runtime.settings.hot.stream_turns)
     stream.rebuild(runtime.hot, scope_id, [stream.Entry(*entry) for entry in entries], token=token)

@@ -1,4 +1,4 @@
-"""Tickets: how far a turn has come, and waiting for it to arrive."""
+"""Read the ticket of a turn, or wait until its stage is terminal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from memory_app.turns.waiting_for import waiting_for
 
 TERMINAL = frozenset({Stage.EXTRACTED, Stage.FAILED})
 
+# Below what proxies usually allow.
 WAIT_LIMIT_SECONDS = 30.0
-"""Longest wait in one call; below what proxies usually allow."""
+"""Longest wait in one call."""
 
+# Each looks at its turn twice a second.
 WAITERS_LIMIT = 16
-"""Calls of a tenant that may wait at once in a process. Each looks at its turn twice a second."""
+"""Calls of a tenant that may wait at once in a process."""
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
@@ -35,14 +37,15 @@ _lock = Lock()
 def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: float = 0.0) -> TicketRow:
     """The ticket of a turn; with ``wait_seconds`` (at most `WAIT_LIMIT_SECONDS`) as soon as its stage is terminal.
 
-    Time that runs out is no error: the answer tells the stage reached. Raises `NotFound`, or `RateLimited` when too
-    many calls are waiting. No connection is held between two looks.
+    Time that runs out is no error: the answer has the stage that was reached. Raises `NotFound`, or `RateLimited` when
+    too many calls are waiting.
     """
     row = look(runtime, tenant_id, turn_id)
     if wait_seconds <= 0 or row.stage in TERMINAL:
         return explained(runtime, tenant_id, row)
     with waiting(tenant_id):
         for pause in pauses(wait_seconds):
+            # No connection is held meanwhile.
             time.sleep(pause)
             row = look(runtime, tenant_id, turn_id)
             if row.stage in TERMINAL:
@@ -51,7 +54,7 @@ def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: flo
 
 
 def explained(runtime: Runtime, tenant_id: int, row: TicketRow) -> TicketRow:
-    """The ticket with what it waits for, if it is not through."""
+    """The ticket, with what it waits for unless its stage is terminal."""
     if row.stage in TERMINAL:
         return row
     return replace(row, waiting_for=waiting_for(runtime, tenant_id, row.id))
@@ -69,18 +72,18 @@ def waiting(tenant_id: int) -> Iterator[None]:
     finally:
         with _lock:
             _waiters[tenant_id] -= 1
+            # A process may meet any number of tenants.
             if not _waiters[tenant_id]:
                 del _waiters[tenant_id]
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Seconds to sleep between two looks, until ``seconds``, at most `WAIT_LIMIT_SECONDS`, are over.
-
-    Each pause is half as long again as the one before.
-    """
-    end, pause = time.monotonic() + min(seconds, WAIT_LIMIT_SECONDS), FIRST_PAUSE_SECONDS
-    while (left := end - time.monotonic()) > 0:
-        yield min(pause, left)
+    """Seconds to sleep between two looks, until ``seconds``, at most `WAIT_LIMIT_SECONDS`, are over."""
+    end = time.monotonic() + min(seconds, WAIT_LIMIT_SECONDS)
+    pause = FIRST_PAUSE_SECONDS
+    while (remaining := end - time.monotonic()) > 0:
+        yield min(pause, remaining)
+        # Short at first: by rules a turn is extracted within a fraction of a second.
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
 

@@ -1,7 +1,7 @@
-"""What a turn that is not through waits for, in one sentence for whoever asks after its ticket.
+"""Say in one sentence what a turn that is neither extracted nor failed waits for.
 
-The causes are looked at from the nearest: somebody has it in hand, a provider rests, its time has not come, nobody is
-there to do it, others are before it.
+The nearest cause counts: a worker has it in hand, a provider's circuit is open, its time has not come, no worker is
+there, other turns are before it.
 """
 
 from __future__ import annotations
@@ -46,36 +46,45 @@ def explain(state: Progress, around: Surroundings) -> str:
 
 
 def _indexing(state: Progress, around: Surroundings) -> str:
-    is_later = (state.lease_seconds or 0) > 0
-    if is_later and state.is_started:
+    lease_seconds = state.lease_seconds or 0
+    # A lease with a start is a worker's; one without is the pause after a failure.
+    if lease_seconds > 0 and state.is_started:
         return "the worker that is indexing it"
     if around.embedder_rest_seconds > 0:
         return _rests("the embedder", around.embedder_rest_seconds)
-    if is_later:
-        return _next_try(state.lease_seconds or 0, state.failures)
-    return _worker(queue.INGEST, around, state.turns_before, "turn")
+    if lease_seconds > 0:
+        return _next_try(lease_seconds, state.failures)
+    return _worker(queue.INGEST, around, before=state.turns_before, noun="turn")
 
 
 def _extraction(state: Progress, around: Surroundings) -> str:
     policy = parse_policy(state.policy)
-    asks_model = policy.extraction is ExtractionMode.LLM
     if state.parked_reason is not None:
         return f"a replay or a discard of the turn that stopped its session (GET /v1/failed): {state.parked_reason}"
     if (state.session_lease_seconds or 0) > 0:
         return "the worker that is extracting its session"
     if policy.extraction is ExtractionMode.OFF or not policy.memory:
         return "nothing: the agent's policy says that it is not extracted"
-    if asks_model and not around.has_model:
-        return "a language model: the agent's policy asks one and none is set (MEMORY_CHAT__BASE_URL)"
-    if asks_model and around.model_rest_seconds > 0:
-        return _rests("the language model", around.model_rest_seconds)
+    asks_model = policy.extraction is ExtractionMode.LLM
+    if asks_model:
+        obstacle = _model_obstacle(around)
+        if obstacle is not None:
+            return obstacle
     seconds = state.session_due_seconds or 0
     if seconds > 0 and state.session_failures:
         return _next_try(seconds, state.session_failures)
     if seconds > 0:
         return f"its session to fall silent or to grow, for {seconds:.0f} s at most"
     name = queue_of(asks_model=asks_model, is_suspect=state.is_session_started)
-    return _worker(name, around, state.sessions_before, "session")
+    return _worker(name, around, before=state.sessions_before, noun="session")
+
+
+def _model_obstacle(around: Surroundings) -> str | None:
+    if not around.has_model:
+        return "a language model: the agent's policy asks one and none is set (MEMORY_CHAT__BASE_URL)"
+    if around.model_rest_seconds > 0:
+        return _rests("the language model", around.model_rest_seconds)
+    return None
 
 
 def _rests(provider: str, seconds: float) -> str:
@@ -86,27 +95,33 @@ def _next_try(seconds: float, failures: int) -> str:
     return f"its next try in {seconds:.0f} s, after {failures} that failed"
 
 
-def _worker(name: str, around: Surroundings, before: int, noun: str) -> str:
+def _worker(name: str, around: Surroundings, *, before: int, noun: str) -> str:
     if around.heard is None:
         return "Redis, which is away; a finder does the work meanwhile"
     workers = around.heard[worker_of(name)]
     if not workers.living:
         silence = f" for {workers.silent[0].age_seconds:.0f} s" if workers.silent else ""
         return f"a worker of queue {name}; none has been heard{silence}"
+    if before == 1:
+        return f"the backlog: 1 {noun} before it"
     if before:
+        # Counting stops at the limit, so that a long backlog costs no more than a short one.
         count = f"{before:,}" if before < COUNT_LIMIT else f"{COUNT_LIMIT:,} or more"
-        return f"the backlog: {count} {noun if before == 1 else noun + 's'} before it"
+        return f"the backlog: {count} {noun}s before it"
     return f"a worker of queue {name}; it is next"
 
 
 def _surroundings(runtime: Runtime) -> Surroundings:
     hot = runtime.hot
+    has_model = runtime.chat is not None
     try:
         return Surroundings(
-            life.listen(hot),
-            breaker.rest_left(hot, "embedding"),
-            breaker.rest_left(hot, "chat"),
-            runtime.chat is not None,
+            heard=life.listen(hot),
+            embedder_rest_seconds=breaker.rest_left(hot, "embedding"),
+            model_rest_seconds=breaker.rest_left(hot, "chat"),
+            has_model=has_model,
         )
     except MemoryAppError:
-        return Surroundings(None, 0.0, 0.0, runtime.chat is not None)
+        return Surroundings(
+            heard=None, embedder_rest_seconds=0.0, model_rest_seconds=0.0, has_model=has_model
+        )

@@ -1,4 +1,4 @@
-"""How much there is of what, for statistics."""
+"""Count the rows of a scope, for statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one turn has come and what stands before it, read in the tenant's own rows."""
+"""Read how far one turn has come and how many are before it, among the rows of its tenant."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+# To count a long backlog, all of it would be read at each look at a ticket.
 COUNT_LIMIT = 10_000
-"""What stands before a turn is counted to here and no further."""
+"""Turns or sessions before a turn are counted to here and no further."""
 
 _READ = text(
     """
@@ -38,7 +39,7 @@ _READ = text(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A turn that is not through. Times are seconds from now: negative ones have passed, None is not set.
+    """The state of a turn and its session. Times are seconds from now: negative ones have passed, None is not set.
 
     ``turns_before`` and ``sessions_before`` are of the same tenant, at most `COUNT_LIMIT`.
     """

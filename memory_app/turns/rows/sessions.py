@@ -1,4 +1,4 @@
-"""Sessions: the gapless sequence, and the lease and fence under which they are extracted."""
+"""Rows of sessions: the gapless numbers of their turns, and the lease and fence under which they are extracted."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from memory_app.db.tables.turns import sessions
 from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.names import AGENT_ID, USER_ID
 
+# An older tone says nothing about now.
 TONE_TURNS = 50
-"""Newest turns looked through for an emotional tone; an older one says nothing about now."""
+"""Newest turns that are searched for an emotional tone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Debounce:
-    """When accepted turns make a session due for extraction; `NEVER` where extraction is off."""
+    """When accepted turns make a session due for extraction."""
 
     after_turns: int
     idle: timedelta
@@ -67,7 +68,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """What extraction, context and listings read of a session."""
+    """A session as extraction, context and listings read it."""
 
     id: int
     scope_id: int
@@ -96,6 +97,7 @@ _IS_SESSION = and_(_OF_SCOPE, sessions.c.id == bindparam("session"))
 _IS_CLAIMED = and_(_IS_SESSION, sessions.c.fence == bindparam("claimed_fence"))
 _SELECT = select(*_COLUMNS, func.now().label("now"))
 
+# NO KEY UPDATE: rows that refer to the session, such as a run, can be written while it is held.
 _LOCK = text(
     f"""
     SELECT s.id, s.scope_id, s.next_seq, a.policy, s.created_at, now() AS now
@@ -120,7 +122,7 @@ _ONGOING = text(
     FROM (SELECT) one LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = CAST(:name AS text)
     """
 )
-# Said to be a boolean, since the server cannot tell the type of a parameter that is only asked whether it is null.
+# With a cast, since the server cannot tell the type of a parameter that is only compared with null.
 _ACTIVE = cast(bindparam("active"), Boolean)
 _LIST = (
     _SELECT.where(_OF_SCOPE, or_(_ACTIVE.is_(None), sessions.c.ended_at.is_(None) == _ACTIVE))
@@ -133,6 +135,8 @@ _SILENT = _SELECT.where(
     _IS_OPEN, sessions.c.last_activity_at <= func.now() - bindparam("silence", type_=Interval)
 ).order_by(sessions.c.last_activity_at, sessions.c.id)
 _NEXT_SILENT = select(func.min(sessions.c.last_activity_at)).where(_IS_OPEN)
+# Only from the place before the batch, and under the fence of the claim: of two workers that have read the same turns
+# one commits. Turns that were accepted meanwhile are due at once.
 _ADVANCE = text(
     """
     UPDATE sessions
@@ -223,14 +227,19 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
     """Hold the session's row until the end of the transaction, so that one caller at a time takes its numbers."""
     names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user, "session": scope.session}
     row = connection.execute(_LOCK, names).one_or_none()
-    return (
-        None
-        if row is None
-        else LockedSession(row.id, row.scope_id, row.next_seq, dict(row.policy), row.created_at, row.now)
+    if row is None:
+        return None
+    return LockedSession(
+        id=row.id,
+        scope_id=row.scope_id,
+        next_seq=row.next_seq,
+        policy=dict(row.policy),
+        created_at=row.created_at,
+        now=row.now,
     )
 
 
-def ensure_session(connection: Connection, tenant_id: int, scope_id: int, name: str) -> None:
+def ensure_session(connection: Connection, tenant_id: int, scope_id: int, *, name: str) -> None:
     """Make the session when it is new."""
     connection.execute(_ENSURE, {"tenant_id": tenant_id, "scope_id": scope_id, "name": name})
 
@@ -242,7 +251,7 @@ def claim(connection: Connection, session_id: int, lease: timedelta, *, shared: 
     """
     values = {"session": session_id, "lease": lease, "shared": shared}
     row = connection.execute(_CLAIM, values).one_or_none()
-    return None if row is None else Claim(session_id, row.tenant_id, row.scope_id, row.fence, row.starts)
+    return None if row is None else Claim(session_id=session_id, **row._mapping)
 
 
 def read(connection: Connection, scope_id: int, session_id: int) -> SessionRow | None:
@@ -345,8 +354,7 @@ def advance(
 ) -> bool:
     """Note that turns up to ``to_seq`` took effect and free the session; ``sums_up``: a synthesis is to read them.
 
-    False when another worker holds a newer fence or the session has moved: then the caller must roll back, so that
-    effect and progress stay one.
+    False when another worker holds a newer fence or the session has moved: then the caller must roll back.
     """
     values = {**_keys(claimed), "from_seq": from_seq, "to_seq": to_seq, "sums_up": sums_up}
     return connection.execute(_ADVANCE, values).rowcount == 1
@@ -357,7 +365,7 @@ def replayed(connection: Connection, claimed: Claim, seq: int) -> bool:
     return connection.execute(_REPLAYED, {**_keys(claimed), "seq": seq}).rowcount == 1
 
 
-def resume(connection: Connection, scope_id: int, session_id: int, seq: int, *, again: bool) -> None:
+def resume(connection: Connection, scope_id: int, session_id: int, *, seq: int, again: bool) -> None:
     """Make the session due, parked or not; with ``again`` its turn ``seq`` is extracted once more if it was passed."""
     values = {"scope": scope_id, "session": session_id, "seq": seq, "again": again}
     connection.execute(_RESUME, values)

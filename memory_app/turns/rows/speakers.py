@@ -1,4 +1,4 @@
-"""Who spoke in a scope: names that a question can mean. A small table, so that recall need not go through the turns."""
+"""Names of the speakers of a scope, in a small table, so that recall need not read all turns for them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _ADD = text(
 )
 
 
-def add(connection: Connection, tenant_id: int, spoke: Iterable[tuple[int, str]]) -> None:
-    """Note that somebody spoke in a scope: pairs of scope id and name."""
-    pairs = sorted(set(spoke))
+def add(connection: Connection, tenant_id: int, speakers: Iterable[tuple[int, str]]) -> None:
+    """Note speakers: pairs of scope id and name."""
+    # In one order everywhere: two workers that add the same names must not wait for each other in a circle.
+    pairs = sorted(set(speakers))
     if pairs:
         values = {
             "tenant": tenant_id,

@@ -1,4 +1,7 @@
-"""Turns: accepted once, in order, never edited; claimed for indexing; read back by id and by session."""
+"""Rows of turns: accept them once and in order, claim them for indexing, read them by id and by session.
+
+A turn is never edited.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class ClaimedTurn:
 
 @dataclass(frozen=True, slots=True)
 class IndexedTurn:
-    """What indexing found out about a turn: its vector, the document side of its keyword score, the bits of `Trait`."""
+    """What search reads of a turn: its vector, the document side of its keyword score, the bits of `Trait`."""
 
     scope_id: int
     id: UUID
@@ -50,8 +53,8 @@ class IndexedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TicketRow:
-    """Everything a ticket answers. ``reason`` says why no memory came of it, or why it failed; ``waiting_for`` says
-    of a turn that is not through what it waits for.
+    """The state of a turn. ``reason`` says why no memory came of it, or why it failed; ``waiting_for`` says what a turn
+    that is neither extracted nor failed waits for.
 
     ``attempts`` counts how often a worker began with it: to index it, and while it waits for extraction, with its
     session too.
@@ -83,6 +86,8 @@ _NEW_TURN = columns_of(turns, NewTurn)
 _GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash)
 """What comes with a turn; the rest of its row follows from where it is stored."""
 
+# One statement for the turns and for when their session is due: accepting is the path that a chat waits for. The due
+# time of a session that is stopped, or is in a back-off after a failure, is left alone.
 _ACCEPT = text(
     f"""
     WITH moved AS (
@@ -115,6 +120,7 @@ _LATEST = (
         turns.c.scope_id == bindparam("scope"),
         or_(_SESSION_NAME.is_(None), sessions.c.name == _SESSION_NAME),
     )
+    # The ids are UUIDs of version 7, whose order is that of acceptance. A turn's own time may be of any year.
     .order_by(turns.c.id.desc())
     .limit(bindparam("limit"))
 )
@@ -131,6 +137,7 @@ _RANGE = TURNS.where(
     turns.c.failed_at.is_(None),
 ).order_by(turns.c.seq)
 
+# Only where the turn is not indexed yet: a worker whose lease ran out may come second, and must count nothing twice.
 _INDEX = text(
     """
     UPDATE turns t
@@ -202,11 +209,13 @@ _SETTLE = (
     .where(turns.c.id == bindparam("turn"), turns.c.failed_at.is_not(None), turns.c.extracted_at.is_(None))
     .returning(turns.c.scope_id, turns.c.session_id, turns.c.seq)
 )
-"""What becomes of a turn that was set aside, as long as nobody has settled it."""
+"""Change a turn that was set aside, unless it was replayed or discarded already."""
+# Due from now on, not since it was accepted: nobody was late.
 _REPLAY = _SETTLE.values(failed_at=null(), failed_reason=null(), starts=0, failures=0, lease_until=func.now())
 _DISCARD = _SETTLE.values(extracted_at=func.now())
 
 
+# A few at a time, and without those that somebody holds: indexing of new turns goes on meanwhile.
 _LAPSE = text(
     """
     WITH old AS MATERIALIZED (
@@ -241,13 +250,14 @@ def accept(
     connection: Connection,
     tenant_id: int,
     session: LockedSession,
+    *,
     new_turns: Sequence[tuple[NewTurn, str, bytes | None]],
     debounce: Debounce | None,
 ) -> tuple[tuple[UUID, int], ...]:
     """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
 
-    The session's row must be locked by this transaction. One statement for any number of turns. ``debounce`` None
-    means that nothing is extracted from this session.
+    The session's row must be locked by this transaction. ``debounce`` None means that nothing is extracted from this
+    session.
     """
     rows = [
         {
@@ -335,7 +345,7 @@ def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timed
     connection.execute(_POSTPONE, values)
 
 
-def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str) -> tuple[UUID, ...]:
+def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], *, reason: str) -> tuple[UUID, ...]:
     """Set turns aside with a reason; the ids that were not failed before."""
     rows = connection.execute(_FAIL, {"scope": scope_id, "ids": list(ids), "failed_reason": reason})
     return tuple(row.id for row in rows)
@@ -343,8 +353,13 @@ def fail(connection: Connection, scope_id: int, ids: Sequence[UUID], reason: str
 
 def mark_extracted(connection: Connection, scope_id: int, reasons: dict[UUID, str | None]) -> None:
     """Note that extraction is through with these turns, and why where nothing came of one."""
-    ordered = sorted(reasons.items())  # as the indexer locks them: nobody waits in a circle
-    values = {"scope": scope_id, "ids": [id for id, _ in ordered], "reasons": [why for _, why in ordered]}
+    # In the order in which the indexer locks them, so that the two cannot wait for each other.
+    ordered = sorted(reasons.items())
+    values = {
+        "scope": scope_id,
+        "ids": [id for id, _ in ordered],
+        "reasons": [reason for _, reason in ordered],
+    }
     connection.execute(_EXTRACTED, values)
 
 
@@ -371,10 +386,7 @@ def failed(connection: Connection, *, limit: int, before: UUID | None) -> tuple[
 
 
 def replay(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | None:
-    """Take back the failure; the turn's (scope, session, seq), or None when it had not failed.
-
-    It is due from now on, not since it was accepted: nobody was late.
-    """
+    """Take back the failure; the turn's (scope, session, seq), or None when it had not failed."""
     row = connection.execute(_REPLAY, {"turn": turn_id}).one_or_none()
     return None if row is None else (row.scope_id, row.session_id, row.seq)
 
@@ -386,7 +398,7 @@ def discard(connection: Connection, turn_id: UUID) -> tuple[int, int, int] | Non
 
 
 def lapse(connection: Connection, scope_id: int, *, age: timedelta, most: int) -> list[tuple[int, ...]]:
-    """Take what search needs from turns accepted longer ago than ``age``; the terms that each of them held."""
+    """Delete the search columns of turns accepted longer ago than ``age``; the terms that each of them had."""
     rows = connection.execute(_LAPSE, {"scope": scope_id, "age": age, "most": most})
     return [tuple(row.terms or ()) for row in rows]
 
@@ -402,14 +414,14 @@ def ticket(connection: Connection, turn_id: UUID) -> TicketRow | None:
     if row is None:
         return None
     return TicketRow(
-        row.id,
-        row.scope_id,
-        row.name,
-        row.seq,
-        Stage(row.stage),
-        row.accepted_at,
-        row.reason,
-        row.attempts,
-        row.failures,
-        tuple(row.memory_ids),
+        id=row.id,
+        scope_id=row.scope_id,
+        session=row.name,
+        seq=row.seq,
+        stage=Stage(row.stage),
+        accepted_at=row.accepted_at,
+        reason=row.reason,
+        attempts=row.attempts,
+        failures=row.failures,
+        memory_ids=tuple(row.memory_ids),
     )

@@ -1,4 +1,4 @@
-"""Sessions that wait to be extracted, with what decides who may do it."""
+"""Rows of sessions that are due for extraction, with what decides about their queue."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class DueSession:
     is_suspect: bool
 
 
+# A function with rights of its own: a finder looks over all tenants, which row-level security would not let it do.
 _DUE = text("SELECT session_id AS id, asks_model, is_suspect FROM due_sessions(:most)")
 _DUE_HERE = """
     SELECT s.id, coalesce(a.policy ->> 'extraction' = 'llm', false) AS asks_model, s.starts > 0 AS is_suspect

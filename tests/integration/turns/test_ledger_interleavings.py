@@ -85,7 +85,7 @@ def accept(trial: Trial) -> Actor:
         assert session is not None
         yield
         turn = NewTurn(Role.USER, "I bought another kettle.")
-        turns.accept(connection, trial.tenant, session, [(turn, "mira", None)], AT_ONCE)
+        turns.accept(connection, trial.tenant, session, new_turns=[(turn, "mira", None)], debounce=AT_ONCE)
         yield
 
 
@@ -135,10 +135,10 @@ def new_trial(impatient: Engine, tenant: int, number: int) -> Trial:
     said = [(NewTurn(Role.USER, f"I bought a kettle with the number {n}."), "mira", None) for n in (1, 2)]
     with transaction(impatient, tenant) as connection:
         place = names.ensure_scope(connection, tenant, Scope("ada", "mira"))
-        sessions.ensure_session(connection, tenant, place.id, scope.session or "")
+        sessions.ensure_session(connection, tenant, place.id, name=scope.session or "")
         session = sessions.lock_session(connection, tenant, scope)
         assert session is not None
-        turns.accept(connection, tenant, session, said, AT_ONCE)
+        turns.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE)
     return Trial(impatient, tenant, scope, session.id)
 
 

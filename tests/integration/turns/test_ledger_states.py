@@ -262,7 +262,7 @@ class Core(RuleBasedStateMachine):
             if not moved:
                 return
             if park:
-                turns.fail(connection, claim.scope_id, [self.accepted[name][low - 1][1]], "parked")
+                turns.fail(connection, claim.scope_id, [self.accepted[name][low - 1][1]], reason="parked")
                 self.parked = True
                 return
             found = turns.between(connection, claim.scope_id, claim.session_id, low=low, high=high)
