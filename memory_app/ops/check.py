@@ -29,32 +29,32 @@ class Check:
     to_do: str = ""
 
 
-def ok(name: str, found: str) -> Check:
-    return Check(name, State.OK, found)
+def ok(name: str, finding: str) -> Check:
+    return Check(name, State.OK, finding)
 
 
-def warn(name: str, found: str, *, to_do: str) -> Check:
-    return Check(name, State.WARN, found, to_do=to_do)
+def warn(name: str, finding: str, *, to_do: str) -> Check:
+    return Check(name, State.WARN, finding, to_do=to_do)
 
 
-def fail(name: str, found: str, *, to_do: str) -> Check:
-    return Check(name, State.FAIL, found, to_do=to_do)
+def fail(name: str, finding: str, *, to_do: str) -> Check:
+    return Check(name, State.FAIL, finding, to_do=to_do)
 
 
 def failure(name: str, error: MemoryAppError) -> Check:
     """The check that ended with this error."""
     # Messages of errors say what is wrong, then, after a semicolon, what to do.
-    found, _, to_do = error.message.partition("; ")
-    return fail(name, found, to_do=to_do)
+    finding, _, to_do = error.message.partition("; ")
+    return fail(name, finding, to_do=to_do)
 
 
 def clock(of: str, offset_seconds: float) -> Check:
     """Whether the clock of a server agrees with this machine's."""
-    name, found = f"clock of {of}", f"{offset_seconds:+.3f} s from this machine's"
+    name, finding = f"clock of {of}", f"{offset_seconds:+.3f} s from this machine's"
     if abs(offset_seconds) < CLOCK_WARN_SECONDS:
-        return ok(name, found)
+        return ok(name, finding)
     judge = fail if abs(offset_seconds) >= CLOCK_FAIL_SECONDS else warn
-    return judge(name, found, to_do="let every machine follow the same time server (NTP)")
+    return judge(name, finding, to_do="let every machine follow the same time server (NTP)")
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -135,19 +135,19 @@ def _vector(server: Server) -> Check:
 def _schema(stored: str | None, differences: Sequence[Difference]) -> Check:
     difference = revision.difference(stored)
     if difference is not None:
-        found, _, to_do = difference.partition("; ")
+        finding, _, to_do = difference.partition("; ")
         # During a rolling upgrade the old release goes on with the newer schema.
         judge = warn if revision.is_ahead(stored) else fail
-        return judge("schema", found, to_do=to_do)
+        return judge("schema", finding, to_do=to_do)
     if differences:
         shown_differences = differences[:DIFFERENCES_SHOWN]
-        found = ", ".join(f"{row.name} is {row.state}" for row in shown_differences)
+        finding = ", ".join(f"{row.name} is {row.state}" for row in shown_differences)
         more = len(differences) - len(shown_differences)
         if more:
-            found += f", and {more} more"
+            finding += f", and {more} more"
         # Most objects have the same remedy, which is said once.
         remedies = dict.fromkeys(row.remedy for row in shown_differences)
-        return fail("schema", f"revision {stored}, but {found}", to_do="; ".join(remedies))
+        return fail("schema", f"revision {stored}, but {finding}", to_do="; ".join(remedies))
     return ok("schema", f"revision {stored}, with every object as expected")
 
 
@@ -175,17 +175,17 @@ def _isolation(server: Server) -> Check:
 def _session(deviations: Sequence[Deviation]) -> Check:
     """Whether the connection that workers and the API get is as the settings say."""
     if deviations:
-        found = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.default}" for d in deviations)
+        finding = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.default}" for d in deviations)
         # A pooler keeps connections that were opened with the old defaults.
         to_do = "run `memory migrate`, which makes them defaults of the role, then let a pooler reconnect"
-        return fail("session", found, to_do=to_do)
+        return fail("session", finding, to_do=to_do)
     return ok("session", "time-outs and search settings of the role are in force")
 
 
 def _durability(server: Server) -> Check:
     if server.fsync != "on":
-        found = "fsync is off: a power cut loses data"
-        return warn("durability", found, to_do="only for trials; turn it on")
+        finding = "fsync is off: a power cut loses data"
+        return warn("durability", finding, to_do="only for trials; turn it on")
     # The API answers 202 after the commit, which must then be on the disk.
     if server.synchronous_commit == "off":
         to_do = "set synchronous_commit to on; an accepted turn must survive a crash"
@@ -263,15 +263,15 @@ def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
     except MemoryAppError as error:
         yield fail("due work", error.message, to_do="mend Postgres first")
         return
-    found = f"{shown(pipe.unindexed)} turns to index, {shown(pipe.due_sessions)} sessions to extract"
+    finding = f"{shown(pipe.unindexed)} turns to index, {shown(pipe.due_sessions)} sessions to extract"
     if not late:
-        yield ok("due work", found)
+        yield ok("due work", finding)
         return
     to_do = "see that workers, Beat and `memory finder` run, and read their logs"
     # A backlog is worked off by itself; work that no worker has in hand is not.
     judge = fail if any(work.is_stalled for work in late) else warn
     reasons = [f"{work.kind}: {work.reason}" for work in late]
-    yield judge("due work", "; ".join([found, *reasons]), to_do=to_do)
+    yield judge("due work", "; ".join([finding, *reasons]), to_do=to_do)
 
 
 def _look(engine: Engine) -> Sequence[DueWork]:
@@ -320,25 +320,25 @@ def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> C
     finally:
         hot.close()
     if rest > 0:
-        found = f"{embedder.model} failed too often; it rests {rest:.0f} s"
+        finding = f"{embedder.model} failed too often; it rests {rest:.0f} s"
         to_do = "check its address, its key and the account; turns are accepted meanwhile and wait"
-        return warn("embedder", found, to_do=to_do)
+        return warn("embedder", finding, to_do=to_do)
     rows = list(chain.from_iterable(stored))
     own = [row for row in rows if row.model == embedder.model]
     # Vectors of one model and two lengths cannot be compared: the search would fail.
     misfit = next((row for row in own if row.dimensions != embedder.dimensions), None)
     if misfit is not None:
-        found = f"{embedder.model} gives {embedder.dimensions} dimensions, stored are {misfit.dimensions}"
-        return fail("embedder", found, to_do="set MEMORY_EMBEDDING__DIMENSIONS to what is stored")
+        finding = f"{embedder.model} gives {embedder.dimensions} dimensions, stored are {misfit.dimensions}"
+        return fail("embedder", finding, to_do="set MEMORY_EMBEDDING__DIMENSIONS to what is stored")
     others = sorted({f"{row.model} ({row.rows} rows)" for row in rows if row.model != embedder.model})
     if others:
-        found = f"{embedder.model}; stored are also {', '.join(others)}"
+        finding = f"{embedder.model}; stored are also {', '.join(others)}"
         to_do = "move them with `memory reembed`; workers do it too, and search goes on meanwhile"
-        return warn("embedder", found, to_do=to_do)
-    found = f"{embedder.model}, {embedder.dimensions} dimensions"
+        return warn("embedder", finding, to_do=to_do)
+    finding = f"{embedder.model}, {embedder.dimensions} dimensions"
     if tenants is None:
-        found += "; stored vectors not compared (needs MEMORY_DATABASE__OWNER_URL)"
-    return ok("embedder", found)
+        finding += "; stored vectors not compared (needs MEMORY_DATABASE__OWNER_URL)"
+    return ok("embedder", finding)
 
 
 def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
@@ -403,9 +403,9 @@ def _big_scopes(settings: Settings, engine: Engine) -> Iterator[Check]:
         return
     if not room.indexed:
         return
-    found = f"{room.indexed} of at most {room.most} have search indexes"
+    finding = f"{room.indexed} of at most {room.most} have search indexes"
     if room.indexed < BIG_SCOPES_WARN * room.most:
-        yield ok(name, found)
+        yield ok(name, finding)
         return
     to_do = (
         "further ones are scanned, which takes 75 ms at 100,000 rows: move some tenants to another database"
@@ -413,7 +413,7 @@ def _big_scopes(settings: Settings, engine: Engine) -> Iterator[Check]:
     # Every index takes a lock in each statement on its table, so the lock table of PostgreSQL may set a lower limit.
     if room.most < settings.recall.big_scopes_max:
         to_do = f"raise max_locks_per_transaction of Postgres and restart it; else {to_do}"
-    yield warn(name, found, to_do=to_do)
+    yield warn(name, finding, to_do=to_do)
 
 
 def _search_indexes(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
@@ -428,13 +428,13 @@ def _search_indexes(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]
     if not agreements:
         return
     worst = min(agreements, key=lambda agreement: agreement.share)
-    found = f"{len(agreements)} looked at; the worst finds {worst.share:.0%} of what a scan finds"
+    finding = f"{len(agreements)} looked at; the worst finds {worst.share:.0%} of what a scan finds"
     if worst.share < scope_index.AGREEMENT_LEAST:
-        found += f" (scope {worst.scope_id}, {worst.table})"
+        finding += f" (scope {worst.scope_id}, {worst.table})"
         to_do = "raise MEMORY_RECALL__CANDIDATES, or REINDEX the scope's indexes CONCURRENTLY"
-        yield warn("search indexes", found, to_do=to_do)
+        yield warn("search indexes", finding, to_do=to_do)
     else:
-        yield ok("search indexes", found)
+        yield ok("search indexes", finding)
 
 
 def _erasures(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
@@ -461,17 +461,17 @@ def _erasures(settings: Settings, engine: Engine, tenants: _Tenants | None) -> I
 def _comparison(name: str, path: Path, comparison: Comparison) -> Check:
     # The worst first: people who were forgotten are back in the database.
     if comparison.only_in_file:
-        found = (
+        finding = (
             f"{comparison.only_in_file} of {comparison.receipts} receipts in {path} are unknown to the database, "
             f"the newest of {comparison.newest_only_in_file:%Y-%m-%d %H:%M}: it was restored from an older backup"
         )
-        return warn(name, found, to_do=f"erase again what came back: `memory erasures replay {path}`")
+        return warn(name, finding, to_do=f"erase again what came back: `memory erasures replay {path}`")
     if comparison.only_in_database:
-        found = f"{path} lacks {comparison.only_in_database} receipts"
-        return warn(name, found, to_do=f"add them with `memory erasures export {path}`")
+        finding = f"{path} lacks {comparison.only_in_database} receipts"
+        return warn(name, finding, to_do=f"add them with `memory erasures export {path}`")
     if comparison.unreadable:
-        found = f"{path} has {comparison.unreadable} lines that are no receipts"
-        return warn(name, found, to_do="no receipt is missing; take those lines out")
+        finding = f"{path} has {comparison.unreadable} lines that are no receipts"
+        return warn(name, finding, to_do="no receipt is missing; take those lines out")
     return ok(name, f"the database knows all {comparison.receipts} receipts in {path}")
 
 

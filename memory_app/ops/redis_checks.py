@@ -125,10 +125,10 @@ def _rights(place: Place, prefix: str) -> Check:
         try:
             check_rights(place.address, place.commands(part, prefix))
         except HotRefused as error:
-            found, _, to_do = error.message.partition("; ")
+            finding, _, to_do = error.message.partition("; ")
             # Nobody knows which parts a user of another name is for; it may well need less.
             judge = fail if user in (*OUR_USERS, "default") else warn
-            return judge(name, f"{part}: {found}", to_do=to_do)
+            return judge(name, f"{part}: {finding}", to_do=to_do)
         except HotUnavailable as error:
             return _failure(name, error)
     need = f"the part {parts[0]} needs" if len(parts) == 1 else "all parts need"
@@ -161,15 +161,15 @@ def messages(settings: Settings) -> Iterator[Check]:
         yield ok("messages", "none was dropped")
         return
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.counts.items()))
-    found = f"{report.total} dropped ({reasons}), the last {report.seconds_ago:.0f} s ago"
+    finding = f"{report.total} dropped ({reasons}), the last {report.seconds_ago:.0f} s ago"
     if report.seconds_ago > DROPPED_WARN_SECONDS:
-        yield ok("messages", found)
+        yield ok("messages", finding)
     else:
         to_do = (
             "another program writes to our queues, or an older release of ours: give each part a Redis user of its own "
             "(deploy/redis/users.acl) and no other program access to keys with this prefix"
         )
-        yield warn("messages", found, to_do=to_do)
+        yield warn("messages", finding, to_do=to_do)
 
 
 def _refuse_eviction(server: Server, address: Address) -> None:

@@ -24,7 +24,12 @@ def check(settings: Settings) -> Check:
     collisions = []
     for name, milliseconds in _time_outs(settings).items():
         seconds = milliseconds / 1000
-        longer = [f"{lease} ({held:g} s)" for lease, held in leases.items() if not 0 < seconds < held]
+        # A time-out of 0 is no limit, and so longer than any lease.
+        longer = [
+            f"{lease} ({lease_seconds:g} s)"
+            for lease, lease_seconds in leases.items()
+            if not 0 < seconds < lease_seconds
+        ]
         if longer:
             wait = f"{seconds:g} s" if seconds else "0, which is no limit"
             collisions.append(f"{name} ({wait}) is not below {', '.join(longer)}")

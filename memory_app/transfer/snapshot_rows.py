@@ -75,20 +75,20 @@ def _one_of(names: Collection[str]) -> Sort:
     return Sort(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
 
-def _whole(least: int, most: int) -> Sort:
+def _whole(low: int, high: int) -> Sort:
     def fits(value: Any) -> bool:
         # `type` and not `isinstance`: to Python, true and false are whole numbers.
-        return type(value) is int and least <= value <= most
+        return type(value) is int and low <= value <= high
 
-    return Sort(f"a whole number from {least} to {most}", fits)
+    return Sort(f"a whole number from {low} to {high}", fits)
 
 
-def _number(least: float, most: float) -> Sort:
+def _number(low: float, high: float) -> Sort:
     def fits(value: Any) -> bool:
         # The range first: isfinite() overflows on a whole number beyond the largest float.
-        return type(value) in (int, float) and least <= value <= most and math.isfinite(value)
+        return type(value) in (int, float) and low <= value <= high and math.isfinite(value)
 
-    return Sort(f"a number from {least:g} to {most:g}", fits)
+    return Sort(f"a number from {low:g} to {high:g}", fits)
 
 
 def _is_text(value: Any) -> bool:

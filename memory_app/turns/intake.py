@@ -70,12 +70,12 @@ def checked_turn(turn: NewTurn, limits: Limits, *, field: str = "turn") -> tuple
     return replace(turn, text=text, tools_used=tools, metadata=metadata, **short_texts), is_changed
 
 
-def _checked_text(given: str, limit: int, *, field: str) -> tuple[str, bool]:
+def _checked_text(original: str, limit: int, *, field: str) -> tuple[str, bool]:
     """The text cleaned, and whether that changed it."""
-    text, is_changed = clean_given(given, field=field)
+    text, is_changed = clean_given(original, field=field)
     # The length as the caller sees it, which cleaning may have shortened.
-    if len(given) > limit:
-        raise TooLarge(f"{field}: {len(given)} characters; at most {limit}", field=field)
+    if len(original) > limit:
+        raise TooLarge(f"{field}: {len(original)} characters; at most {limit}", field=field)
     if not text.strip():
         raise InvalidInput(f"{field}: nothing is left after cleaning; send some text", field=field)
     return text, is_changed

@@ -44,12 +44,12 @@ class RelayedTurn(NewTurn):
 _FIELDS = TypeAdapter(RelayedTurn)
 
 
-def relay(runtime: Runtime, given: Mapping[str, Any], *, message_id: str) -> Ticket:
+def relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) -> Ticket:
     """Store the turn of one message. Waits for the database during a short outage.
 
     Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, or `StoreUnavailable` when it stays away.
     """
-    turn = _checked(given)
+    turn = _checked(arguments)
     values = {field.name: getattr(turn, field.name) for field in fields(NewTurn)}
     # A message may be delivered twice; its id stands for a key that the producer did not send.
     values["idempotency_key"] = turn.idempotency_key or f"message:{message_id}"
@@ -66,9 +66,9 @@ def relay(runtime: Runtime, given: Mapping[str, Any], *, message_id: str) -> Tic
     raise AssertionError
 
 
-def _checked(given: Mapping[str, Any]) -> RelayedTurn:
+def _checked(arguments: Mapping[str, Any]) -> RelayedTurn:
     try:
-        return _FIELDS.validate_python(dict(given))
+        return _FIELDS.validate_python(dict(arguments))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"]) or "turn"
