@@ -123,7 +123,7 @@ def hasty(settings: Settings, owner: Engine, monkeypatch: pytest.MonkeyPatch) ->
     runtime.close()
 
 
-def test_a_run_whose_row_is_locked_at_each_attempt_is_done_when_it_is_free(
+def test_a_run_whose_row_is_locked_each_time_is_done_once_it_is_free(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
     run_id, other = asked(hasty, tenant, "nap"), uuid4()
@@ -142,7 +142,7 @@ def test_a_run_whose_row_is_locked_at_each_attempt_is_done_when_it_is_free(
     assert jobs.read(hasty, tenant, run_id).state == "done"
 
 
-def test_workers_that_overtake_each_other_before_a_locked_scope_fail_no_run(
+def test_workers_that_overtake_each_other_at_a_lock_fail_no_run(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
     run_id = asked(hasty, tenant, "nap")

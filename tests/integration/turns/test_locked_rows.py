@@ -100,7 +100,7 @@ def meeting_a_lock(runtime: Runtime, owner: Engine, statement: str) -> Iterator[
         yield replace(runtime, embedder=ScriptedEmbedder(before=take))
 
 
-def test_a_turn_whose_row_is_locked_at_each_attempt_is_indexed_when_it_is_free(
+def test_a_turn_whose_row_is_locked_each_time_is_indexed_once_it_is_free(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
     turn_id = spoken(hasty, tenant)
@@ -117,7 +117,7 @@ def test_a_turn_whose_row_is_locked_at_each_attempt_is_indexed_when_it_is_free(
     assert stage(hasty, tenant, turn_id) is Stage.INDEXED
 
 
-def test_a_session_whose_row_is_locked_at_each_attempt_is_extracted_when_it_is_free(
+def test_a_session_whose_row_is_locked_each_time_is_extracted_later(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
     turn_id = spoken(hasty, tenant)
@@ -136,7 +136,7 @@ def test_a_session_whose_row_is_locked_at_each_attempt_is_extracted_when_it_is_f
     assert stage(hasty, tenant, turn_id) is Stage.EXTRACTED
 
 
-def test_workers_that_overtake_each_other_before_a_locked_scope_set_no_turn_aside(
+def test_workers_that_overtake_each_other_at_a_lock_set_no_turn_aside(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
     turn_id = spoken(hasty, tenant)

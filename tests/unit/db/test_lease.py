@@ -43,7 +43,7 @@ def test_one_that_is_locked_does_not_keep_the_others_back() -> None:
     assert (locked.returned, free.returned) == (0, 1)
 
 
-def test_a_worker_stands_in_line_for_its_row_but_a_later_look_delays_nothing() -> None:
+def test_a_worker_waits_for_its_row_but_a_later_look_delays_nothing() -> None:
     row = Row(is_locked=True)
     returns = kept(row)
     assert row.is_in_line
