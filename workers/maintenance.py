@@ -19,7 +19,7 @@ def find_idle() -> None:
 
 @app.task(name=queue.FIND_PERIODIC, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
 def find_periodic() -> None:
-    """Write down a run for each scope whose sleep, decay or deep synthesis is due, and end silent sessions."""
+    """Enqueue a run for each scope of which a periodic job is due, and end silent sessions."""
     periodic.enqueue_due(runtime())
 
 

@@ -39,7 +39,7 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
 
 PERIODIC = (FIND_DUE, FIND_IDLE, FIND_PERIODIC, INDEX_SCOPES, INDEX_TURNS, NOTE_RECALLS, REEMBED, TIDY)
 """Tasks that look for themselves what is due. The others do one thing, which the message names; `FIND_PERIODIC` has
-sleep, decay and deep synthesis done."""
+the periodic jobs of scopes done."""
 
 CRONTAB_EXPIRES_SECONDS = 300.0
 

@@ -24,8 +24,8 @@ class Verdict:
 def take(hot: Hot, name: str, *, rate_per_second: float, burst: float, cost: float = 1.0) -> Verdict:
     """Take ``cost`` tokens from the bucket ``name``, which holds ``burst`` and gains ``rate_per_second``.
 
-    A cost above ``burst`` passes when the bucket is full, and so is one untouched for a day. Nothing is taken
-    when refused. Never raises for Redis.
+    A cost above ``burst`` passes when the bucket is full. A bucket that nobody used for a day counts as full. Nothing
+    is taken when refused. Never raises for Redis.
     """
     # A bucket never holds more than the burst: a greater cost would wait for ever.
     arguments = [rate_per_second, burst, min(cost, burst), milliseconds(LIMIT.life)]

@@ -1,7 +1,7 @@
 """The newest turns of a scope, by id. Their text is read from Postgres, so that Redis never holds it.
 
-The list exists only when it is whole. Whoever finds none reads the table and rebuilds; the epoch, which each turn
-changes, refuses a rebuild that was read before that turn.
+The list exists only when it is whole. Whoever finds none reads the table and rebuilds; each turn
+changes the epoch, and a rebuild whose rows were read under an older epoch is refused.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ class Warm:
 
 
 def read(hot: Hot, scope_ids: Sequence[int]) -> Warm:
-    """Of ``scope_ids[0]``; the others are the wider scopes, as for `cache.ask`. Raises `HotUnavailable`."""
+    """What Redis holds for the scope ``scope_ids[0]``. Raises `HotUnavailable`.
+
+    The rest are the scopes around it, as for `cache.ask`.
+    """
     kept, felt, listed = (
         cache.ask(hot, scope_ids),
         expression.ask(hot, scope_ids[0]),

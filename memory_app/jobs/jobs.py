@@ -66,7 +66,7 @@ def ask(
     options: Mapping[str, Any] | None = None,
     period: str | None = None,
 ) -> Run:
-    """Write the run down and say "look"; once per period where one is given."""
+    """Enqueue a run and send a hint to the workers of its task; once per period where one is given."""
     with transaction(runtime.engine, tenant_id) as connection:
         run = runs.enqueue(
             connection,
@@ -85,7 +85,8 @@ def ask(
 def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: bool = False) -> None:
     """Do one run, if it is due and free. Errors that pass are tried again with back-off; others fail it, with why.
 
-    ``shared``: this process does other work meanwhile, so a run that may have killed its worker is left to another.
+    ``shared``: other tasks run in this process at the same time, so a run that may have killed its worker is left to
+    another.
     """
     runtime.returns.try_again()
     # Without a tenant, because a message has only the id; a forged one can only start work that is due anyway.

@@ -1,4 +1,4 @@
-"""Serving the API: one process, and no open door.
+"""Serve the API in one process; refuse an address that would be open without a key.
 
 Keys are always checked. Without one only a loopback address may be served, and only where the operator named the
 tenant; an address that others reach is refused as long as there is no key at all.

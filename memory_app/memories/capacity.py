@@ -60,7 +60,7 @@ def half_life(runtime: Runtime, kind: str) -> timedelta | None:
 
 
 def strength_of(runtime: Runtime, memory: Memory, now: datetime) -> float:
-    """See `scoring.strength`, with the half-life of its kind."""
+    """See `strength.strength`, with the half-life of its kind."""
     return strength(memory, now, half_life(runtime, memory.kind))
 
 

@@ -1,4 +1,4 @@
-"""Writing: the dumb half of the write path. Does what the ladder decided, and judges nothing.
+"""Write what the ladder decided, and judge nothing.
 
 Everything happens in the caller's transaction, under the lock on the scope's row.
 """

@@ -65,7 +65,10 @@ def short_id(id: object) -> str:
 
 
 def span(length: timedelta) -> str:
-    """Return ``length`` in words, at most two units: "3 days 4 hours"; less than a minute, or negative, says so."""
+    """Return ``length`` in words, at most two units: "3 days 4 hours".
+
+    Below a minute, negative lengths included, it is "less than a minute".
+    """
     # The clock of the app may be ahead of ours: a negative length counts as none.
     minutes = max(int(length.total_seconds()) // 60, 0)
     days, rest = divmod(minutes, 24 * 60)

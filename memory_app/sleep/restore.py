@@ -37,7 +37,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     rows = images.rows_of_run(connection, run.scope_id, run.id)
     if not rows and run.report.get("changes", run.report.get("freed")):
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
-    # Rows that the run stored go; an obstacle to that is only what came to rest on them.
+    # Rows that the run stored are deleted; only memories derived from them since can prevent that.
     inserted = [row.id for row in rows if row.change is Change.INSERT]
     obstacles = list(filter(None, map(_obstacle, rows)))
     # A row whose merge was undone by hand is as before already, so nothing of it can be in the way.

@@ -63,7 +63,7 @@ def snapshot(
     session: str | None = None,
     ids: Sequence[UUID] | None = None,
 ) -> dict[str, Any]:
-    """The scope, or with ``ids`` those memories and what lies between them, as a document."""
+    """The scope, or with ``ids`` those memories and the links between them, as a document."""
     lists = snapshots.export(connection, row.id, ids=ids)
     if ids is not None:
         _close(lists["nodes"])

@@ -1,4 +1,4 @@
-"""Record turns of producers that reach only the broker, as the API does. The promise begins when the row is written.
+"""Record turns of producers that reach only the broker, as the API does. A turn is safe once its row is committed.
 
 This is the one message that carries text. It carries an API key, too, since a message by itself has no authority.
 """

@@ -1,7 +1,7 @@
 """Receive the body of a request within its limits of size and time.
 
 A body that stops coming, or comes in drops, is given up with 408. A snapshot larger than other bodies may be is written
-to a temporary file while it arrives; then it waits for its turn and is read in a thread, piece by piece.
+to a temporary file while it arrives; it is parsed in a thread, piece by piece, when a slot for imports is free.
 """
 
 from __future__ import annotations

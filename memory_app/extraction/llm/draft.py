@@ -1,7 +1,7 @@
 """Turn a model's answer into statements that the write path can take. Pure.
 
-Whatever a model got wrong in form (a relation without a subject, a label of signs only) is left out here, so that
-one odd field never fails the batch.
+Whatever a model got wrong in form (a relation without a subject, a label without letters or digits) is left out here,
+so that one odd field never fails the batch.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
 
 
 def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
-    """A fact; its words for time become dates, seen from the turn."""
+    """Draft a fact; relative dates in it are resolved against the time of the turn."""
     turns = scene.transcript.referred(answer.evidence)
     zone = scene.ground.zone
     statement = Statement(

@@ -28,7 +28,7 @@ from memory_app.tenancy import schema
 
 log = structlog.get_logger(__name__)
 
-# A part that cannot start dies long before; one that lives is slow, as its machine is.
+# A part that cannot start dies long before; a part that is still alive then is only slow.
 READY_SECONDS = 300.0
 """Longest wait for all parts."""
 
