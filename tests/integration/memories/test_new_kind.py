@@ -85,7 +85,7 @@ def test_kinds_of_the_section_expression_stand_in_the_order_of_the_table(
 def test_the_http_schema_names_a_new_kind_and_its_subtypes() -> None:
     program = """
 from memory_app.records.kinds import KINDS, Kind, Section
-KINDS["pledge"] = Kind("pledge", Section.MEMORIES, None, 5, subtypes=("oath",))
+KINDS["pledge"] = Kind("pledge", section=Section.MEMORIES, half_life=None, importance=5, subtypes=("oath",))
 from pydantic import TypeAdapter
 from memory_app.web.fields import KindName, SubtypeName
 for field, name in ((KindName, "pledge"), (SubtypeName, "oath")):
