@@ -173,6 +173,7 @@ def parse_persona(value: Mapping[str, object]) -> Persona:
         fields = {**_template_fields(fields.pop("template")), **fields}
     if "name" not in fields:
         raise InvalidInput("persona.name: a name is required", field="persona.name")
+    # Here and below: each parser gives its field the right type, which mypy cannot see in a mapping.
     return Persona(**parse_fields(fields, "persona", parsers=_PERSONA))  # type: ignore[arg-type]
 
 

@@ -80,7 +80,7 @@ RELATIONS: Mapping[str, tuple[str, ...]] = {
     "works_in": ("job_title",),
     "worked_at": (),
     "worked_as": ("used_to",),
-    "retired": ("is", "marital_status"),
+    "retired": ("is",),
     "unemployed": ("is",),
     "starts_job_at": ("works_at", "plans_to"),
     "studies": (),

@@ -1,8 +1,8 @@
-"""Quality of extraction: case files through the product's own way from a turn to a memory, each chat a user of its own.
+"""Measure extraction on case files. Turns go the product's own way to memories, each chat as a user of its own.
 
-Told are, for each language: the share of facts that were kept (coverage), the share of memories that are right
-(precision), memories made of turns that give nothing (inventions), how many states after corrections and endings are
-right, and how many dates. The agent has the policy that agents have by default.
+For each language: the share of facts that were kept (coverage), the share of memories that are right (precision),
+memories made of turns that give nothing (inventions), and how many states after corrections and endings, and how many
+dates, are right. The agent has the policy that agents have by default.
 """
 
 from __future__ import annotations

@@ -102,9 +102,8 @@ class Verdict:
 
 def judge(chat: CaseChat, memories: Sequence[Kept], *, user: str) -> Verdict:
     """Hold ``memories`` of a chat against its case. ``user`` is the label by which the speaker is stored."""
-    speakers = frozenset(
-        word for name in (user, *(turn.name for turn in chat.turns)) if name for word in [_key(name)]
-    )
+    names = [user, *(turn.name for turn in chat.turns if turn.name)]
+    speakers = frozenset(map(_key, names))
 
     def was_said(fact: Fact) -> bool:
         # What was never kept does not hold either, which proves nothing.
@@ -159,8 +158,9 @@ def _expected(chat: CaseChat, memories: Sequence[Kept], speakers: frozenset[str]
 def _judged(memory: Kept, chat: CaseChat, speakers: frozenset[str]) -> Judged:
     turns = [chat.turns[place] for place in memory.turns]
     facts = [fact for turn in turns for fact in (*turn.keep, *turn.may)]
-    # What a correction or an ending leaves behind may be said in the words of the state after it.
-    facts += [fact for fact in chat.now if turns]
+    if turns:
+        # What a correction or an ending leaves behind may be said in the words of the state after it.
+        facts += chat.now
     return Judged(
         memory,
         is_right=any(says(memory, fact, speakers) for fact in facts),
