@@ -15,9 +15,9 @@ from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
+from memory_app.bench import model_throughput as model_throughput_bench
 from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
-from memory_app.bench import waiting as waiting_bench
 from memory_app.bench.conversation import Conversation, read_json
 from memory_app.console.output import as_json, out, say, write_table
 from memory_app.errors import Misconfigured
@@ -150,7 +150,7 @@ def throughput(
     size = {"turns": turns, "sessions": sessions, "clients": clients}
     with temporary_folder(data) as folder:
         if extraction is Extraction.LLM:
-            figures = waiting_bench.measure(folder, **size, model_seconds=model_seconds, say=say)
+            figures = model_throughput_bench.measure(folder, **size, model_seconds=model_seconds, say=say)
         else:
             figures = throughput_bench.measure(folder, **size, say=say)
     figures = {"machine": stage.machine(), **figures}

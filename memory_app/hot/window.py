@@ -1,4 +1,4 @@
-"""What a context window reads here, in one round trip."""
+"""Read from Redis, in one round trip, what a context window starts from."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ from memory_app.hot.stream import Listed
 
 
 @dataclass(frozen=True, slots=True)
-class Warm:
-    """The standing memories kept for a scope, its state, and its newest turns."""
+class HotContext:
+    """The cached ids of a scope's standing memories, its expression state, and the ids of its newest turns."""
 
-    kept: CacheLookup
-    felt: Expression
-    listed: Listed
+    cached: CacheLookup
+    expression: Expression
+    turns: Listed
 
 
-def read(hot: Hot, scope_ids: Sequence[int]) -> Warm:
+def read(hot: Hot, scope_ids: Sequence[int]) -> HotContext:
     """What Redis holds for the scope ``scope_ids[0]``. Raises `HotUnavailable`.
 
     The rest are the scopes around it, as for `cache.ask`.
     """
-    kept, felt, listed = (
+    cached, state, turns = (
         cache.ask(hot, scope_ids),
         expression.ask(hot, scope_ids[0]),
         stream.ask(hot, scope_ids[0]),
     )
-    replies = hot.fetch_all([kept, felt, listed])
-    state, turns = kept.replies, kept.replies + felt.replies
-    return Warm(kept.read(replies[:state]), felt.read(replies[state:turns]), listed.read(replies[turns:]))
+    replies = hot.fetch_all([cached, state, turns])
+    # One list of replies, in the order of the questions.
+    state_begin, turns_begin = cached.replies, cached.replies + state.replies
+    return HotContext(
+        cached=cached.read(replies[:state_begin]),
+        expression=state.read(replies[state_begin:turns_begin]),
+        turns=turns.read(replies[turns_begin:]),
+    )

@@ -21,7 +21,7 @@ from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import cache, expression, window
 from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.expression import Expression
-from memory_app.hot.window import Warm
+from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
@@ -168,11 +168,13 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
             row = names.find_scope(connection, tenant_id, Scope(request.scope.agent, request.scope.user))
             if row is None or not parse_policy(row.policy).memory:
                 return _with_persona(connection, tenant_id, request.scope, row=row)
-            warm = _warm(runtime, row)
-            parts = _standing(runtime, connection, row, warm=warm)
+            hot_context = _read_hot(runtime, row)
+            parts = _standing(runtime, connection, row, hot_context=hot_context)
             stage = "session"
             if has_session:
-                parts = _with_session(runtime, connection, row, request=request, warm=warm, parts=parts)
+                parts = _with_session(
+                    runtime, connection, row, request=request, hot_context=hot_context, parts=parts
+                )
             else:
                 parts = replace(parts, degraded=(*parts.degraded, stage))
             read, stage = _Read(row=row, parts=parts, now=row.now), "memories"
@@ -223,7 +225,7 @@ def _with_search(
     return replace(read, topic=_topic(connection, row, recalled))
 
 
-def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
+def _read_hot(runtime: Runtime, row: ScopeRow) -> HotContext | None:
     """Read the hot part of the window; None while Redis is away, since the tables have all of it."""
     try:
         return window.read(runtime.hot, row.own_first)
@@ -232,9 +234,11 @@ def _warm(runtime: Runtime, row: ScopeRow) -> Warm | None:
         return None
 
 
-def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None) -> ContextParts:
+def _standing(
+    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
+) -> ContextParts:
     """Read the sections that do not depend on the query: 1–4, 6 and 9."""
-    by_section = _by_section(_standing_memories(runtime, connection, row, warm=warm))
+    by_section = _by_section(_standing_memories(runtime, connection, row, hot_context=hot_context))
     anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
     moods = (m.emotional_state for m in (*speaking, *anchors))
@@ -256,13 +260,13 @@ def _standing(runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: 
 
 
 def _standing_memories(
-    runtime: Runtime, connection: Connection, row: ScopeRow, *, warm: Warm | None
+    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
 ) -> tuple[Memory, ...]:
     """Read the memories of every window, by their cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
-    if warm is None:
+    if hot_context is None:
         return always_shown.strongest(connection, row.visible, limits)
-    cached = warm.kept.context
+    cached = hot_context.cached.context
     # Part of the key, so that a kind that is new in this version shows at once.
     asked = asked_about("standing", *limits)
     if cached is not None and cached.asked == asked:
@@ -273,7 +277,7 @@ def _standing_memories(
     fresh = CachedContext(asked, {"standing": ids})
     try:
         # The token was taken before the read, so a change in between invalidates this entry.
-        cache.put(runtime.hot, row.own_first, fresh, token=warm.kept.token)
+        cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
     return memories
@@ -307,12 +311,12 @@ def _with_session(
     row: ScopeRow,
     *,
     request: _Request,
-    warm: Warm | None,
+    hot_context: HotContext | None,
     parts: ContextParts,
 ) -> ContextParts:
     ongoing = sessions.ongoing(connection, row.id, request.session)
     session = ongoing.session
-    state = _expression(runtime, row, ongoing=ongoing, warm=warm)
+    state = _expression(runtime, row, ongoing=ongoing, hot_context=hot_context)
     parts = replace(parts, expression=replace(parts.expression, last_tone=state.tone))
     if session is None:
         return parts
@@ -324,7 +328,7 @@ def _with_session(
         row.id,
         session=session,
         limit=request.turns,
-        listed=warm.listed if warm else None,
+        listed=hot_context.turns if hot_context else None,
     )
     part = SessionPart(
         name=session.name,
@@ -335,10 +339,12 @@ def _with_session(
     return replace(parts, session=part)
 
 
-def _expression(runtime: Runtime, row: ScopeRow, *, ongoing: Ongoing, warm: Warm | None) -> Expression:
+def _expression(
+    runtime: Runtime, row: ScopeRow, *, ongoing: Ongoing, hot_context: HotContext | None
+) -> Expression:
     """Return the hot state with what only the table has; rebuild it from the table where Redis has lost it."""
-    state = warm.felt if warm else Expression()
-    is_lost = warm is not None and state.last_interaction_at is None
+    state = hot_context.expression if hot_context else Expression()
+    is_lost = hot_context is not None and state.last_interaction_at is None
     if is_lost and ongoing.session is not None:
         _rebuild(runtime, row, ongoing.session)
     # Redis stores only known labels of a tone, never a producer's own word; the table has that word.
