@@ -18,7 +18,7 @@ from memory_app.broker.sweep import sweep
 from memory_app.queue import INGEST, QUEUES, ROUTES, Sender, broker_settings
 from memory_app.redis_url import Address, read
 
-SECONDS = 5.0
+SECONDS = 60.0
 
 
 @pytest.fixture

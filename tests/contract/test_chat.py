@@ -484,7 +484,7 @@ def test_a_spent_cap_waits_for_the_next_day(cap: Cap, wait: float) -> None:
 
 def test_a_stub_in_a_process_of_its_own_is_told_over_http_what_to_do() -> None:
     with StubProcess() as stub:
-        chat = opened(connect(stub.base_url, timeouts=QUICK))
+        chat = opened(connect(stub.base_url, timeouts=PATIENT))
         stub.follow(Rule(Mode.SERVER_ERROR, times=1), Rule(answer=GOOD))
         with pytest.raises(ProviderUnavailable):
             chat.complete(ASKED, Cities)
@@ -497,7 +497,7 @@ def test_a_stub_in_a_process_of_its_own_is_told_over_http_what_to_do() -> None:
 
 def test_a_provider_can_be_off_and_come_back_at_the_same_address() -> None:
     with StubProcess(Rule(answer=GOOD)) as stub:
-        chat = opened(connect(stub.base_url, timeouts=QUICK))
+        chat = opened(connect(stub.base_url, timeouts=PATIENT))
         assert chat.complete(ASKED, Cities).calls == 1
         stub.stop()
         with pytest.raises(ProviderUnavailable):
@@ -518,7 +518,7 @@ def test_an_unknown_order_is_refused(stub: StubProvider, told: object) -> None:
 
 def test_closing_the_stub_lets_hanging_requests_go(stub: StubProvider) -> None:
     stub.follow(Rule(Mode.HANG))
-    chat = chat_with(stub, timeouts=Timeouts(read=30))
+    chat = chat_with(stub)
     failed: list[MemoryAppError] = []
 
     def ask() -> None:
@@ -532,7 +532,7 @@ def test_closing_the_stub_lets_hanging_requests_go(stub: StubProvider) -> None:
     while not stub.stats.in_flight:
         asking.join(0.01)
     stub.close()
-    asking.join(5)
+    asking.join(60)  # less than the chat would wait by itself
     assert [error.kind for error in failed] == ["provider_unavailable"]
 
 

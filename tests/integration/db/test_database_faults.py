@@ -46,13 +46,15 @@ def app_url(server: PostgresServer, **changes: str) -> str:
     return server.url(**{"database": "memory", "user": "memory_app", "password": APP_PASSWORD, **changes})
 
 
-def settings_of(server: PostgresServer, url: str | None = None) -> Settings:
+def settings_of(
+    server: PostgresServer, url: str | None = None, *, connect_timeout_seconds: int = 30
+) -> Settings:
     return Settings(
         _env_file=None,
         database=Database(
             url=SecretStr(url or app_url(server)),
             owner_url=SecretStr(server.url("memory")),
-            connect_timeout_seconds=3,
+            connect_timeout_seconds=connect_timeout_seconds,
         ),
         redis=Redis(url=SecretStr("redis://127.0.0.1:1/0")),
     )
@@ -66,6 +68,7 @@ class Case:
     make: Callable[[PostgresServer], AbstractContextManager[str]]
     sentence: str
     is_lasting: bool = False
+    connect_timeout_seconds: int = 30
 
 
 def at(make_url: Callable[[PostgresServer], str]) -> Callable[[PostgresServer], AbstractContextManager[str]]:
@@ -222,7 +225,12 @@ CASES = [
         at(lambda server: f"postgresql+psycopg://memory_app:{APP_PASSWORD}@no-such-host.invalid/memory"),
         r"the host name in MEMORY_DATABASE__URL is not known; mend it",
     ),
-    Case("no answer", silent, r"PostgreSQL does not answer in time .* firewall"),
+    Case(
+        "no answer",
+        silent,
+        r"PostgreSQL does not answer in time .* firewall",
+        connect_timeout_seconds=3,
+    ),
     Case("no PostgreSQL", web_server, r"is no PostgreSQL; mend the host or the port", is_lasting=True),
     Case(
         "TLS not offered",
@@ -349,7 +357,7 @@ def ids(case: Case) -> str:
 
 def assert_told(case: Case, server: PostgresServer, show: Callable[[str, str], None]) -> None:
     with case.make(server) as url:
-        settings = settings_of(server, url)
+        settings = settings_of(server, url, connect_timeout_seconds=case.connect_timeout_seconds)
         with pytest.raises(StoreUnavailable) as raised:
             MemoryApp.connect(settings)
         engine = app_engine(settings)

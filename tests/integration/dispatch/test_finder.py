@@ -68,6 +68,12 @@ def without_redis(settings: Settings) -> Iterator[Runtime]:
     runtime.close()
 
 
+@pytest.fixture
+def _hints_live_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint stays under way however slow the machine is."""
+    monkeypatch.setattr("memory_app.runtime.HINT_LIFE_MS", 3_600_000)
+
+
 def test_with_nothing_to_do_nothing_is_due(runtime: Runtime, tenant: int) -> None:
     assert finder.look(runtime) == Due(0, ())
 
@@ -81,6 +87,7 @@ def test_lost_messages_are_made_up_for(runtime: Runtime, settings: Settings, ten
     assert (waiting(settings, "ingest"), waiting(settings, "model")) == (3, 0), "rules ask no model"
 
 
+@pytest.mark.usefixtures("_hints_live_long")
 def test_a_hint_under_way_is_not_sent_twice(runtime: Runtime, settings: Settings, tenant: int) -> None:
     say(runtime, tenant)
     for _ in range(5):
@@ -138,6 +145,7 @@ def test_while_redis_stays_away_the_finder_does_the_work_itself(
     assert scalar(owner, "SELECT count(*) FROM turns WHERE extracted_at IS NULL") == 0
 
 
+@pytest.mark.usefixtures("_hints_live_long")
 def test_with_redis_there_the_finder_only_sends_hints(
     runtime: Runtime, settings: Settings, tenant: int, owner: Engine
 ) -> None:

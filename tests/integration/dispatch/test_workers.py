@@ -37,7 +37,7 @@ from memory_app.settings import Database, Embedding, Redis, Settings
 from memory_app.tenancy.rows import keys
 from memory_app.turns.record import record
 from memory_app.turns.rows.turns import TicketRow
-from memory_app.turns.tickets import ticket
+from memory_app.turns.tickets import TERMINAL, ticket
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE = "template_migrated"
@@ -134,7 +134,12 @@ def say(place: Place, words: str = "I live in Paris these days.") -> TicketRow:
     """Record a turn and wait until the worker is through with it."""
     scope = Scope("ada", "bob", f"session {uuid4().hex[:6]}")
     (accepted,) = record(place.runtime, place.tenant, scope, [NewTurn(Role.USER, words)])
-    return ticket(place.runtime, place.tenant, accepted.id, wait_seconds=WAIT_SECONDS)
+
+    def is_done() -> bool:
+        return ticket(place.runtime, place.tenant, accepted.id, wait_seconds=5).stage in TERMINAL
+
+    wait_until(is_done, "the worker is through with the turn")
+    return ticket(place.runtime, place.tenant, accepted.id)
 
 
 def message(task: str, *, body: object = ((), {}, {}), **changes: Any) -> bytes:

@@ -470,16 +470,16 @@ def test_what_commits_around_an_erasure_leaves_no_orphan(
 
     def wait(_: Sequence[str]) -> None:
         is_asked.set()
-        assert may_answer.wait(20)
+        assert may_answer.wait(120)
 
     late = replace(runtime, embedder=ScriptedEmbedder(before=wait))
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(tell, late, tenant, "Mira is being synthesised.")
-        assert is_asked.wait(20)
+        assert is_asked.wait(120)
         forget_user(runtime, tenant, "mira")
         may_answer.set()
         with pytest.raises(NotFound, match="erased while this ran; nothing was stored"):
-            writing.result(20)
+            writing.result(120)
     assert where(owner, "lisbon") == where(owner, "synthesised") == []
     with owner.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM memories")).scalar_one() == 0

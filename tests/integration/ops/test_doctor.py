@@ -44,11 +44,12 @@ def working(settings: Settings, environment: dict[str, str], log: Path) -> Itera
         deadline = time.monotonic() + PATIENCE_SECONDS
         with contextlib.closing(hot_of(settings)) as hot:
             finder = Life(hot, [FINDER], log.parent)
-            finder.note()
             while not all(listen(hot)[kind].living for kind in WORKERS):
+                finder.note()
                 assert worker.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.1)
+            finder.note()
             yield
             finder.end()
         worker.terminate()
