@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 from harness import load
-from harness.api import free_port, is_live, over_http
+from harness.api import free_port, is_live, over_http, takes_turns, turns_of
 from harness.fleet import Member
-from harness.proxy import postgres_address, postgres_through, proxied
+from harness.proxy import Link, Proxy, postgres_address, postgres_through, proxied
+from harness.raw import Raw, head
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 from sqlalchemy import text
@@ -26,24 +29,57 @@ def test_F09_rolling_restart_of_the_api_under_load(stage: Stage, api_key: str) -
     """A new one is ready before the old one is asked to go: no client sees a failed request."""
     stage.fleet.finder()
     stage.fleet.worker()
-    old = started_api(stage)
+    old = started_api(stage, api_key)
     with proxied(("127.0.0.1", old[0])) as balancer:
         under_way = stage.clients(turns=600, seconds=8, send=over_http(lambda: balancer.port, api_key))
         for _ in range(3):
-            new = started_api(stage)
+            new = started_api(stage, api_key)
             balancer.upstream = ("127.0.0.1", new[0])
-            assert old[1].stop(seconds=GRACE_SECONDS) < GRACE_SECONDS
+            # It takes one connection after the other: all before this one are links now.
+            wait_until(lambda: is_live(balancer.port), "the new API answers behind the balancer", seconds=30)
+            wait_until(
+                lambda port=old[0]: not links_to(balancer, port),
+                "no client waits for the old API",
+                seconds=30,
+            )
+            assert seconds_to_stop(*old, api_key) < GRACE_SECONDS
             old = new
         assert under_way.retries() == 0, "no failed request"
         assert under_way.failures == []
         stage.settle(under_way)
 
 
-def started_api(stage: Stage) -> tuple[int, Member]:
+def started_api(stage: Stage, key: str) -> tuple[int, Member]:
     port = free_port()
     api = stage.fleet.api(port)
     wait_until(lambda: is_live(port), "the API answers", seconds=30)
+    wait_until(lambda: takes_turns(port, key), "a turn is accepted", seconds=30)
     return port, api
+
+
+def seconds_to_stop(port: int, api: Member, key: str) -> float:
+    """Ask it to go while a request is under way, which is answered nevertheless."""
+    body = json.dumps({"role": "user", "content": "I bought kettle number 2 in Oslo."}).encode()
+    with contextlib.closing(Raw(port)) as caller:
+        headers = (f"Content-Length: {len(body)}", "Expect: 100-continue")
+        caller.send(head("POST", turns_of(port), *headers, key=key))
+        assert caller.answer().status == 100
+        caller.send(body)
+        api.signal_main(signal.SIGTERM)
+        assert caller.answer().status == 202
+    return wait_until(lambda: not api.is_alive(), "the API ends after SIGTERM", seconds=GRACE_SECONDS)
+
+
+def links_to(balancer: Proxy, port: int) -> list[Link]:
+    return [link for link in list(balancer.links) if upstream_port(link) == port]
+
+
+def upstream_port(link: Link) -> int | None:
+    """None once the link is cut."""
+    try:
+        return int(link.server.getpeername()[1])
+    except OSError:
+        return None
 
 
 @pytest.mark.slow

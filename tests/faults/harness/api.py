@@ -61,6 +61,18 @@ def is_live(port: int) -> bool:
         return False
 
 
+def turns_of(port: int) -> str:
+    """Path of a session that only calls of the API on this port have turns in."""
+    return f"/v1/agents/ada/users/caller-{port}/sessions/s/turns"
+
+
+def takes_turns(port: int, key: str) -> bool:
+    """Whether the API on this port accepts a turn. On a busy machine a new one may ask for another try."""
+    said = "I bought clock number 1 in Lima."
+    turn = {"role": "user", "content": said, "idempotency_key": f"first-{port}"}
+    return call(port, "POST", turns_of(port), key=key, body=turn)[0] == 202
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
