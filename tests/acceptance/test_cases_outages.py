@@ -116,13 +116,25 @@ def test_a_rate_limited_embedder_delays_a_turn_and_never_ends_it_empty(
 
 def test_an_embedder_that_names_a_time_is_not_asked_before(stage: ProviderStage) -> None:
     words = something_new()
-    stage.stub.follow(Rule(Mode.RATE_LIMITED, path="/embeddings", retry_after="40"), ANSWER)
+    stage.stub.follow(Rule(Mode.RATE_LIMITED, path="/embeddings", retry_after="3600"), ANSWER)
+
+    def is_given_back(turn: UUID) -> bool:
+        finder.find_due(stage.runtime)
+        return pause_of(stage, turn) > 600
+
+    def asked_times() -> int:
+        return sum(words in json.dumps(seen["body"]) for seen in stage.stub.requests())
+
     (turn,) = stage.tell(stage.agent("rules"), (Role.USER, words))
-    wait_until(lambda: pause_of(stage, turn) > 20, "the turn is given back for as long as was asked")
-    asked = [seen for seen in stage.stub.requests() if words in json.dumps(seen["body"])]
-    assert len(asked) == 1
+    wait_until(lambda: is_given_back(turn), "the turn is given back for as long as was asked")
+    before = asked_times()
+    assert before
+    # a worker that takes what is due takes another turn, and not this one
+    (other,) = stage.tell(stage.agent("rules"), (Role.USER, something_new()))
+    wait_until(lambda: is_given_back(other), "the other turn is given back as well")
+    assert asked_times() == before
     stage.stub.follow(ANSWER)
-    assert stage.settled([turn], after_outage=True)[0].memory_ids
+    assert stage.settled([turn, other], after_outage=True)[0].memory_ids
 
 
 def test_doctor_names_the_providers_that_rest(stage: ProviderStage) -> None:
@@ -188,10 +200,9 @@ def test_a_killed_workers_turn_is_taken_over_and_the_ticket_says_so(
     servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("killed")
-    lease = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "2", "MEMORY_EXTRACT__LEASE_SECONDS": "2"}
-    with staged(servers, TEMPLATE, folder, **lease) as stage:
+    with staged(servers, TEMPLATE, folder) as stage:
         # given a worker that waits for a model
-        stage.stub.follow(Rule(Mode.HANG, times=1), answers("synthesize_turn", claims(LIVES), seconds=1.0))
+        stage.stub.follow(Rule(Mode.HANG))
         first = stage.worker()
         (turn,) = stage.tell(stage.agent("llm"), (Role.USER, SAID))
         wait_until(lambda: stage.stub.stats()["in_flight"] == 1, "the model is asked")
@@ -199,15 +210,21 @@ def test_a_killed_workers_turn_is_taken_over_and_the_ticket_says_so(
         # when it is killed
         stage.worker()
         first.kill()
+        # and its lease has ended
+        with stage.owner.begin() as connection:
+            connection.execute(text("UPDATE sessions SET lease_until = now()"))
 
         def is_taken_over() -> bool:
             finder.find_due(stage.runtime)
             return stage.ticket(turn).attempts == tried + 1
 
-        # then another begins once the lease has ended, which the ticket shows, and ends the work
+        # then another begins, which the ticket shows, and ends the work once the model answers
         wait_until(is_taken_over, "another worker has begun")
         assert stage.ticket(turn).stage is Stage.INDEXED
-        (done,) = stage.settled([turn])
+        stage.stub.stop()
+        stage.stub.start()
+        stage.stub.follow(ANSWER)
+        (done,) = stage.settled([turn], after_outage=True)
         assert done.stage is Stage.EXTRACTED
         assert len(done.memory_ids) == 1
 
