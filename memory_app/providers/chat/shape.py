@@ -85,8 +85,8 @@ def shape_of(model: type[Model]) -> Shape[Model]:
         missing = tuple(
             name for name, part in parts.items() if part is None or name not in answer.model_fields_set
         )
-        # Empty lists are an answer; silence is none.
-        if missing and not any(parts.values()):
+        # Empty lists are an answer; silence is none. Items that cannot be read are not silence: they are counted.
+        if missing and not any(parts.values()) and not notes.unread:
             raise Unfit(f"{missing[0]}: missing")
         dropped = {f"unreadable {name}": count for name, count in notes.unread.items()}
         return Reading(answer, dropped, missing)

@@ -213,6 +213,14 @@ def test_the_turns_without_a_statement_say_that_an_item_was_unreadable() -> None
     assert {turn_id.int: reason for turn_id, reason in reasons.items()} == {2: expected, 3: expected}
 
 
+def test_an_answer_of_nothing_but_odd_items_is_not_asked_for_again() -> None:
+    extracted = read({"facts": [{"text": "", "evidence": ["t1"]}]})
+    assert (texts(extracted), extracted.provenance.dropped) == ([], {"unreadable facts": 1})
+    assert set(extracted.extraction.reasons.values()) == {
+        "nothing noteworthy (unreadable in the model's answer: 1)"
+    }
+
+
 # --- sessions, looking back, rewording ---
 
 
