@@ -1,15 +1,23 @@
-"""Ask a language model for a tenant: count what it costs, and postpone work when the tenant's cap is reached."""
+"""Ask a language model for a tenant: count what it costs and what is dropped of its answers, and postpone work when the
+tenant's cap is reached.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 
+import structlog
+
 from memory_app.db.db import transaction
-from memory_app.errors import CapReached, ProviderUnavailable
+from memory_app.errors import CapReached, MemoryAppError, ProviderUnavailable
 from memory_app.extraction.llm import Asking
+from memory_app.hot import answer_drops
 from memory_app.providers.chat import Cap, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
 from memory_app.tenancy.rows import usage
+
+log = structlog.get_logger(__name__)
 
 UNSET_RETRY_SECONDS = 60.0
 
@@ -39,6 +47,16 @@ def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
             tokens_out=used.tokens_out,
             cost_usd=cost,
         )
+
+
+def count_dropped(runtime: Runtime, dropped: Mapping[str, int]) -> None:
+    """Count for the metrics what was dropped of an answer, by reason. Without Redis nothing is counted."""
+    if not dropped:
+        return
+    try:
+        answer_drops.note(runtime.hot, dropped)
+    except MemoryAppError as error:
+        log.warning("dropped_items_not_counted", error=error.kind)
 
 
 def _chats(runtime: Runtime, tenant_id: int) -> Chats:

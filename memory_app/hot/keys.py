@@ -104,6 +104,13 @@ KEYS = (
         per_scope=False,
         meaning="messages that could not be handled, counted by reason",
     ),
+    ANSWERS := Key(
+        "answers",
+        type="hash",
+        life=timedelta(days=1),
+        per_scope=False,
+        meaning="items of language models' answers that were dropped, counted by reason",
+    ),
 )
 
 

@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from memory_app.errors import Transient
+from memory_app.hot import answer_drops
 from memory_app.ops.answers import LiveAnswer, PartAnswer, PipelineAnswer, ReadyAnswer
 from memory_app.ops.health import health, read_pipeline
 from memory_app.ops.public_checks import Looks
@@ -81,9 +82,10 @@ class PipelineCollector(Collector):
         if pipeline is not None:
             for name, description in _GAUGES.items():
                 yield GaugeMetricFamily(f"memory_{name}", description, value=float(getattr(pipeline, name)))
-        yield from self._dropped()
+        yield from self._dropped_messages()
+        yield from self._dropped_items()
 
-    def _dropped(self) -> Iterator[CounterMetricFamily]:
+    def _dropped_messages(self) -> Iterator[CounterMetricFamily]:
         # Without Redis the other metrics are still shown.
         with suppress(Transient):
             family = CounterMetricFamily(
@@ -92,6 +94,17 @@ class PipelineCollector(Collector):
                 labels=["reason"],
             )
             for reason, count in self.runtime.drops.read().counts.items():
+                family.add_metric([reason], count)
+            yield family
+
+    def _dropped_items(self) -> Iterator[CounterMetricFamily]:
+        with suppress(Transient):
+            family = CounterMetricFamily(
+                "memory_dropped_items",
+                "Items of language models' answers that were not kept; back to none after a day without.",
+                labels=["reason"],
+            )
+            for reason, count in answer_drops.read(self.runtime.hot).items():
                 family.add_metric([reason], count)
             yield family
 

@@ -125,6 +125,7 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
     # The transaction is over before the model is asked, and the lock is taken only for the effects.
     talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
     synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
+    model_calls.count_dropped(runtime, synthesis.provenance.dropped)
     _apply_session(runtime, claimed, row, synthesis=synthesis, last_seq=last_seq)
 
 
@@ -135,6 +136,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
         recent = _recent_memories(connection, runtime, claimed)
     model = model_calls.large(runtime, claimed.tenant_id)
     synthesis = synthesize_deep(model, recent, time_zone=zone_of(row.time_zone))
+    model_calls.count_dropped(runtime, synthesis.provenance.dropped)
     policy = parse_policy(row.policy)
     consolidated = remember.prepare(runtime, synthesis.consolidated, policy=policy)
     patterns = remember.prepare(runtime, synthesis.patterns, policy=policy)

@@ -60,16 +60,17 @@ class ScriptedModel:
         if on_usage is not None:
             on_usage(usage)
         try:
-            value = read_answer(text, answer_shape)
+            reading = read_answer(text, answer_shape)
         except Unreadable as error:
             raise BadModelOutput(error.reason) from None
         return Answer(
-            value=value,
+            value=reading.value,
             text=text,
             model=self.model,
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             calls=1,
+            dropped=reading.dropped,
         )
 
     def _next_text(self, messages: Sequence[Message], body: dict[str, object]) -> str:

@@ -21,7 +21,7 @@ RULES = "rules-1"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer of an extractor; ``made`` has its prompt, model, tokens, seconds and what guards kept back."""
+    """The answer of an extractor; ``made`` has its prompt, model, tokens, seconds and what was dropped."""
 
     extraction: Extraction
     made: Mapping[str, Any]
@@ -39,6 +39,7 @@ def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode
     """Ask the extractor of ``mode``. Raises what the language model raises; rules never fail."""
     if mode is ExtractionMode.LLM:
         extracted = synthesize_turns(model_calls.small(runtime, tenant_id), talk)
+        model_calls.count_dropped(runtime, extracted.provenance.dropped)
         return Answered(extracted.extraction, extracted.provenance.as_dict())
     extraction = rules.extract(
         talk.turns,

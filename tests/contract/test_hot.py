@@ -24,6 +24,7 @@ from memory_app.errors import BadModelOutput, CircuitOpen, ProviderUnavailable, 
 from memory_app.hot import (
     Hot,
     HotUnavailable,
+    answer_drops,
     breaker,
     cache,
     connect,
@@ -767,3 +768,15 @@ def content(raw: Redis, name: bytes) -> bytes:
     if raw.type(name) == b"hash":
         return b" ".join(part for pair in raw.hgetall(name).items() for part in pair)
     return b" ".join(raw.lrange(name, 0, -1)) if raw.type(name) == b"list" else raw.get(name)
+
+
+# --- what was dropped of a model's answers ---
+
+
+def test_dropped_items_are_counted_by_reason(hot: Hot, raw: Redis) -> None:
+    assert answer_drops.read(hot) == {}
+    answer_drops.note(hot, {"no evidence": 2, "unreadable facts": 1})
+    answer_drops.note(hot, {"no evidence": 1})
+    assert answer_drops.read(hot) == {"no evidence": 3, "unreadable facts": 1}
+    (key,) = raw.scan_iter(f"{hot.prefix}*")
+    assert 0 < raw.ttl(key) <= 24 * 3600

@@ -1,13 +1,14 @@
-"""The shapes of a model's answers. Their lists must be there, empty or not: silence is no answer.
+"""The shapes of a model's answers. What is sent as a JSON schema and what is read are the same classes.
 
-Numbers are brought into range and small variations of names understood; what is missing or of another kind is not.
-Descriptions are for models; texts are checked against the conversation in `guards`.
+Each item of a list is read alone: what is clear is brought into form (see `coerce`), an odd item is left out and
+counted. Descriptions are for models; texts are checked against the conversation in `guards`.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Annotated
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AliasChoices,
@@ -17,8 +18,11 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    model_validator,
 )
 
+from memory_app.extraction.llm.coerce import amount, name_of, sentence, words
+from memory_app.providers.chat import Items, unwrapped
 from memory_app.records.kinds import FACT_SUBTYPES
 from memory_app.records.records import ENTITY_TYPES, VALENCES, LinkType
 
@@ -29,19 +33,17 @@ IDENTITY_TYPES = ("growth", "realization", "preference", "boundary")
 CHANGES = ("new", "strengthened", "changed")
 
 
-def _within(low: float, high: float, default: float) -> BeforeValidator:
-    def bring(value: object) -> object:
-        if value is None:
-            return default
+def _within(low: float, high: float, default: float | None = None) -> BeforeValidator:
+    """A number from ``low`` to ``high``, and ``default`` for what is none; without a default that is a fault."""
+
+    def bring(value: object) -> float:
         try:
-            number = float(str(value).rstrip("%"))
+            number = amount(value, 10 if high > 1 else 1)
         except ValueError:
-            # Left to pydantic, which says what is wrong, so that the model can be asked again.
-            return value
-        # "80" or "80 %" on a scale of 0 to 1.
-        if high <= 1 < number <= 100:
-            number /= 100
-        return default if math.isnan(number) else min(max(number, low), high)
+            if default is None:
+                raise
+            return default
+        return min(max(number, low), high)
 
     return BeforeValidator(bring)
 
@@ -53,7 +55,7 @@ def _whole(value: object) -> object:
 
 def _one_of(names: tuple[str, ...], default: str) -> BeforeValidator:
     def choose(value: object) -> object:
-        name = value.strip().lower() if isinstance(value, str) else ""
+        name = name_of(value)
         return name if name in names else default
 
     return BeforeValidator(choose)
@@ -63,28 +65,26 @@ def _named(names: tuple[str, ...]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(names)})
 
 
-def _list(value: object) -> object:
-    if value is None:
-        return []
-    # Models leave the brackets off a list of one.
-    return [value] if isinstance(value, str) else value
+def _separate(value: object) -> object:
+    # "t1, t2" in place of a list.
+    return re.split(r"[\s,;]+", value.strip()) if isinstance(value, str) else value
 
 
-def _empty_as_none(value: object) -> object:
-    # What models write where they have nothing to write.
-    is_empty = isinstance(value, str) and value.strip().lower() in ("", "null", "none", "n/a")
-    return None if is_empty else value
-
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-OptionalText = Annotated[str | None, BeforeValidator(_empty_as_none)]
-Texts = Annotated[list[str], BeforeValidator(_list)]
+_FILLED = StringConstraints(strip_whitespace=True, min_length=1)
+Text = Annotated[str, _FILLED, BeforeValidator(sentence)]
+Label = Annotated[str, _FILLED, BeforeValidator(words)]
+OptionalText = Annotated[str | None, BeforeValidator(words)]
+Texts = Items[Label]
+References = Annotated[Texts, BeforeValidator(_separate)]
 Importance = Annotated[int, BeforeValidator(_whole), _within(LEAST_IMPORTANCE, 10, 5)]
-RawImportance = Annotated[int, BeforeValidator(_whole), _within(1, 10, 5)]
+RawImportance = Annotated[int, BeforeValidator(_whole), _within(1, 10)]
 Confidence = Annotated[float, _within(0, 1, 0.8)]
 Intensity = Annotated[float, _within(0, 1, 0.5)]
 Subtype = Annotated[str, _one_of(FACT_SUBTYPES, "fact"), _named(FACT_SUBTYPES)]
 Valence = Annotated[str, _one_of(VALENCES, "neutral"), _named(VALENCES)]
+
+# An answer without one is poorer and no failure; null is not asked for all the same.
+Summary = Annotated[str | None, BeforeValidator(sentence), WithJsonSchema({"type": "string"})]
 
 
 class Part(BaseModel):
@@ -93,20 +93,43 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class NamedEntity(Part):
-    type: Annotated[str, _one_of(ENTITY_TYPES, "thing"), _named(ENTITY_TYPES)]
-    label: Text = Field(validation_alias=AliasChoices("label", "name", "entity"))
+class Item(Part):
+    """Base of what stands in lists. An object around an item is taken off."""
+
+    main_field: ClassVar[str | None] = None
+    """The field that is meant where an item comes as a text alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _item(cls, value: Any) -> Any:
+        if isinstance(value, str) and cls.main_field is not None:
+            return {cls.main_field: value}
+        inner = unwrapped(value)
+        return inner if isinstance(inner, Mapping) else value
+
+
+class NamedEntity(Item):
+    main_field = "label"
+
+    type: Annotated[str, _one_of(ENTITY_TYPES, "thing"), _named(ENTITY_TYPES)] = "thing"
+    label: Label = Field(validation_alias=AliasChoices("label", "name", "entity"))
 
 
 EVIDENCE = AliasChoices("evidence", "turns", "turn", "sources", "source", "turn_ids", "refs", "references")
+IDENTITY = AliasChoices("identity_notes", "identity")
+FACTS = AliasChoices("facts", "statements")
+TONES = AliasChoices("tones", "tone", "expression")
 TEXT = AliasChoices("text", "statement", "content", "fact", "insight", "note", "description", "memory")
 
 
-class Told(Part):
+class Told(Item):
     """Something that rests on turns."""
 
+    main_field = "text"
+
     text: Text = Field(validation_alias=TEXT)
-    evidence: Texts = Field(validation_alias=EVIDENCE)
+    # Without evidence it is left out by a guard, which says so.
+    evidence: References = Field(default_factory=list, validation_alias=EVIDENCE)
 
 
 class FactAnswer(Told):
@@ -117,7 +140,7 @@ class FactAnswer(Told):
     importance: Importance = 5
     confidence: Confidence = 0.8
     when: OptionalText = Field(None, validation_alias=AliasChoices("when", "time", "date"))
-    entities: Annotated[list[NamedEntity], BeforeValidator(_list)] = Field(default_factory=list)
+    entities: Items[NamedEntity] = Field(default_factory=list)
 
 
 class InsightAnswer(Told):
@@ -136,23 +159,24 @@ class IdentityAnswer(Told):
     )
 
 
-class TopicAnswer(Part):
+class TopicAnswer(Item):
     topic: Text
     feeling: OptionalText = Field(None, validation_alias=AliasChoices("feeling", "emotion", "mood"))
     conclusion: Text
-    evidence: Texts = Field(validation_alias=EVIDENCE)
+    evidence: References = Field(default_factory=list, validation_alias=EVIDENCE)
 
 
 class ToneAnswer(Told):
     """How to speak with the user."""
 
 
+# Every list may be left out of an answer, but not all of them: see `shape_of`.
 class SynthesizeTurn(Part):
-    insights: list[InsightAnswer]
-    identity_notes: list[IdentityAnswer] = Field(validation_alias=AliasChoices("identity_notes", "identity"))
-    topics: list[TopicAnswer]
-    facts: list[FactAnswer] = Field(validation_alias=AliasChoices("facts", "statements"))
-    tones: list[ToneAnswer] = Field(validation_alias=AliasChoices("tones", "tone", "expression"))
+    insights: Items[InsightAnswer] = Field(default_factory=list)
+    identity_notes: Items[IdentityAnswer] = Field(default_factory=list, validation_alias=IDENTITY)
+    topics: Items[TopicAnswer] = Field(default_factory=list)
+    facts: Items[FactAnswer] = Field(default_factory=list, validation_alias=FACTS)
+    tones: Items[ToneAnswer] = Field(default_factory=list, validation_alias=TONES)
 
 
 class AnchorAnswer(InsightAnswer):
@@ -161,12 +185,12 @@ class AnchorAnswer(InsightAnswer):
 
 
 class SynthesizeSession(Part):
-    anchors: list[AnchorAnswer]
-    topics: list[TopicAnswer]
-    identity_notes: list[IdentityAnswer] = Field(validation_alias=AliasChoices("identity_notes", "identity"))
-    tones: list[ToneAnswer] = Field(validation_alias=AliasChoices("tones", "tone", "expression"))
-    facts: list[FactAnswer] = Field(validation_alias=AliasChoices("facts", "statements"))
-    summary: Text
+    anchors: Items[AnchorAnswer] = Field(default_factory=list)
+    topics: Items[TopicAnswer] = Field(default_factory=list)
+    identity_notes: Items[IdentityAnswer] = Field(default_factory=list, validation_alias=IDENTITY)
+    tones: Items[ToneAnswer] = Field(default_factory=list, validation_alias=TONES)
+    facts: Items[FactAnswer] = Field(default_factory=list, validation_alias=FACTS)
+    summary: Summary = None
 
 
 LINK_TYPES = (
@@ -176,21 +200,24 @@ LINK_TYPES = (
     LinkType.FOLLOWS,
     LinkType.CONTRADICTS,
 )
+CONSOLIDATED = AliasChoices("consolidated", "consolidations", "consolidation")
 MEMORIES = AliasChoices("memories", "evidence", "parents", "sources", "references", "refs", "ids")
 
 
-class ConsolidatedAnswer(Part):
+class ConsolidatedAnswer(Item):
+    main_field = "text"
+
     text: Text = Field(validation_alias=TEXT)
-    memories: Texts = Field(validation_alias=MEMORIES)
+    memories: References = Field(default_factory=list, validation_alias=MEMORIES)
 
 
 class PatternAnswer(ConsolidatedAnswer):
     feeling: OptionalText = None
 
 
-class LinkAnswer(Part):
-    source: Text = Field(validation_alias=AliasChoices("from", "source"))
-    target: Text = Field(validation_alias=AliasChoices("to", "target"))
+class LinkAnswer(Item):
+    source: Label = Field(validation_alias=AliasChoices("from", "source"))
+    target: Label = Field(validation_alias=AliasChoices("to", "target"))
     type: Annotated[LinkType, _one_of(LINK_TYPES, LinkType.RELATED_TO), _named(LINK_TYPES)] = (
         LinkType.RELATED_TO
     )
@@ -198,11 +225,9 @@ class LinkAnswer(Part):
 
 
 class SynthesizeDeep(Part):
-    consolidated: list[ConsolidatedAnswer] = Field(
-        validation_alias=AliasChoices("consolidated", "consolidations", "consolidation")
-    )
-    patterns: list[PatternAnswer]
-    links: list[LinkAnswer]
+    consolidated: Items[ConsolidatedAnswer] = Field(default_factory=list, validation_alias=CONSOLIDATED)
+    patterns: Items[PatternAnswer] = Field(default_factory=list)
+    links: Items[LinkAnswer] = Field(default_factory=list)
 
 
 class MergeTexts(Part):

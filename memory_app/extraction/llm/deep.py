@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.extraction.llm.draft import feeling_state
-from memory_app.extraction.llm.guards import flagged
+from memory_app.extraction.llm.guards import SAMPLE, flagged
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
+from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.memories.guards import NEGATION, NUMBER, conflicting
@@ -120,6 +121,8 @@ def _fault(text: str, parents: Sequence[Memory]) -> str | None:
     # Other differences are what a consolidation is for: it says both.
     if not faults.isdisjoint((NEGATION, NUMBER)):
         return CONFLICT
+    if repeats_prompt(text, texts):
+        return SAMPLE
     return NUMBERS if changes_numbers(text, texts) else None
 
 
@@ -156,10 +159,13 @@ def _patterns(
 ) -> Iterable[Statement]:
     for answer in answers:
         parents = _referred(answer.memories, memories)
+        texts = [parent.text for parent in parents]
         if len(parents) < 2:
             dropped[TOO_FEW] += 1
+        elif repeats_prompt(answer.text, texts):
+            dropped[SAMPLE] += 1
         # A pattern may leave numbers out, unlike a consolidation, which takes the place of its parents.
-        elif invents_numbers(answer.text, [parent.text for parent in parents]):
+        elif invents_numbers(answer.text, texts):
             dropped[NUMBERS] += 1
         else:
             yield _pattern(answer, parents)

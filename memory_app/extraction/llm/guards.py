@@ -3,7 +3,8 @@
 
 Words are compared by stem. A paraphrase, or a statement in another language than its turn, shares few words with its
 evidence, so missing words alone never reject: a statement goes when something else explains it better than the turns
-it names do, such as a memory that was handed in, an example of the prompt, or the assistant's own speech.
+it names do, such as a memory that was handed in, an example of the prompt, or the assistant's own speech. It goes as
+well when, in one language, not even its names were said.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
+from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.rules import ResolvedDate, resolve_dates
 from memory_app.extraction.rules.clauses import own_words
+from memory_app.language.calendar import MONTHS, WEEKDAYS
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
@@ -26,6 +29,7 @@ NO_EVIDENCE = "no evidence"
 ECHO = "echo of a memory"
 SAMPLE = "example of the prompt"
 WRONG_SPEAKER = "not said by the user"
+INVENTED = "nothing of it was said"
 DATE = "date without a source"
 SECRET = "secret"
 TOO_LONG = "too long"
@@ -113,8 +117,9 @@ def echoes_memory(draft: Draft, ground: Ground) -> bool:
 
 
 def comes_from_sample(draft: Draft, ground: Ground) -> bool:
-    """It repeats an example of the prompt."""
-    return _explained_by(ground.samples, draft, ground)
+    """It repeats an example of the prompt, or a sentence of any prompt of ours."""
+    sources = [ground.user_label, ground.agent_label, *(turn.text for turn in ground.turns)]
+    return repeats_prompt(draft.statement.text, sources) or _explained_by(ground.samples, draft, ground)
 
 
 def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
@@ -131,6 +136,20 @@ def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
     return _explained_by(others, draft, ground)
 
 
+def is_invented(draft: Draft, ground: Ground) -> bool:
+    """None of its words stands in its evidence, and none of its names anywhere in the conversation."""
+    text, evidence = draft.statement.text, _evidence(draft, ground)
+    # What is said in one language and stated in another has few words in common, and names are written otherwise.
+    if not (_is_english(text) and _is_english(evidence)):
+        return False
+    words = _telling_words(text, ground)
+    if not words or _share(words, evidence) > 0:
+        return False
+    names = set(map(str.casefold, _NAME.findall(text))) - _own_names(ground)
+    conversation = "\n".join(turn.text for turn in ground.turns).casefold()
+    return bool(names) and not any(name in conversation for name in names)
+
+
 def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
     """Its text names a year or day that no evidence says and that cannot have been worked out from it."""
     return not all(_is_sourced(date, draft, ground) for date in _DATE.finditer(draft.statement.text))
@@ -145,6 +164,7 @@ _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
     (SAMPLE, comes_from_sample),
     (ECHO, echoes_memory),
     (WRONG_SPEAKER, has_wrong_speaker),
+    (INVENTED, is_invented),
 )
 
 _OVERRIDE = re.compile(
@@ -163,6 +183,15 @@ _LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript):\S|\bwww\.\w", re.IGN
 _MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^\]]*\]\(")
 _FLAGS_OF_COMMANDS = ((INSTRUCTION, _OVERRIDE), (LINK, _LINK), (MARKUP, _MARKUP))
 _FLAGS = ((INSTRUCTION, _COMMAND), *_FLAGS_OF_COMMANDS)
+
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+"""A word with a capital letter inside a sentence: in English a name, a day or a month."""
+
+_CALENDAR = frozenset(map(str.casefold, (*MONTHS, *WEEKDAYS)))
+_ENGLISH = frozenset(
+    {"the", "and", "my", "with", "that", "this", "they", "their", "have", "from", "would", "i'm"}
+)
+"""Words by which a text is known to be English: frequent, and written so in no language near to it."""
 
 _NO_LETTER = re.compile(r"[\W_]")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
@@ -200,6 +229,15 @@ def _telling_words(text: str, ground: Ground) -> frozenset[str]:
     """Stems of ``text`` without the names of the two, which stand in every statement."""
     names = terms(f"{ground.user_label} {ground.agent_label} user assistant")
     return frozenset(terms(text).keys() - names.keys())
+
+
+def _own_names(ground: Ground) -> frozenset[str]:
+    """Names that need no source: those of the two, days and months."""
+    return _CALENDAR | set(f"{ground.user_label} {ground.agent_label}".casefold().split())
+
+
+def _is_english(text: str) -> bool:
+    return not _ENGLISH.isdisjoint(text.lower().split())
 
 
 def _share(words: frozenset[str], text: str) -> float:

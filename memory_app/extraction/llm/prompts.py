@@ -40,6 +40,13 @@ def load_prompt(name: str) -> Prompt:
     return Prompt(f"{name}-{'.'.join(versions)}", whole, tuple(_SAMPLE.findall(whole)))
 
 
+def load_all_prompts() -> tuple[Prompt, ...]:
+    """Return every prompt, and what they include as well."""
+    paths = files("memory_app.extraction").joinpath("prompts").iterdir()
+    names = sorted(path.name.removesuffix(".md") for path in paths if path.name.endswith(".md"))
+    return tuple(map(load_prompt, names))
+
+
 def _read(name: str) -> tuple[str, str]:
     whole = files("memory_app.extraction").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
     first, _, text = whole.partition("\n")

@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """``prompt`` with its version; ``dropped`` counts what each guard rejected. No content.
+    """``prompt`` with its version; ``dropped`` counts what could not be read and what each guard rejected. No content.
 
     ``calls`` is 0 when nothing was asked.
     """
@@ -67,5 +67,6 @@ def provenance_of(
         tokens_out=answer.tokens_out,
         seconds=answer.seconds,
         calls=answer.calls,
-        dropped=dropped or {},
+        # What could not be read never came to a guard.
+        dropped={**answer.dropped, **(dropped or {})},
     )

@@ -14,8 +14,9 @@ from memory_app.extraction.llm.draft import (
     draft_insight,
     sift,
 )
-from memory_app.extraction.llm.guards import Draft, has_wrong_speaker
+from memory_app.extraction.llm.guards import SAMPLE, Draft, has_wrong_speaker
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
+from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
@@ -99,10 +100,14 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     dropped = dict(fresh.dropped)
     if trimmed:
         dropped[TRIMMED] = trimmed
+    summary: str | None = answer.value.summary
+    if summary is not None and repeats_prompt(summary, [turn.text for turn in talk.turns]):
+        summary = None
+        dropped[SAMPLE] = dropped.get(SAMPLE, 0) + 1
     return SessionSynthesis(
         statements=(*curated, *strengthened),
         changed=tuple(changed),
-        summary=_summary(answer.value.summary, talk),
+        summary=_summary(summary, talk),
         provenance=provenance_of(prompt, answer, dropped),
     )
 
@@ -175,7 +180,9 @@ def _anchor_statement(answer: AnchorAnswer, anchor: Memory, scene: Scene) -> Sta
     return replace(draft.statement, parents=(anchor.id,))
 
 
-def _summary(text: str, talk: Talk) -> Statement:
+def _summary(text: str | None, talk: Talk) -> Statement | None:
+    if text is None:
+        return None
     return Statement(
         kind="episode",
         text=text[:SUMMARY_CHARS],

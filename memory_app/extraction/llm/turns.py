@@ -29,6 +29,9 @@ from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.records.records import Extraction, Mention, Role, Turn
 
+UNREAD = "(unreadable in the model's answer: {count})"
+"""Behind the reason of a turn that nothing was stated of, where items of the answer were dropped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
@@ -62,12 +65,13 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     """
     # Most of a chat is small talk, and each call costs money.
     if not is_worth_asking(talk.turns):
-        return Extracted(_extraction(talk, Sifted((), {}, ())), Provenance())
+        return Extracted(_extraction(talk, Sifted((), {}, ()), unread=0), Provenance())
     prompt = load_prompt("synthesize_turn")
     scene = scene_of(talk, prompt)
     answer = ask(asking, prompt, [scene.transcript.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
-    return Extracted(_extraction(talk, sifted), provenance_of(prompt, answer, sifted.dropped))
+    extraction = _extraction(talk, sifted, unread=sum(answer.dropped.values()))
+    return Extracted(extraction, provenance_of(prompt, answer, sifted.dropped))
 
 
 def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
@@ -99,12 +103,19 @@ def is_worth_asking(turns: Iterable[Turn]) -> bool:
     return any(reason_to_skip(turn) is None for turn in turns)
 
 
-def _extraction(talk: Talk, sifted: Sifted) -> Extraction:
+def _extraction(talk: Talk, sifted: Sifted, *, unread: int) -> Extraction:
+    """``unread``: how many items of the answer could not be read."""
     evidence = set(chain.from_iterable(statement.evidence for statement in sifted.statements))
     faults: dict[UUID, str] = {}
     for draft, fault in sifted.rejected:
         faults |= dict.fromkeys((turn.id for turn in draft.turns), fault)
-    reasons = {turn.id: _reason(turn, faults.get(turn.id)) for turn in talk.turns if turn.id not in evidence}
+    # An item that could not be read may have been about any of them.
+    usual = f"{NOT_NOTEWORTHY} {UNREAD.format(count=unread)}" if unread else NOT_NOTEWORTHY
+    reasons = {
+        turn.id: _reason(turn, faults.get(turn.id), usual=usual)
+        for turn in talk.turns
+        if turn.id not in evidence
+    }
     return Extraction(
         statements=sifted.statements,
         mentions=_mentions(talk),
@@ -112,13 +123,13 @@ def _extraction(talk: Talk, sifted: Sifted) -> Extraction:
     )
 
 
-def _reason(turn: Turn, fault: str | None) -> str:
+def _reason(turn: Turn, fault: str | None, *, usual: str) -> str:
     """Why nothing was stated of ``turn``; ``fault`` is that of a statement a guard rejected."""
     # What the turn itself shows comes first: no statement was to be expected of it.
     without_model = reason_to_skip(turn)
     if without_model is not None:
         return without_model
-    return f"guarded: {fault}" if fault else NOT_NOTEWORTHY
+    return f"guarded: {fault}" if fault else usual
 
 
 def _mentions(talk: Talk) -> dict[UUID, tuple[Mention, ...]]:

@@ -2,6 +2,7 @@
 
 from memory_app.providers.chat.chat import Answer, Chat, LanguageModel
 from memory_app.providers.chat.dialect import Dialect, Form, Message
+from memory_app.providers.chat.items import Items, is_nothing, unwrapped
 from memory_app.providers.chat.shape import Shape, shape_of
 from memory_app.providers.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
 
@@ -11,6 +12,7 @@ __all__ = [
     "Chat",
     "Dialect",
     "Form",
+    "Items",
     "LanguageModel",
     "Message",
     "OnUsage",
@@ -18,7 +20,9 @@ __all__ = [
     "Shape",
     "Usage",
     "dollars",
+    "is_nothing",
     "price_of",
     "shape_of",
+    "unwrapped",
     "wait_for_cap",
 ]

@@ -1,14 +1,15 @@
 """Ask a language model for an answer of a given shape, and get that or an error: never an empty success.
 
-One question is one or two calls: when the first answer cannot be read, the model is told why and asked once more.
-After that it is `BadModelOutput` with the reason. Everything about time, retries and postponing is the caller's.
+One question is one or two calls: when nothing of the first answer can be read, the model is told why and asked once
+more. After that it is `BadModelOutput` with the reason. An odd item of a list is no reason to ask again: it is dropped
+and counted. Everything about time, retries and postponing is the caller's.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -33,7 +34,10 @@ LATENCIES = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """``value`` is of the shape asked for, ``text`` what it was read from. Tokens and calls are of all calls made."""
+    """``value`` is of the shape asked for, ``text`` what it was read from. Tokens and calls are of all calls made.
+
+    ``dropped`` counts what was left out of ``value`` because it could not be read, by words that may be stored.
+    """
 
     value: T
     text: str
@@ -42,6 +46,7 @@ class Answer(Generic[T]):
     tokens_out: int = 0
     seconds: float = 0.0
     calls: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 class LanguageModel(Protocol):
@@ -197,15 +202,16 @@ class _Question:
     def _answer(self, reply: Reply, shape: Shape[T]) -> Answer[T]:
         if reply.fault is not None:
             raise reply.fault
-        value = read_answer(reply.text, shape, complete=reply.complete)
+        reading = read_answer(reply.text, shape, complete=reply.complete)
         return Answer(
-            value=value,
+            value=reading.value,
             text=reply.text,
             model=reply.model,
             tokens_in=sum(usage.tokens_in for usage in self._usages),
             tokens_out=sum(usage.tokens_out for usage in self._usages),
             seconds=sum(usage.seconds for usage in self._usages),
             calls=len(self._usages),
+            dropped=reading.dropped,
         )
 
 

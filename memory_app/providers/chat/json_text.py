@@ -1,7 +1,8 @@
 """Read a language model's text as the JSON that the request asked for. Tolerant of form, never of content.
 
 Fences, preambles, thoughts, a list without its wrapping, keys in another style and missing brackets at the end are
-understood. What would need a guess is not: then `Unreadable` says why, without repeating what the model wrote.
+understood. What would need a guess is not: where nothing can be read, `Unreadable` says why, without repeating what the
+model wrote.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from memory_app.providers.chat.shape import Shape, Unfit
+from memory_app.providers.chat.shape import Reading, Shape, Unfit
 
 T = TypeVar("T")
 
@@ -40,14 +41,16 @@ class Unreadable(ValueError):
         self.repairable = repairable
 
 
-def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
-    """Return the value of ``shape`` that ``text`` holds. Not ``complete``: the model was stopped before its end.
+def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> Reading[T]:
+    """Return what ``text`` holds of ``shape``. Not ``complete``: the model was stopped before its end.
 
-    Where several values fit, the last one counts: models think first. Raises `Unreadable`.
+    Where several values fit, the last one counts: models think first. One without missing parts comes before one with
+    them. Raises `Unreadable`.
     """
     if not text.strip():
         raise Unreadable("the answer is empty")
     reasons: list[str] = []
+    partial: Reading[T] | None = None
     for candidate in reversed(list(_candidates(text, complete=complete))):
         try:
             variants = list(_variants(normal_keys(candidate), shape))
@@ -55,9 +58,15 @@ def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> T:
             raise Unreadable("the answer is nested too deeply") from None
         for value in variants:
             try:
-                return shape.validate(value)
+                reading = shape.read(value)
             except Unfit as error:
                 reasons.append(error.reason)
+                continue
+            if not reading.missing:
+                return reading
+            partial = partial or reading
+    if partial is not None:
+        return partial
     if reasons:
         raise Unreadable(f"the answer does not fit the schema: {reasons[0]}")
     raise Unreadable("there is no JSON in the answer" if complete else "the answer was cut off")
@@ -189,6 +198,9 @@ def _snake(key: str) -> str:
 def _variants(value: object, shape: Shape[Any]) -> Iterator[object]:
     """``value`` as it is, taken out of a wrapping, or put into the one list it can be."""
     if isinstance(value, list):
+        # A list of one answer.
+        if len(value) == 1 and isinstance(value[0], Mapping):
+            yield value[0]
         yield from _wrapped(value, shape)
     elif isinstance(value, Mapping):
         yield value
@@ -218,11 +230,13 @@ def _unwrapped(value: Mapping[object, object]) -> Iterator[object]:
 
 
 def _wrapped(items: Sequence[object], shape: Shape[Any]) -> Iterator[object]:
-    """A bare list, where exactly one list of the shape can hold it. An empty one only if there is just one."""
+    """A bare list, where one list of the shape holds more of it than any other. An empty one only if there is one."""
     if len(shape.lists) == 1:
         fitting = list(shape.lists)
     else:
-        fitting = [name for name in shape.lists if items and shape.fits(name, items)]
+        counts = {name: shape.count_fitting(name, items) for name in shape.lists}
+        most = max(counts.values(), default=0)
+        fitting = [name for name, count in counts.items() if count == most > 0]
     if len(fitting) == 1:
         empty: dict[str, object] = {name: [] for name in shape.lists}
         yield empty | {fitting[0]: list(items)}

@@ -1,13 +1,18 @@
-"""Describe the form an answer must have: a JSON schema to send, and the check of what comes back."""
+"""Describe the form an answer must have: a JSON schema to send, and the check of what comes back.
+
+Both come from one pydantic model, so that they agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from memory_app.providers.chat.items import Notes
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -30,15 +35,30 @@ class Unfit(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """``value`` as far as an answer could be read; ``missing`` are the parts of it that were not there.
+
+    ``dropped`` counts the items left out, by "unreadable" and the name of their list.
+    """
+
+    value: T
+    dropped: Mapping[str, int]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """``schema`` is what is sent. ``lists`` are the names of its lists, for answers that are a bare list."""
+    """``schema`` is what is sent, ``read`` what takes it back: it raises `Unfit` where nothing could be read.
+
+    ``lists`` are the names of its lists, for answers that are a bare list.
+    """
 
     name: str
     schema: Schema
-    validate: Callable[[object], T]
+    read: Callable[[object], Reading[T]]
     lists: tuple[str, ...]
-    fits: Callable[[str, Sequence[object]], bool]
-    """Whether the items could be those of the list of that name."""
+    count_fitting: Callable[[str, Sequence[object]], int]
+    """How many of the items could be those of the list of that name."""
 
 
 def shape_of(model: type[Model]) -> Shape[Model]:
@@ -46,32 +66,46 @@ def shape_of(model: type[Model]) -> Shape[Model]:
     # By our own names: aliases are spellings that are accepted, not asked for.
     schema = model.model_json_schema(by_alias=False)
     adapters = {
-        name: TypeAdapter(cast(Any, field.annotation))
+        name: TypeAdapter(cast(Any, get_args(field.annotation)[0]))
         for name, field in model.model_fields.items()
         if schema["properties"][name].get("type") == "array"
     }
 
-    def fits(name: str, items: Sequence[object]) -> bool:
-        try:
-            adapters[name].validate_python(list(items))
-        except ValidationError:
-            return False
-        return True
+    def count_fitting(name: str, items: Sequence[object]) -> int:
+        return sum(_fits(adapters[name], item) for item in items)
 
-    def validate(value: object) -> Model:
+    def read(value: object) -> Reading[Model]:
+        notes = Notes()
         try:
-            return model.model_validate(value)
+            answer = model.model_validate(value, context=notes)
         except ValidationError as error:
             # Without its cause, whose words quote the answer.
             raise Unfit(_reason(error)) from None
+        parts = {name: getattr(answer, name) for name in model.model_fields}
+        missing = tuple(
+            name for name, part in parts.items() if part is None or name not in answer.model_fields_set
+        )
+        # Empty lists are an answer; silence is none. Items that cannot be read are not silence: they are counted.
+        if missing and not any(parts.values()) and not notes.unread:
+            raise Unfit(f"{missing[0]}: missing")
+        dropped = {f"unreadable {name}": count for name, count in notes.unread.items()}
+        return Reading(answer, dropped, missing)
 
     return Shape(
         name=_snake(model.__name__),
         schema=strict_schema(schema),
-        validate=validate,
+        read=read,
         lists=tuple(adapters),
-        fits=fits,
+        count_fitting=count_fitting,
     )
+
+
+def _fits(adapter: TypeAdapter[Any], item: object) -> bool:
+    try:
+        adapter.validate_python(item)
+    except ValidationError:
+        return False
+    return True
 
 
 def strict_schema(schema: Schema) -> dict[str, Any]:

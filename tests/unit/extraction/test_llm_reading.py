@@ -33,7 +33,7 @@ ITEMS = st.builds(
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        assert isinstance(read_answer(text, SHAPE), Items)
+        assert isinstance(read_answer(text, SHAPE).value, Items)
     except Unreadable as error:
         assert error.reason
 
@@ -43,7 +43,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     st.sampled_from(["{}", "```json\n{}\n```", "Here you are:\n```\n{}\n```\nDone.", "<think>hm</think>{}"]),
 )
 def test_an_answer_survives_its_wrapping(items: Items, wrapping: str) -> None:
-    assert read_answer(wrapping.replace("{}", items.model_dump_json()), SHAPE) == items
+    assert read_answer(wrapping.replace("{}", items.model_dump_json()), SHAPE).value == items
 
 
 @given(ITEMS, st.integers(min_value=0))
@@ -51,7 +51,7 @@ def test_a_cut_answer_is_never_read_as_less_than_it_was(items: Items, cut: int) 
     whole = items.model_dump_json()
     text = whole[: cut % (len(whole) + 1)]
     try:
-        found = read_answer(text, SHAPE)
+        found = read_answer(text, SHAPE).value
     except Unreadable:
         return
     said = text.rstrip("]} \n\t")
@@ -82,6 +82,7 @@ def test_deep_nesting_is_refused(depth: int) -> None:
         '{"result": {"items": [{"name": "a"}]}}',
         '{"data": {"answer": {"items": [{"name": "a"}]}}}',
         '[{"name": "a"}]',
+        '[{"items": [{"name": "a"}]}]',
         '{"list": [{"name": "a"}]}',
         '{"items": [{"name": "draft"}]} No, better: {"items": [{"name": "a"}]}',
         '\ufeff{"items": [{"name": "a"}]}',
@@ -89,7 +90,7 @@ def test_deep_nesting_is_refused(depth: int) -> None:
     ],
 )
 def test_other_forms_of_an_answer_are_understood(text: str) -> None:
-    assert read_answer(text, SHAPE) == Items(items=[Item(name="a")])
+    assert read_answer(text, SHAPE).value == Items(items=[Item(name="a")])
 
 
 REFUSED = [
@@ -114,7 +115,7 @@ def test_a_reason_names_the_place_and_never_the_value() -> None:
 
 
 def test_half_an_emoji_becomes_a_replacement_character() -> None:
-    assert read_answer('{"items": [{"name": "\\ud83d!"}]}', SHAPE).items[0].name == "\ufffd!"
+    assert read_answer('{"items": [{"name": "\\ud83d!"}]}', SHAPE).value.items[0].name == "\ufffd!"
 
 
 @pytest.mark.parametrize("text", ["", "x", '{"a": 1', '{"a": "b', '{"a"', "[1,", "}{", '{"a": [}'])

@@ -1,0 +1,126 @@
+"""What an odd item in a language model's answer leaves behind: in memory, with the turn, in the run, in the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from queries import rows
+from sqlalchemy import Engine
+
+from memory_app.agents.agents import AgentChange, change_agent
+from memory_app.dispatch import finder
+from memory_app.dispatch.job_table import JOBS
+from memory_app.jobs import jobs
+from memory_app.main.http import create_app
+from memory_app.memories.remember import remember
+from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime, build
+from memory_app.settings import Chat, Extract, Settings
+from memory_app.sleep import synthesis
+from memory_app.testing import Rule, StubProvider
+from memory_app.turns.record import record
+from memory_app.turns.tickets import ticket
+
+SCOPE = Scope("Nova", "Mira", "chat")
+DOG = {"text": "Mira has a dog called Pepper.", "evidence": ["@Pepper"]}
+EMPTY = {"text": "", "evidence": ["@Pepper"]}
+METRIC = "memory_dropped_items_total"
+
+
+@pytest.fixture
+def stub() -> Iterator[StubProvider]:
+    with StubProvider() as stub:
+        yield stub
+
+
+@pytest.fixture
+def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runtime]:
+    """The live parts with a model, for an agent that asks it."""
+    parts: dict[str, Any] = {
+        "chat": Chat(base_url=stub.base_url, model="small"),
+        "extract": Extract(idle_seconds=0, max_age_seconds=0),
+    }
+    runtime = build(settings.model_copy(update=parts))
+    change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
+    change_agent(runtime, tenant, Scope(SCOPE.agent), change=change)
+    yield runtime
+    runtime.close()
+
+
+def calls(stub: StubProvider) -> int:
+    return sum("chat" in request.path for request in stub.requests)
+
+
+def report(owner: Engine, name: str) -> dict[str, Any]:
+    (run,) = rows(owner, f"SELECT report, state, reason FROM runs WHERE name = '{name}'")
+    assert run.state == "done", run.reason
+    return dict(run.report)
+
+
+def metrics(runtime: Runtime) -> dict[str, float]:
+    """What was dropped, by reason."""
+    text = TestClient(create_app(runtime)).get("/metrics").text
+    lines = [
+        line.removeprefix(f'{METRIC}{{reason="') for line in text.splitlines() if line.startswith(METRIC)
+    ]
+    return {reason: float(count) for reason, count in (line.split('"} ') for line in lines)}
+
+
+def test_an_odd_item_is_seen_with_the_turn_in_the_run_and_in_the_metrics(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    # given a model that states one good fact and two odd ones of two turns
+    lists: dict[str, Any] = {"insights": None, "identity_notes": [], "topics": [], "tones": "none"}
+    stub.follow(Rule(answer={**lists, "facts": [EMPTY, DOG, {"evidence": ["@Pepper"]}]}))
+    said = ("My dog Pepper helps me every morning.", "It rained all day in the valley.")
+    dog, rain = record(asking, tenant, SCOPE, [NewTurn(Role.USER, text) for text in said])
+    # when they are extracted
+    finder.drain(asking)
+    # then one call was made, and the good fact is remembered
+    assert calls(stub) == 1
+    assert [row.text for row in rows(owner, "SELECT text FROM memories")] == [DOG["text"]]
+    # and the odd ones are counted
+    assert len(ticket(asking, tenant, dog.id).memory_ids) == 1
+    reason = ticket(asking, tenant, rain.id).reason
+    assert reason == "nothing noteworthy (unreadable in the model's answer: 2)"
+    assert report(owner, "extract")["made"]["dropped"] == {"unreadable facts": 2}
+    assert metrics(asking) == {"unreadable facts": 2}
+
+
+def test_odd_items_of_a_session_and_of_looking_back_are_counted(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    bond: dict[str, Any] = {"anchors": [], "identity_notes": [], "topics": [], "tones": [EMPTY]}
+    deep = {"consolidated": [{"text": ""}], "patterns": None, "links": ["m1"]}
+    stub.follow(
+        Rule(contains='"synthesize_session"', answer={**bond, "facts": [DOG, EMPTY], "summary": ""}),
+        Rule(contains='"synthesize_deep"', answer=deep),
+    )
+    record(asking, tenant, SCOPE, [NewTurn(Role.USER, "My dog Pepper helps me every morning.")])
+    for text in ("Mira likes tea.", "Mira plays chess."):
+        remember(asking, tenant, Scope("Nova", "Mira"), statement=Statement("fact", text))
+    for type in ("session", "deep"):
+        jobs.perform(asking, synthesis.ask_for(asking, tenant, SCOPE, type=type).id, JOBS)
+
+    assert calls(stub) == 2
+    session = report(owner, "synthesize_session")
+    assert (session["statements"], session["summary"]) == (1, False)
+    assert session["made"]["dropped"] == {"unreadable tones": 1, "unreadable facts": 1}
+    looked_back = report(owner, "synthesize_deep")["made"]["dropped"]
+    assert looked_back == {"unreadable consolidated": 1, "unreadable links": 1}
+    assert metrics(asking) == {**session["made"]["dropped"], **looked_back}
+
+
+def test_without_redis_an_answer_with_odd_items_is_applied_all_the_same(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    stub.follow(Rule(answer={"facts": [DOG, EMPTY]}))
+    record(asking, tenant, SCOPE, [NewTurn(Role.USER, "My dog Pepper helps me every morning.")])
+    asking.hot.outage.failed()
+    finder.drain(asking)
+    assert [row.text for row in rows(owner, "SELECT text FROM memories")] == [DOG["text"]]
+    assert report(owner, "extract")["made"]["dropped"] == {"unreadable facts": 1}
