@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from uuid import UUID
+
+from pydantic import BaseModel
 
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
@@ -47,7 +49,11 @@ from memory_app.transfer.snapshots import Imported
 from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
+from memory_app.turns.bodies import read_turn
 from memory_app.turns.rows.turns import FailedTurn, TicketRow
+
+Content = str | Sequence[Mapping[str, Any] | BaseModel] | None
+"""What was said: text, the parts of a chat message, or None where the message has only calls of tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +89,30 @@ class MemoryApp:
             raise Misconfigured(f"no servers run in {folder}: start them with `memory up --data {folder}`")
         return cls.connect(embedded_settings(servers), tenant=tenant)
 
-    def record(self, scope: Scope, content: str, *, role: Role | str = Role.USER, **fields: Any) -> Ticket:
-        """Accept one turn of the scope's session; further fields as in `NewTurn` (``at``, ``idempotency_key``, …)."""
-        (ticket,) = self.record_all(scope, [NewTurn(Role(role), content, **fields)])
+    def record(
+        self, scope: Scope, content: Content, *, role: Role | str = Role.USER, **fields: Any
+    ) -> Ticket:
+        """Accept one turn of the scope's session; further fields as over HTTP (``name``, ``at``, ``tool_calls``, …).
+
+        ``content`` is text, or the parts of a chat message.
+        """
+        (ticket,) = self.record_all(scope, [{"role": str(role), "content": content, **fields}])
         return ticket
 
-    def record_all(self, scope: Scope, turns: Sequence[NewTurn]) -> tuple[Ticket, ...]:
-        """Accept turns of one session in order: all of them, or none and an error."""
-        return record_service.record(self.runtime, self.tenant_id, scope, new=turns)
+    def record_all(
+        self, scope: Scope, turns: Sequence[NewTurn | Mapping[str, Any] | BaseModel]
+    ) -> tuple[Ticket, ...]:
+        """Accept turns of one session in order: all of them, or none and an error.
+
+        A turn may be a chat message as it is: a mapping, or an object of the OpenAI or Anthropic client.
+        """
+        # Named as in the errors of what is checked afterwards.
+        places = ["turn"] if len(turns) == 1 else [f"turns[{number}]" for number in range(len(turns))]
+        new = [
+            turn if isinstance(turn, NewTurn) else read_turn(turn, place=place)
+            for turn, place in zip(turns, places, strict=True)
+        ]
+        return record_service.record(self.runtime, self.tenant_id, scope, new=new)
 
     def ticket(self, turn_id: UUID, *, wait_seconds: float = 0) -> TicketRow:
         """How far a turn has come; waits until it is extracted or failed, for ``wait_seconds`` at most."""

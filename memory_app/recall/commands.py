@@ -39,7 +39,7 @@ def record(
     """Record one turn; workers turn it into memory."""
     turn_at = _instant(at, "--at")
     with connect(data, tenant) as memory:
-        accepted = memory.record(Scope(agent, user, session), content, role=role, speaker=name, at=turn_at)
+        accepted = memory.record(Scope(agent, user, session), content, role=role, name=name, at=turn_at)
         ticket = memory.ticket(accepted.id, wait_seconds=wait)
     if as_json:
         write_json(ticket)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -178,6 +179,16 @@ class Turn:
     speaker: str
     text: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTurn(Turn):
+    """A stored turn with what its caller gave beside the text; what builds a reply reads `Turn` alone."""
+
+    idempotency_key: str | None = None
+    emotional_tone: str | None = None
+    tools_used: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

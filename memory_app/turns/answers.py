@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from pydantic import Field
@@ -37,8 +38,17 @@ class TicketStateAnswer(Answer):
     accepted_at: datetime
 
 
+class ListedTurnAnswer(TurnAnswer):
+    idempotency_key: str | None
+    emotional_tone: str | None
+    tools_used: list[str]
+    metadata: dict[str, Any] = Field(
+        description="What the caller gave, and under `message` details of a chat message."
+    )
+
+
 class TurnsAnswer(Answer):
-    turns: list[TurnAnswer]
+    turns: list[ListedTurnAnswer]
 
 
 class SessionAnswer(Answer):

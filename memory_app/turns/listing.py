@@ -14,13 +14,13 @@ from memory_app.hot import cache, expression, stream
 from memory_app.memories import capacity
 from memory_app.memories.rows import entities, memories
 from memory_app.memories.rows.entities import Entity
-from memory_app.records.records import Turn
+from memory_app.records.records import ListedTurn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
-from memory_app.turns.rows import counts, sessions
+from memory_app.turns.rows import counts, sessions, turns
 from memory_app.turns.rows.counts import ScopeCounts
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.stream import latest
@@ -38,12 +38,13 @@ class Stats:
     max_links: int
 
 
-def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Turn, ...]:
+def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[ListedTurn, ...]:
     """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         session = _need_session(connection, row, scope)
-        return latest(runtime, connection, row.id, session=session, limit=limit)
+        newest = latest(runtime, connection, row.id, session=session, limit=limit)
+        return turns.listed(connection, row.id, newest)
 
 
 def list_sessions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from memory_app.turns import failed, tickets
 from memory_app.turns.answers import (
     FailedAnswer,
     FailedTurnAnswer,
+    ListedTurnAnswer,
     SessionAnswer,
     SessionsAnswer,
     TicketAnswer,
@@ -19,13 +21,13 @@ from memory_app.turns.answers import (
     TicketStateAnswer,
     TurnsAnswer,
 )
-from memory_app.turns.bodies import OneOrManyTurns, TurnBody, new_turn
+from memory_app.turns.bodies import MessagesBody, OneOrManyTurns, TurnBody, new_turn
 from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.record import record
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
-from memory_app.web.answers import TurnAnswer, next_cursor
+from memory_app.web.answers import next_cursor
 from memory_app.web.call import (
     IN_SCOPE,
     IN_SESSION,
@@ -52,19 +54,18 @@ KeyHeader = Annotated[
 def record_turns(
     call: Writer, scope: OfSession, body: OneOrManyTurns, key: KeyHeader = None
 ) -> TicketsAnswer:
-    """Record one turn, or several as `{"turns": […]}`.
+    """Record one turn, or several as `{"turns": […]}` or, chat messages as they are, `{"messages": […]}`.
 
     Answered after the commit, with one ticket per turn. The background work may take a while; the turns are usable at
     once. After 503 or a time-out send the same again: an idempotency key makes that safe.
     """
-    bodies = [body] if isinstance(body, TurnBody) else list(body.turns)
     if key is not None:
-        bodies = [_with_key(body, key)]
-    new_turns = [new_turn(turn) for turn in bodies]
+        body = _with_key(body, key)
+    new_turns = [new_turn(turn) for turn in _turns_of(body)]
     try:
         tickets = record(call.runtime, call.tenant_id, scope, new=new_turns)
     except InvalidInput as error:
-        raise _as_sent(error, alone=isinstance(body, TurnBody)) from error
+        raise _as_sent(error, body) from error
     return TicketsAnswer(tickets=[TicketAnswer.model_validate(ticket) for ticket in tickets])
 
 
@@ -76,7 +77,7 @@ def read_turns(
 ) -> TurnsAnswer:
     """The latest turns of a session, oldest first."""
     turns = latest_turns(call.runtime, call.tenant_id, scope, limit=limit)
-    return TurnsAnswer(turns=[TurnAnswer.model_validate(turn) for turn in turns])
+    return TurnsAnswer(turns=[ListedTurnAnswer.model_validate(turn) for turn in turns])
 
 
 @router.get("/v1/turns/{id}", responses=errors(404, 429))
@@ -159,12 +160,24 @@ def _with_key(body: OneOrManyTurns, key: str) -> TurnBody:
     return body.model_copy(update={"idempotency_key": key})
 
 
-def _as_sent(error: InvalidInput, *, alone: bool) -> InvalidInput:
+def _turns_of(body: OneOrManyTurns) -> Sequence[TurnBody]:
+    if isinstance(body, TurnBody):
+        return [body]
+    return body.messages if isinstance(body, MessagesBody) else body.turns
+
+
+def _as_sent(error: InvalidInput, body: OneOrManyTurns) -> InvalidInput:
     """The error with its field named as the caller sent it, who may have put one turn into a batch."""
     field = error.field or ""
-    if not field.startswith("turn."):
+    name = "messages" if isinstance(body, MessagesBody) else "turns"
+    if not field.startswith("turn"):
         return error
-    sent = field.removeprefix("turn.") if alone else field.replace("turn.", "turns[0].", 1)
+    if isinstance(body, TurnBody):
+        sent = field.removeprefix("turn.")
+    elif field.startswith("turn."):
+        sent = field.replace("turn", f"{name}[0]", 1)
+    else:
+        sent = field.replace("turns", name, 1)
     return type(error)(error.message.replace(field, sent, 1), field=sent)
 
 

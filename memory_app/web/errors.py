@@ -7,7 +7,6 @@ from our own error tree, the validation of a request, or the routing.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -32,6 +31,7 @@ from memory_app.errors import (
     Unauthorized,
 )
 from memory_app.outage import OutageLog
+from memory_app.web.validation import dotted, message_of
 
 _STATUS: Mapping[type[MemoryAppError], int] = {
     TooLarge: 413,
@@ -52,10 +52,6 @@ IDEMPOTENCY_KEY = "idempotency_key"
 
 RETRY_AFTER_SECONDS = 1
 """For errors that pass by themselves and carry no time of their own."""
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-# pydantic puts the branch of a union into a location; it is no part of what the caller sent.
-_TAGS = frozenset({"one", "batch"})
 
 
 def status_of(error: MemoryAppError) -> int:
@@ -119,15 +115,8 @@ def install(app: FastAPI) -> None:
 
 def path_of(location: Sequence[int | str]) -> str:
     """A validation error's location as a dotted path: ``turns[3].role``."""
-    path = ""
     # The first part says where the field came from: body, query or path.
-    for part in location[1:]:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part not in _TAGS:
-            # An unknown field has the name that the caller sent; it is repeated only if it looks like a field's.
-            name = part if _NAME.fullmatch(part) else "?"
-            path += f".{name}" if path else name
+    path = dotted(location[1:])
     if path:
         return path
     return str(location[0]) if location else "body"
@@ -147,7 +136,7 @@ async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
     if first["type"] == "json_invalid":
         return answer(400, InvalidInput.kind, "the body is not valid JSON", field="body")
     field = path_of(first["loc"])
-    return answer(422, InvalidInput.kind, f"{field}: {_message(first)}", field=field)
+    return answer(422, InvalidInput.kind, f"{field}: {message_of(first)}", field=field)
 
 
 async def _on_routing(_: Request, error: Exception) -> JSONResponse:
@@ -164,16 +153,3 @@ async def _on_routing(_: Request, error: Exception) -> JSONResponse:
     phrase = HTTPStatus(error.status_code).phrase
     kind = phrase.lower().replace(" ", "_")
     return answer(error.status_code, kind, f"the request failed: {phrase}", headers=headers)
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    """What is wrong, without the value that was sent."""
-    kind = error["type"]
-    if kind == "extra_forbidden":
-        return "unknown; see /docs for the fields that are known"
-    if kind == "missing":
-        return "is required"
-    # pydantic's own message names the class of the model.
-    if kind in ("model_attributes_type", "model_type", "dict_type"):
-        return "a JSON object is required"
-    return str(error["msg"])

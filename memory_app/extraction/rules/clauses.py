@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.extraction.rules.grammar import expand
+from memory_app.language.marks import without_marks
 
 TEXT_LIMIT = 8_000
 """Characters of a turn that are read; people do not tell more than that about themselves at once."""
@@ -102,12 +103,12 @@ class Sentence:
 
 
 def own_words(text: str) -> str:
-    """Return ``text`` without code, tagged blocks, quoted lines, context windows and quoted speech.
+    """Return ``text`` without code, tagged blocks, quoted lines, context windows, quoted speech and marks.
 
     At most `TEXT_LIMIT` characters.
     """
     # Four times the limit, so that a long pasted part does not use up what is read.
-    own = split_pasted(text[: 4 * TEXT_LIMIT]).own
+    own = split_pasted(without_marks(text[: 4 * TEXT_LIMIT])).own
     own = _without_blocks(_without_fences(own))[:TEXT_LIMIT]
     # "PS: …" is the author's own; any other label at the start of a line is taken for a speaker of a transcript.
     lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in own.splitlines())

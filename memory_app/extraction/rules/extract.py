@@ -21,6 +21,7 @@ from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.patterns import Rule, When
 from memory_app.extraction.rules.people import about_relative, relatives_of
 from memory_app.extraction.rules.requests import to_remember, wish_of
+from memory_app.language.marks import without_marks
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.language.secrets import holds_secret
 from memory_app.memories.relations import normalise_relation
@@ -48,6 +49,7 @@ TOO_SHORT = "too short"
 ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
 NOT_THE_USER = "not said by the user"
+NO_TEXT = "the message has no text"
 
 _NO_WORD = re.compile(r"[^\w']|_")
 
@@ -109,9 +111,11 @@ def extract(
 
 def reason_to_skip(turn: Turn) -> str | None:
     """Return why a turn by itself states nothing worth keeping, or None."""
+    text = without_marks(turn.text).strip()
+    if not text:
+        return NO_TEXT
     if turn.role is not Role.USER:
         return NOT_THE_USER
-    text = turn.text.strip()
     # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
     if _is_acknowledgement(text[:200]):
         return ACKNOWLEDGEMENT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from memory_app.db.tables.turns import sessions, turns
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
 from memory_app.records.kinds import question_kinds
-from memory_app.records.records import NewTurn, Stage, Ticket, Turn
+from memory_app.records.records import ListedTurn, NewTurn, Stage, Ticket, Turn
 from memory_app.turns.rows.sessions import Debounce, LockedSession
 
 
@@ -114,6 +114,10 @@ _ACCEPT = text(
 _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
 
 _BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids")).order_by(turns.c.id)
+_BESIDE = select(
+    turns.c.id, *(turns.c[field.name] for field in fields(ListedTurn)[len(fields(Turn)) :])
+).where(turns.c.scope_id == bindparam("scope"), among(turns.c.id, "ids"))
+"""What a listing shows of a turn beside what `TURNS` reads."""
 _SESSION_NAME = bindparam("session", type_=Text)
 _LATEST = (
     TURNS.where(
@@ -298,6 +302,17 @@ def latest(connection: Connection, scope_id: int, *, session: str | None, limit:
     """The newest turns by acceptance, oldest first."""
     rows = connection.execute(_LATEST, {"scope": scope_id, "session": session, "limit": limit})
     return tuple(reversed([read_turn(row) for row in rows]))
+
+
+def listed(connection: Connection, scope_id: int, of: Sequence[Turn]) -> tuple[ListedTurn, ...]:
+    """These turns with all that their callers gave, in the same order; one that was erased meanwhile is absent."""
+    rows = connection.execute(_BESIDE, {"scope": scope_id, "ids": [turn.id for turn in of]})
+    beside = {row.id: row._mapping for row in rows}
+    return tuple(
+        ListedTurn(**{field.name: getattr(turn, field.name) for field in fields(Turn)} | {**beside[turn.id]})
+        for turn in of
+        if turn.id in beside
+    )
 
 
 def latest_entries(connection: Connection, scope_id: int, *, limit: int) -> tuple[tuple[UUID, int, int], ...]:

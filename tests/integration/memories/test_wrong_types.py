@@ -16,7 +16,6 @@ ME = Scope("assistant", "mira")
 CHAT = Scope("assistant", "mira", "chat")
 
 CALLS: dict[str, tuple[Callable[[MemoryApp, Any], object], str]] = {
-    "record": (lambda memory, wrong: memory.record(CHAT, wrong), "turn.content"),
     "remember": (lambda memory, wrong: memory.remember(ME, wrong), "text"),
     "recall": (lambda memory, wrong: memory.recall(ME, wrong), "query"),
     "context": (lambda memory, wrong: memory.context(CHAT, wrong), "query"),
@@ -41,3 +40,24 @@ def test_what_is_no_text_is_refused(
             text("SELECT (SELECT count(*) FROM turns), (SELECT count(*) FROM memories)")
         )
         assert cast(tuple[int, int], tuple(stored.one())) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "name"),
+    [
+        (7, "turn.content", "int"),
+        (b"bytes", "turn.content", "bytes"),
+        ({"a": "map"}, "turn.content", "dict"),
+        (["a list"], "turn.content[0]", "str"),
+    ],
+    ids=str,
+)
+def test_a_turn_is_text_or_a_list_of_parts(
+    runtime: Runtime, tenant: int, owner: Engine, wrong: Any, field: str, name: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        MemoryApp(runtime, tenant_id=tenant).record(CHAT, wrong)
+    assert refused.value.field == field
+    assert name in refused.value.message
+    with owner.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM turns")).scalar_one() == 0

@@ -53,9 +53,10 @@ def test_a_message_may_say_of_a_turn_whatever_a_request_may(
     [
         ({"role": "narrator"}, InvalidInput, "role"),
         ({"unheard": "of"}, InvalidInput, "unheard"),
-        ({"at": "2026-01-31T09:00:00"}, InvalidInput, "turn.at"),
+        ({"at": "2026-01-31T09:00:00"}, InvalidInput, "at"),
         ({"content": "\x00"}, InvalidInput, "turn.content"),
         ({"content": None}, InvalidInput, "content"),
+        ({"content": [{"type": "text"}]}, InvalidInput, "content[0].text"),
         ({"api_key": "mem_forged_00000000"}, Unauthorized, None),
         ({"api_key": keys.new_key()}, Unauthorized, None),
     ],

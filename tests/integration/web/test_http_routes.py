@@ -72,6 +72,10 @@ def test_a_turn_is_answered_with_its_ticket(client: TestClient) -> None:
         "name": "Mira",
         "content": LISBON,
         "at": "2026-01-31T08:00:00Z",
+        "idempotency_key": None,
+        "emotional_tone": None,
+        "tools_used": [],
+        "metadata": {},
     }
 
 
@@ -85,7 +89,7 @@ def test_a_batch_keeps_its_order(client: TestClient) -> None:
 def test_a_batch_with_one_wrong_turn_stores_none(client: TestClient) -> None:
     record(client, "first")
 
-    assert client.post(TURNS, json={"turns": [said("second"), said("")]}).status_code == 422
+    assert client.post(TURNS, json={"turns": [said("second"), said("\x00")]}).status_code == 422
 
     assert [turn["content"] for turn in get(client, TURNS)["turns"]] == ["first"]
 
