@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
 
 from memory_app.errors import InvalidInput
@@ -361,6 +362,15 @@ def test_an_object_of_a_client_library_is_read_like_its_json() -> None:
     assert read_turn(reply) == as_json
     assert read_turn({"role": "assistant", "content": None, "tool_calls": reply.tool_calls}) == as_json
     assert read_turn(Reply()).text == "[empty message]"
+
+
+def test_an_answer_of_the_openai_client_is_read_as_it_is() -> None:
+    tool_calls = [{"id": "call_1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]
+    answer = {"role": "assistant", "content": None, "tool_calls": tool_calls}
+    reply = ChatCompletionMessage.model_validate(answer)
+
+    assert read_turn(reply) == read_turn(answer)
+    assert read_turn(reply).tools_used == ("clock",)
 
 
 class TextBlock(BaseModel):
