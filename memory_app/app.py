@@ -52,10 +52,10 @@ from memory_app.transfer.snapshots import Imported
 from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
-from memory_app.turns.bodies import read_turn
+from memory_app.turns.bodies import parse_turn
 from memory_app.turns.rows.turns import FailedTurn, TicketRow
 
-Content = str | Sequence[Mapping[str, Any] | BaseModel] | None
+MessageContent = str | Sequence[Mapping[str, Any] | BaseModel] | None
 """What was said: text, the parts of a chat message, or None where the message has only calls of tools."""
 
 
@@ -93,7 +93,7 @@ class MemoryApp:
         return cls.connect(embedded_settings(servers), tenant=tenant)
 
     def record(
-        self, scope: Scope, content: Content, *, role: Role | str = Role.USER, **fields: Any
+        self, scope: Scope, content: MessageContent, *, role: Role | str = Role.USER, **fields: Any
     ) -> Ticket:
         """Accept one turn of the scope's session; further fields as over HTTP (``name``, ``at``, ``tool_calls``, …).
 
@@ -112,7 +112,7 @@ class MemoryApp:
         # Named as in the errors of what is checked afterwards.
         places = ["turn"] if len(turns) == 1 else [f"turns[{number}]" for number in range(len(turns))]
         new = [
-            turn if isinstance(turn, NewTurn) else read_turn(turn, place=place)
+            turn if isinstance(turn, NewTurn) else parse_turn(turn, place=place)
             for turn, place in zip(turns, places, strict=True)
         ]
         return record_service.record(self.runtime, self.tenant_id, scope, new=new)

@@ -34,7 +34,7 @@ class ToolAnswer:
         return json.dumps(self.data, ensure_ascii=False)
 
 
-def error_answer(error: MemoryAppError) -> ToolAnswer:
+def tool_error(error: MemoryAppError) -> ToolAnswer:
     """The answer that lets a model mend its call, or go on without memory."""
     message = error.message
     if isinstance(error, Transient):

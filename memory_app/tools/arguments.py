@@ -80,11 +80,15 @@ class StoreMemory(Arguments):
     valence: Valence | None = Field(None, description="How it felt to the user.")
 
 
-class ForgetMemory(Arguments):
+class OneMemory(Arguments):
     memory_id: Id = Field(description="The id of the memory, as search_memory gives it.")
 
 
-class Why(ForgetMemory):
+class ForgetMemory(OneMemory):
+    pass
+
+
+class Why(OneMemory):
     pass
 
 

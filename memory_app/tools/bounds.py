@@ -46,11 +46,11 @@ class Bounds:
         """The JSON schema of the tool's arguments with the parts of the scope that are open."""
         schema = schema_of(tool.arguments)
         parts = self.open_parts(tool)
-        named = {name: {"type": "string", "description": _DESCRIPTIONS[name]} for name in parts}
+        scope = {name: {"type": "string", "description": _DESCRIPTIONS[name]} for name in parts}
         required = [name for name, is_required in parts.items() if is_required]
         return {
             **schema,
-            "properties": {**named, **schema["properties"]},
+            "properties": {**scope, **schema["properties"]},
             "required": [*required, *schema["required"]],
         }
 

@@ -16,7 +16,7 @@ import structlog
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Permanent
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tools.answers import Json, ToolAnswer, error_answer
+from memory_app.tools.answers import Json, ToolAnswer, tool_error
 from memory_app.tools.arguments import (
     Arguments,
     ForgetMemory,
@@ -145,8 +145,8 @@ def call_tool(runtime: Runtime, tenant_id: int, scope: Scope, *, name: str, argu
             raise InvalidInput("session: name the conversation", field="session")
         return tool.run(runtime, tenant_id, scope, read_arguments(tool.arguments, arguments))
     except MemoryAppError as error:
-        return error_answer(error)
+        return tool_error(error)
     # The loop of an agent is not ours, and must not end over a fault of ours.
     except Exception as error:
         log.error("tool_failed", tool=name, error=type(error).__name__)
-        return error_answer(Permanent("the tool failed inside; go on without it"))
+        return tool_error(Permanent("the tool failed inside; go on without it"))

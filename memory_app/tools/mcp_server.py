@@ -27,7 +27,7 @@ from memory_app.memories import entities
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows.keys import Caller
-from memory_app.tools.answers import ToolAnswer, error_answer, instant
+from memory_app.tools.answers import ToolAnswer, instant, tool_error
 from memory_app.tools.bounds import Bounds
 from memory_app.tools.calls import TOOLS, Tool, call_tool, find_tool
 from memory_app.turns.listing import list_entities
@@ -102,7 +102,7 @@ class McpDoor:
                 raise Forbidden(f"the key lacks the right {tool.right!r}, which {name} needs")
             scope, rest = self.bounds.split(tool, arguments)
         except MemoryAppError as error:
-            return error_answer(error)
+            return tool_error(error)
         return call_tool(self.runtime, caller.tenant_id, scope, name=name, arguments=rest)
 
     async def list_resources(self, context: Context, _: object) -> types.ListResourcesResult:
@@ -136,10 +136,10 @@ class McpDoor:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(
-        self, context: Context, wanted: types.ReadResourceRequestParams
+        self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """The card of an entity."""
-        uri = str(wanted.uri)
+        uri = str(params.uri)
         text = await self._read(self._card, self.caller(context), uri)
         contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[contents])
@@ -164,7 +164,7 @@ class McpDoor:
                 raise Forbidden(f"{name}: outside what this server may show")
         card = entities.card(self.runtime, caller.tenant_id, Scope(agent, user), key=key)
         entity = card.entity
-        known = {
+        content = {
             "key": entity.key,
             "label": entity.label,
             "aliases": list(entity.aliases),
@@ -174,7 +174,7 @@ class McpDoor:
             "facts": [fact.text for fact in card.facts],
             "linked": [linked.label for linked in card.linked],
         }
-        return json.dumps(known, ensure_ascii=False)
+        return json.dumps(content, ensure_ascii=False)
 
 
 def stdio_caller(caller: Caller) -> Callable[[Context], Caller]:

@@ -111,12 +111,12 @@ def _feeling(state: EmotionalState) -> Json:
 
 def _feelings(memories: Mapping[UUID | str, Memory]) -> list[Json]:
     """The strongest feelings that the memories carry, each with its memory."""
-    felt = [
+    feelings = [
         {**_feeling(memory.emotional_state), "memory_id": str(memory.id)}
         for memory in memories.values()
         if memory.emotional_state is not None
     ]
-    return sorted(felt, key=lambda feeling: -feeling["intensity"])[:FEELINGS_LIMIT]
+    return sorted(feelings, key=lambda feeling: -feeling["intensity"])[:FEELINGS_LIMIT]
 
 
 def _display_text(hits: Sequence[Hit], feelings: Sequence[Json]) -> str:
@@ -124,8 +124,8 @@ def _display_text(hits: Sequence[Hit], feelings: Sequence[Json]) -> str:
         return "Nothing is remembered that bears on this."
     lines = [f"{place}. {_line(hit)}" for place, hit in enumerate(hits, start=1)]
     if feelings:
-        felt = ", ".join(f"{feeling['valence']} ({feeling['intensity']:g})" for feeling in feelings)
-        lines.append(f"Feelings: {felt}")
+        names = ", ".join(f"{feeling['valence']} ({feeling['intensity']:g})" for feeling in feelings)
+        lines.append(f"Feelings: {names}")
     return "\n".join([PREFACE, *lines])
 
 

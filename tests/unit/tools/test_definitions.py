@@ -12,7 +12,7 @@ from memory_app.errors import InvalidInput, StoreUnavailable
 from memory_app.records.kinds import recalled_kinds
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tools.answers import TEXT_CHARS, error_answer, short
+from memory_app.tools.answers import TEXT_CHARS, short, tool_error
 from memory_app.tools.arguments import ListFacts, RecordTurns, SearchMemory, StoreMemory, read_arguments
 from memory_app.tools.bounds import Bounds
 from memory_app.tools.calls import TOOLS, ToolFormat, call_tool, definitions
@@ -98,8 +98,8 @@ def test_an_unknown_argument_is_answered_with_those_that_there_are() -> None:
 
 
 def test_an_error_tells_the_model_what_to_do() -> None:
-    wrong = error_answer(InvalidInput("limit: 1 to 50", field="limit"))
-    away = error_answer(StoreUnavailable("the database is away"))
+    wrong = tool_error(InvalidInput("limit: 1 to 50", field="limit"))
+    away = tool_error(StoreUnavailable("the database is away"))
 
     assert wrong.is_error
     assert wrong.data["error"] == {"type": "invalid_input", "message": "limit: 1 to 50", "field": "limit"}
