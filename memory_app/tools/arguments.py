@@ -18,7 +18,7 @@ from memory_app.records.kinds import recalled_kinds
 from memory_app.records.records import VALENCES
 from memory_app.turns.bodies import MessageBody
 from memory_app.web.fields import Id, Instant
-from memory_app.web.validation import invalid_input
+from memory_app.web.validation import dotted, invalid_input
 
 ARGUMENTS_CHARS = 1_000_000
 """Longest arguments as JSON, in characters."""
@@ -128,11 +128,10 @@ def read_arguments(model: type[A], arguments: object) -> A:
     if not isinstance(arguments, Mapping):
         raise InvalidInput("arguments: send one JSON object", field="arguments")
     for name in arguments.keys() - model.model_fields.keys():
+        field = dotted((str(name),))
         # The names that there are: a model has no other page to look at.
         known = ", ".join(model.model_fields)
-        raise InvalidInput(
-            f"{str(name)[:50]}: there is no such argument; there are {known}", field=str(name)[:50]
-        )
+        raise InvalidInput(f"{field}: there is no such argument; there are {known}", field=field)
     try:
         return model.model_validate(dict(arguments))
     except ValidationError as error:

@@ -279,25 +279,3 @@ def test_what_cannot_start_says_why_in_one_line(child_environment: dict[str, str
         assert done.returncode in (1, 2)
         assert said in done.stderr
         assert "Traceback" not in done.stderr
-
-
-WITHOUT_SDK = """
-import sys
-sys.modules["mcp"] = None
-sys.argv = ["memory", "mcp"]
-from memory_app.main.cli import main
-main()
-"""
-
-
-def test_without_the_sdk_the_command_names_the_extra(child_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_SDK],
-        env=child_environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "memory-app[mcp]" in done.stderr
-    assert "Traceback" not in done.stderr

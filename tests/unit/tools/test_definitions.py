@@ -76,6 +76,7 @@ def test_arguments_are_read_as_models_write_them() -> None:
         (SearchMemory, {"query": "dog", "kinds": "fact"}, "kinds"),
         (SearchMemory, {"query": "dog", "kinds": []}, "kinds"),
         (SearchMemory, {"querry": "dog"}, "querry"),
+        (SearchMemory, {"query": "dog", "a word that nobody may repeat": 1}, "?"),
         (StoreMemory, {"text": "A dog.", "importance": 11}, "importance"),
         (StoreMemory, {"text": "A dog.", "tags": "pet"}, "tags"),
         (ListFacts, {"as_of": "yesterday"}, "as_of"),
