@@ -23,6 +23,9 @@ from memory_app.tools.bounds import Bounds
 
 app = typer.Typer()
 
+SHUTDOWN_SECONDS = 25
+"""Time for calls under way; as long as the API gives them."""
+
 
 class Transport(StrEnum):
     """How a client reaches the server."""
@@ -92,5 +95,7 @@ def _serve_http(server: Any, runtime: Runtime, bounds: Bounds, *, host: str, por
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        # A client may hold a stream open for ever.
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
     uvicorn.Server(config).run()

@@ -32,7 +32,7 @@ from memory_app.tools.bounds import Bounds
 from memory_app.tools.calls import TOOLS, Tool, call_tool, find_tool
 from memory_app.turns.listing import list_entities
 from memory_app.web.auth import Callers, KeyCheck
-from memory_app.web.places import InFlight
+from memory_app.web.places import InFlight, Places
 
 PATH = "/mcp"
 
@@ -63,6 +63,10 @@ class McpDoor:
     bounds: Bounds
     caller: Callable[[Context], Caller]
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(THREADS))
+    places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = Places(THREADS, patience_seconds=self.runtime.settings.http.wait_seconds)
 
     async def list_tools(self, context: Context, _: object) -> types.ListToolsResult:
         """The tools that the caller has the right to use."""
@@ -86,14 +90,20 @@ class McpDoor:
     async def call_tool(self, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool within the bounds; what is wrong is a result, too."""
         caller = self.caller(context)
-        answer = await to_thread.run_sync(
-            self._answer, caller, call.name, dict(call.arguments or {}), limiter=self.threads
-        )
+        try:
+            answer = await self._work(caller, self._answer, call.name, dict(call.arguments or {}))
+        except MemoryAppError as error:
+            answer = tool_error(error)
         return types.CallToolResult(
             content=[types.TextContent(text=answer.text)],
             structured_content=dict(answer.data),
             is_error=answer.is_error,
         )
+
+    async def _work(self, caller: Caller, function: Callable[..., T], *arguments: Any) -> T:
+        """Call ``function`` in a thread, with a place of the tenant: none takes all of them."""
+        async with self.places.held(caller.tenant_id):
+            return await to_thread.run_sync(function, caller, *arguments, limiter=self.threads)
 
     def _answer(self, caller: Caller, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         try:
@@ -107,7 +117,7 @@ class McpDoor:
 
     async def list_resources(self, context: Context, _: object) -> types.ListResourcesResult:
         """The cards of what is talked about, where the command line says whose memory this is."""
-        resources = await self._read(self._resources, self.caller(context))
+        resources = await self._read(context, self._resources)
         return types.ListResourcesResult(resources=resources)
 
     def _resources(self, caller: Caller) -> list[types.Resource]:
@@ -140,14 +150,14 @@ class McpDoor:
     ) -> types.ReadResourceResult:
         """The card of an entity."""
         uri = str(params.uri)
-        text = await self._read(self._card, self.caller(context), uri)
+        text = await self._read(context, self._card, uri)
         contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[contents])
 
-    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _read(self, context: Context, function: Callable[..., T], *arguments: Any) -> T:
         """Read resources in a thread. An error of ours is told; of another only that there was one."""
         try:
-            return await to_thread.run_sync(work, *arguments, limiter=self.threads)
+            return await self._work(self.caller(context), function, *arguments)
         except MemoryAppError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from None
         # The SDK would answer with its text, which may quote a row.
