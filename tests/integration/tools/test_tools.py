@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -14,7 +16,8 @@ from memory_app import MemoryApp, Scope
 from memory_app.dispatch import finder
 from memory_app.main.http import create_app
 from memory_app.records.records import EmotionalState
-from memory_app.runtime import Runtime
+from memory_app.runtime import Runtime, build
+from memory_app.settings import Database, Settings
 from memory_app.tenancy.rows import keys
 from memory_app.tools.answers import ToolAnswer
 
@@ -218,6 +221,20 @@ def test_a_tool_needs_a_person_and_recording_a_session(memory_app: MemoryApp) ->
 
     assert memory_app.call_tool(Scope("ada"), "list_facts", {}).data["error"]["field"] == "user"
     assert memory_app.call_tool(MIRA, "record_turns", messages).data["error"]["field"] == "session"
+
+
+def test_when_the_database_is_away_the_model_is_told_to_go_on(settings: Settings, tenant: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"postgresql://nobody@127.0.0.1:{probe.getsockname()[1]}/none"
+    away = build(settings.model_copy(update={"database": Database(url=SecretStr(address))}))
+    try:
+        for name, arguments in (("search_memory", {"query": "dog"}), ("store_memory", {"text": "A dog."})):
+            answer = MemoryApp(away, tenant_id=tenant).call_tool(CHAT, name, arguments)
+            assert (answer.is_error, answer.data["error"]["type"]) == (True, "store_unavailable"), name
+            assert "go on without it" in answer.text
+    finally:
+        away.close()
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------------
