@@ -42,6 +42,9 @@ from memory_app.sleep import consolidate as consolidate_service
 from memory_app.sleep import cycle as sleep_service
 from memory_app.sleep import report, session_end, undo
 from memory_app.tenancy.rows import keys
+from memory_app.tools import calls as tool_calls
+from memory_app.tools.answers import ToolAnswer
+from memory_app.tools.calls import ToolFormat
 from memory_app.transfer import export as export_service
 from memory_app.transfer import snapshots
 from memory_app.transfer.rows.checkpoints import CheckpointRow
@@ -49,10 +52,10 @@ from memory_app.transfer.snapshots import Imported
 from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
-from memory_app.turns.bodies import read_turn
+from memory_app.turns.bodies import parse_turn
 from memory_app.turns.rows.turns import FailedTurn, TicketRow
 
-Content = str | Sequence[Mapping[str, Any] | BaseModel] | None
+MessageContent = str | Sequence[Mapping[str, Any] | BaseModel] | None
 """What was said: text, the parts of a chat message, or None where the message has only calls of tools."""
 
 
@@ -90,7 +93,7 @@ class MemoryApp:
         return cls.connect(embedded_settings(servers), tenant=tenant)
 
     def record(
-        self, scope: Scope, content: Content, *, role: Role | str = Role.USER, **fields: Any
+        self, scope: Scope, content: MessageContent, *, role: Role | str = Role.USER, **fields: Any
     ) -> Ticket:
         """Accept one turn of the scope's session; further fields as over HTTP (``name``, ``at``, ``tool_calls``, …).
 
@@ -109,7 +112,7 @@ class MemoryApp:
         # Named as in the errors of what is checked afterwards.
         places = ["turn"] if len(turns) == 1 else [f"turns[{number}]" for number in range(len(turns))]
         new = [
-            turn if isinstance(turn, NewTurn) else read_turn(turn, place=place)
+            turn if isinstance(turn, NewTurn) else parse_turn(turn, place=place)
             for turn, place in zip(turns, places, strict=True)
         ]
         return record_service.record(self.runtime, self.tenant_id, scope, new=new)
@@ -190,6 +193,17 @@ class MemoryApp:
         """The context window for the next reply; options as in `ContextRequest`."""
         request = ContextRequest(query, session=scope.session, **options)
         return context_service.context(self.runtime, self.tenant_id, scope, request=request)
+
+    def tools(self, format: ToolFormat | str = ToolFormat.OPENAI) -> list[dict[str, Any]]:
+        """Definitions of the agents' tools for the parameter ``tools`` of a chat-completion API."""
+        return tool_calls.definitions(ToolFormat(format))
+
+    def call_tool(self, scope: Scope, name: str, arguments: object) -> ToolAnswer:
+        """Call a tool for the person of the scope; ``arguments`` are a mapping, or JSON as a model wrote it.
+
+        Raises nothing: an answer with ``is_error`` says what the model can mend.
+        """
+        return tool_calls.call_tool(self.runtime, self.tenant_id, scope, name=name, arguments=arguments)
 
     def feedback(self, scope: Scope, target: UUID, label: Label | str, *, note: str | None = None) -> Given:
         """Rate a turn or a memory: up, down or retry."""

@@ -105,6 +105,10 @@ COMMANDS = {
         "main.part_commands",
         "Run Flower, read-only and on loopback unless FLOWER_… says otherwise. It needs a login.",
     ),
+    "mcp": Entry(
+        "tools.commands",
+        "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
+    ),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
     "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),
     "bench": Entry("bench.commands", "Measure retrieval, latency, throughput and growth.", is_group=True),

@@ -22,6 +22,7 @@ from memory_app.runtime import Runtime
 from memory_app.sleep import routes as sleep
 from memory_app.sleep import run_routes, synthesis_routes
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.tools import routes as tools
 from memory_app.transfer import export_routes
 from memory_app.transfer import routes as transfer
 from memory_app.turns import routes as turns
@@ -78,6 +79,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         run_routes,
         sleep,
         synthesis_routes,
+        tools,
         transfer,
         export_routes,
         forget,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -149,6 +150,27 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
             raise _retired(changed.memory)
     drop_context(runtime, changed.scope_id)
     return changed.memory
+
+
+def need_visible(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID) -> Memory:
+    """The memory, if the scope may see it. Raises `NotFound` as if there were none."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return _need_among(connection, row.visible, memory_id)
+
+
+def need_own(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID) -> Memory:
+    """The memory, if it belongs to the scope itself and not to all users of the agent. Raises `NotFound`."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return _need_among(connection, (row.id,), memory_id)
+
+
+def _need_among(connection: Connection, scope_ids: Sequence[int], memory_id: UUID) -> Memory:
+    stored = _need(connection, memory_id)
+    if stored.scope_id not in scope_ids:
+        raise NotFound(f"no memory {memory_id}", field="id")
+    return stored.memory
 
 
 def _need(connection: Connection, memory_id: UUID) -> ScopedMemory:

@@ -42,6 +42,7 @@ class HitAnswer(Answer):
     tags: list[str]
     valid_until: datetime | None
     indexed: bool = Field(description="False: just accepted, found without the index.")
+    related: bool = Field(description="With `expand_graph`: a link of another hit led to it.")
     explain: dict[str, Any] | None
 
 

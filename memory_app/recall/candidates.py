@@ -162,7 +162,11 @@ def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> l
 
 
 def _of_memory(
-    scoped: ScopedQuery, memory: MemoryHit, *, along: Sequence[tuple[Link, float]] = ()
+    scoped: ScopedQuery,
+    memory: MemoryHit,
+    *,
+    along: Sequence[tuple[Link, float]] = (),
+    related: bool = False,
 ) -> Candidate:
     signals: Signals = {
         "similarity": memory.raw.similarity,
@@ -197,6 +201,7 @@ def _of_memory(
         importance=memory.importance,
         tags=memory.tags,
         valid_until=memory.valid_until,
+        related=related,
     )
     return Candidate(hit, signals, vector=memory.vector, via=tuple(via))
 
@@ -212,6 +217,7 @@ def _expanded(
     """Return ``start`` and, step by step, what is linked to the best of it; a row is scored where it is nearest."""
     by_id = {candidate.hit.id: candidate for candidate in start}
     edge = sorted(start, key=order)[: scoped.query.limit]
+    direct_ids = {candidate.hit.id for candidate in edge}
     for _ in range(scoped.query.depth):
         links_to = _links_from(connection, scoped, edge, by_id=by_id)
         if not links_to:
@@ -219,7 +225,8 @@ def _expanded(
         edge = []
         # With the scale of the search: scores on two scales cannot be compared.
         for hit in search.memories_by_id(connection, probe, list(links_to), scale=scale):
-            candidate = _of_memory(scoped, hit, along=links_to[hit.id])
+            related = hit.id not in direct_ids
+            candidate = _of_memory(scoped, hit, along=links_to[hit.id], related=related)
             earlier = by_id.get(hit.id)
             # A row that the search itself returned may gain from a link once; one reached by a link keeps its score.
             if earlier is None or not earlier.via:

@@ -62,6 +62,8 @@ class Hit:
     tags: tuple[str, ...] = ()
     valid_until: datetime | None = None
     indexed: bool = True
+    related: bool = False
+    """A link of another hit led to it; the search alone would not have shown it."""
     explain: Mapping[str, object] | None = None
 
 

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from memory_app.errors import InvalidInput
 from memory_app.language.budget import allocate, count_tokens
+from memory_app.language.marks import without_marks
 from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
 from memory_app.recall.parts import ContextParts
 from memory_app.records.layout import LAYOUT, PREFACE, Place
@@ -25,9 +26,6 @@ CUT_CHARS = (3200, 1600, 800)
 
 CHARS_PER_TOKEN_LIMIT = 8
 """A text with more characters than this per token left is not worth counting: it cannot fit."""
-
-SPOKEN_ROLES = (Role.USER, Role.ASSISTANT)
-"""Roles that stand as messages of their own; a tool's message would need the call it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +145,12 @@ def as_messages(window: ContextWindow) -> list[dict[str, str]]:
     messages: list[dict[str, str]] = []
     # The newest turns first, since they are what the next answer follows.
     for turn in reversed(dialogue):
-        room -= count_tokens(turn.text)
+        speech = _speech(turn)
+        room -= count_tokens(speech)
         if room < 0:
             # A shorter, older turn may still fit, but skipping one would leave a gap in the dialogue.
             break
-        messages.append({"role": turn.role.value, "content": turn.text})
+        messages.append({"role": turn.role.value, "content": speech})
     if system:
         messages.append({"role": Role.SYSTEM.value, "content": system})
     return messages[::-1]
@@ -350,15 +349,24 @@ def _turns(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+def _speech(turn: Turn) -> str:
+    """What a turn says as a message of its own; empty where it is none."""
+    if turn.role is Role.USER:
+        return turn.text
+    # A tool's message would need the call it answers. And a model that reads "[tool call: clock]" among its own words
+    # writes that the next time, instead of calling the tool.
+    return without_marks(turn.text).strip() if turn.role is Role.ASSISTANT else ""
+
+
 def _without_dialogue(window: ContextWindow) -> tuple[list[WindowSection], list[Turn]]:
     """The sections without what becomes messages of its own, and the turns that do."""
-    dialogue = [turn for turn in window.turns if turn.role in SPOKEN_ROLES]
+    dialogue = [turn for turn in window.turns if _speech(turn)]
     if not dialogue:
         return list(window.sections), []
     # The session is the last place of the layout, and its turns are its last lines.
     *others, session = window.sections
     first_turn = len(session.lines) - len(window.turns)
     turn_lines = zip(session.lines[first_turn:], window.turns, strict=True)
-    remarks = [line for line, turn in turn_lines if turn.role not in SPOKEN_ROLES]
+    remarks = [line for line, turn in turn_lines if not _speech(turn)]
     lines = (*session.lines[:first_turn], *remarks)
     return [*others, replace(session, lines=lines)], dialogue

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from memory_app.records.records import NewTurn, Role
-from memory_app.turns.message import PARTS_LIMIT, plain, turn_fields
+from memory_app.turns.message import PARTS_LIMIT, as_mapping, turn_fields
 from memory_app.web.fields import Body, Metadata, Name, Words, instant_of, words_of
 from memory_app.web.validation import invalid_input, refuse
 
@@ -115,7 +115,7 @@ class TurnBody(Body):
     @classmethod
     def _read(cls, value: object) -> object:
         """The fields of the turn that a message stands for."""
-        message = plain(value)
+        message = as_mapping(value)
         if not isinstance(message, Mapping):
             return message
         return turn_fields(message, known=cls.model_fields, takes_unknown=cls.takes_unknown)
@@ -155,7 +155,7 @@ def _shape(body: object) -> str:
     return "one"
 
 
-def read_turn(value: object, *, place: str = "") -> NewTurn:
+def parse_turn(value: object, *, place: str = "") -> NewTurn:
     """The turn of a mapping, or of a message object of a client library.
 
     Raises `InvalidInput` naming the field; ``place`` stands before its path.

@@ -77,7 +77,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Contents:
     """What was read of a message so far."""
 
     texts: list[str] = field(default_factory=list)
@@ -101,42 +101,42 @@ def turn_fields(message: Mapping[str, Any], *, known: Collection[str], takes_unk
     content = message.get("content")
     is_message = not MESSAGE_FIELDS.isdisjoint(message) or not isinstance(content, str)
     turn = dict(message)
-    reading = _Reading()
-    _read_content(reading, message)
-    _read_calls(reading, message)
-    _read_results(reading, turn)
+    contents = _Contents()
+    _read_content(contents, message)
+    _read_calls(contents, message)
+    _read_results(contents, turn)
     if is_message or takes_unknown:
-        _move_unknown(reading, turn, known)
-    turn["content"] = "\n".join(reading.texts) or mark(MarkKind.EMPTY)
+        _move_unknown(contents, turn, known)
+    turn["content"] = "\n".join(contents.texts) or mark(MarkKind.EMPTY)
     if isinstance(turn.get("role"), str):
         turn["role"] = ROLES.get(turn["role"], turn["role"])
-    _add_tools(turn, reading.tools)
-    _add_details(turn, reading.details)
+    _add_tools(turn, contents.tools)
+    _add_details(turn, contents.details)
     return turn
 
 
-def plain(value: object) -> object:
+def as_mapping(value: object) -> object:
     """Return an object of a client library as the dictionary that it stands for, anything else as it is."""
     # Objects of these libraries may hold what their classes do not describe, which is no matter of ours.
     return value.model_dump(warnings=False) if isinstance(value, BaseModel) else value
 
 
-def _read_content(reading: _Reading, message: Mapping[str, Any]) -> None:
+def _read_content(contents: _Contents, message: Mapping[str, Any]) -> None:
     content = message.get("content")
     if isinstance(content, str):
-        reading.add(content)
+        contents.add(content)
     elif isinstance(content, list | tuple):
-        _read_parts(reading, content, ("content",))
+        _read_parts(contents, content, ("content",))
     elif content is not None:
         refuse(("content",), f"text, a list of parts or null is required, not {type(content).__name__}")
     elif not _may_be_null(message):
         refuse(("content",), "is required; only a message of the assistant or of a tool may be without")
-    if reading.texts:
+    if contents.texts:
         return
     audio = message.get("audio")
     for text in (message.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None):
         if isinstance(text, str):
-            reading.add(text)
+            contents.add(text)
 
 
 def _may_be_null(message: Mapping[str, Any]) -> bool:
@@ -145,14 +145,14 @@ def _may_be_null(message: Mapping[str, Any]) -> bool:
     return has_other or ("content" in message and message.get("role") in ("assistant", "tool", "function"))
 
 
-def _read_parts(reading: _Reading, parts: list[Any] | tuple[Any, ...], path: Path) -> None:
+def _read_parts(contents: _Contents, parts: list[Any] | tuple[Any, ...], path: Path) -> None:
     if len(parts) > PARTS_LIMIT:
         refuse(path, f"{len(parts)} parts; at most {PARTS_LIMIT}")
     for place, part in enumerate(parts):
-        _read_part(reading, plain(part), (*path, place))
+        _read_part(contents, as_mapping(part), (*path, place))
 
 
-def _read_part(reading: _Reading, part: object, path: Path) -> None:
+def _read_part(contents: _Contents, part: object, path: Path) -> None:
     if not isinstance(part, Mapping):
         refuse(path, f"a part is an object with a type, not {type(part).__name__}")
     kind = part.get("type", "text" if "text" in part else None)
@@ -163,29 +163,29 @@ def _read_part(reading: _Reading, part: object, path: Path) -> None:
         text = part.get(name)
         if not isinstance(text, str):
             refuse((*path, name), "text is required")
-        reading.add(text)
+        contents.add(text)
     elif kind in TOOL_CALLS:
-        _read_call(reading, part, path)
+        _read_call(contents, part, path)
     elif kind.endswith(TOOL_RESULTS):
-        reading.results.append((part, path))
+        contents.results.append((part, path))
     elif kind not in THOUGHTS:
-        _read_other(reading, part, kind)
+        _read_other(contents, part, kind)
 
 
-def _read_other(reading: _Reading, part: Mapping[str, Any], kind: str) -> None:
+def _read_other(contents: _Contents, part: Mapping[str, Any], kind: str) -> None:
     """A picture, a recording, a file, or what a later release of an API may bring."""
     layers = list(_layers(part, kind))
     # What was said in a recording are words of the speaker.
     words = _first_text(layers, ("transcript", "text"))
     caption = _first_text(layers, CAPTIONS) if kind in MARKS else kind
-    reading.texts.append(words or mark(MARKS.get(kind, MarkKind.PART), caption))
+    contents.texts.append(words or mark(MARKS.get(kind, MarkKind.PART), caption))
     details: dict[str, Any] = {"type": kind}
     for layer in layers:
         for name in ("media_type", "format", "filename", "file_id", "detail"):
             if _is_text(layer.get(name)):
                 details[name] = layer[name][:VALUE_CHARS]
     details |= _address(part, layers)
-    reading.details.append(("parts", details))
+    contents.details.append(("parts", details))
 
 
 def _layers(part: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
@@ -217,7 +217,7 @@ def _address(part: Mapping[str, Any], layers: list[Mapping[str, Any]]) -> dict[s
     return {}
 
 
-def _read_calls(reading: _Reading, message: Mapping[str, Any]) -> None:
+def _read_calls(contents: _Contents, message: Mapping[str, Any]) -> None:
     calls = message.get("tool_calls")
     if calls is not None:
         if not isinstance(calls, list | tuple):
@@ -225,12 +225,12 @@ def _read_calls(reading: _Reading, message: Mapping[str, Any]) -> None:
         if len(calls) > PARTS_LIMIT:
             refuse(("tool_calls",), f"{len(calls)} calls; at most {PARTS_LIMIT}")
         for place, call in enumerate(calls):
-            _read_call(reading, plain(call), ("tool_calls", place))
+            _read_call(contents, as_mapping(call), ("tool_calls", place))
     if message.get("function_call") is not None:
-        _read_call(reading, plain(message["function_call"]), ("function_call",))
+        _read_call(contents, as_mapping(message["function_call"]), ("function_call",))
 
 
-def _read_call(reading: _Reading, call: object, path: Path) -> None:
+def _read_call(contents: _Contents, call: object, path: Path) -> None:
     if not isinstance(call, Mapping):
         refuse(path, "an object is required")
     inner, path_of_name = call, path
@@ -241,31 +241,31 @@ def _read_call(reading: _Reading, call: object, path: Path) -> None:
         tool = check_name(inner.get("name"), field="")
     except InvalidInput:
         refuse((*path_of_name, "name"), "the name of the tool is required")
-    reading.texts.append(mark(MarkKind.TOOL_CALL, tool))
-    reading.tools.append(tool)
+    contents.texts.append(mark(MarkKind.TOOL_CALL, tool))
+    contents.tools.append(tool)
     arguments = next((inner[name] for name in ("arguments", "input", "args") if name in inner), None)
     id = call.get("id", call.get("call_id"))
     details = {"id": id, "name": tool, "arguments": arguments}
-    reading.details.append(
+    contents.details.append(
         ("tool_calls", {name: _cut(value) for name, value in details.items() if value is not None})
     )
 
 
-def _read_results(reading: _Reading, turn: dict[str, Any]) -> None:
+def _read_results(contents: _Contents, turn: dict[str, Any]) -> None:
     """Answers of tools among the parts, which Anthropic's API has in a message of the user."""
-    if not reading.results:
+    if not contents.results:
         return
     # The user said nothing of it: alone it is the tool's turn, and beside words of the user only a mark.
-    is_alone = not reading.texts
-    for part, path in reading.results:
+    is_alone = not contents.texts
+    for part, path in contents.results:
         details = {name: part.get(name) for name in ("tool_use_id", "call_id", "is_error")}
         text = "\n".join(_result_texts(part.get("content", part.get("output")), (*path, "content")))
         if is_alone:
-            reading.texts.append(text.strip() or mark(MarkKind.TOOL_RESULT))
+            contents.texts.append(text.strip() or mark(MarkKind.TOOL_RESULT))
         else:
-            reading.texts.append(mark(MarkKind.TOOL_RESULT))
+            contents.texts.append(mark(MarkKind.TOOL_RESULT))
             details["text"] = text
-        reading.details.append(
+        contents.details.append(
             ("tool_results", {name: _cut(value) for name, value in details.items() if value})
         )
     if is_alone and turn.get("role") == "user":
@@ -277,7 +277,7 @@ def _result_texts(content: object, path: Path) -> list[str]:
         return []
     if isinstance(content, str):
         return [content]
-    inner = _Reading()
+    inner = _Contents()
     if isinstance(content, list | tuple):
         _read_parts(inner, content, path)
     else:
@@ -286,21 +286,21 @@ def _result_texts(content: object, path: Path) -> list[str]:
     return inner.texts
 
 
-def _move_unknown(reading: _Reading, turn: dict[str, Any], known: Collection[str]) -> None:
+def _move_unknown(contents: _Contents, turn: dict[str, Any], known: Collection[str]) -> None:
     for name in [name for name in turn if name not in known]:
         value = turn.pop(name)
         # The calls are read already, and of a recording its words.
         if name in ("tool_calls", "function_call", "audio") or value in (None, "", [], {}):
             continue
-        reading.details.append((str(name)[:_FIELD_CHARS], _cut(plain(value))))
+        contents.details.append((str(name)[:_FIELD_CHARS], _cut(as_mapping(value))))
 
 
 def _add_tools(turn: dict[str, Any], tools: list[str]) -> None:
-    named = turn.get("tools_used", [])
-    if isinstance(named, list | tuple):
+    own = turn.get("tools_used", [])
+    if isinstance(own, list | tuple):
         # The caller's own stay all, so that too many of them are refused as ever.
-        fresh = [tool for tool in dict.fromkeys(tools) if tool not in named]
-        turn["tools_used"] = [*named, *fresh[: max(0, TOOLS_LIMIT - len(named))]]
+        fresh = [tool for tool in dict.fromkeys(tools) if tool not in own]
+        turn["tools_used"] = [*own, *fresh[: max(0, TOOLS_LIMIT - len(own))]]
 
 
 def _add_details(turn: dict[str, Any], entries: list[tuple[str, Any]]) -> None:

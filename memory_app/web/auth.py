@@ -93,22 +93,29 @@ class Callers:
 
 
 class KeyCheck:
-    """Lets only holders of a key through to ``/v1``, and of each tenant only so many requests at the same time.
+    """Lets only holders of a key through to ``protected``, and of each tenant only so many requests at the same time.
 
     ``anonymous`` is the caller without a key, on loopback only.
     """
 
     def __init__(
-        self, app: ASGIApp, *, callers: Callers, in_flight: InFlight, anonymous: Caller | None = None
+        self,
+        app: ASGIApp,
+        *,
+        callers: Callers,
+        in_flight: InFlight,
+        anonymous: Caller | None = None,
+        protected: str = PROTECTED,
     ) -> None:
         self.app = app
+        self.protected = protected
         self.callers = callers
         self.in_flight = in_flight
         self.anonymous = anonymous
         self.threads = CapacityLimiter(LOOK_UPS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_protected(scope["path"]):
+        if scope["type"] != "http" or not is_protected(scope["path"], self.protected):
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -152,8 +159,8 @@ def _until_read(send: Send) -> Send:
     return send_and_wait
 
 
-def is_protected(path: str) -> bool:
-    return path == PROTECTED or path.startswith(PROTECTED + "/")
+def is_protected(path: str, protected: str = PROTECTED) -> bool:
+    return path == protected or path.startswith(protected + "/")
 
 
 def bearer_key(values: list[str]) -> str:

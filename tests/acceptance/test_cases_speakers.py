@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from provider_stage import TEMPLATE, ProviderStage, answers, claims, fact, staged
+from provider_stage import PATIENCE_SECONDS, TEMPLATE, ProviderStage, answers, claims, fact, staged
 
 from memory_app.jobs.jobs import read
 from memory_app.local.embedded import Servers
@@ -183,7 +183,7 @@ def test_the_end_of_a_session_holds_the_model_against_the_turns_as_well(stage: P
     stage.stub.follow(answers("synthesize_session", answer))
     place = Scope(scope.agent, scope.user, "chat")
     run = synthesis.ask_for(stage.runtime, stage.tenant, place, type="session")
-    done = read(stage.runtime, stage.tenant, run.id, wait_seconds=30)
+    done = read(stage.runtime, stage.tenant, run.id, wait_seconds=PATIENCE_SECONDS)
     # then only its summary is new
     assert done.state == "done", done.reason
     assert [m.text for m in stage.memories(scope) if m not in before] == ["They talked."]

@@ -37,22 +37,40 @@ def refusals(server: DebianRedis) -> list[object]:
     return [entry for entry in entries if str(entry["username"]).startswith("memory-")]
 
 
-@pytest.mark.timeout(300)
+def shows(fleet: Fleet, path: str, words: str) -> bool:
+    """Whether a page of Flower has these words; it may not listen yet, and be slow."""
+    try:
+        return words in fleet.flower_page(path)
+    except OSError:
+        return False
+
+
+def hears_of_work(fleet: Fleet, key: str) -> bool:
+    fleet.extract(key, "I moved to Lisbon and I have a dog called Bruno.")
+    return shows(fleet, "/api/tasks", "memory.index_turns")
+
+
+def answers_roll_call(fleet: Fleet) -> bool:
+    """Whether the worker is in the list of `memory status`, which gives it a second to answer."""
+    status = run("status", environment=fleet.environment_of("doctor"))
+    return "worker ingest-model-maintenance@" in status.stdout
+
+
 def test_every_part_works_over_tls_with_its_own_user(fleet: Fleet, server: DebianRedis, api_key: str) -> None:
     refusals(server)
     with fleet.running() as parts:
         parts["worker"].wait_for("ready.")
         wait_until(fleet.is_healthy, "the whole pipe is ready, Beat included")
+        # It hears of a task only while it listens.
+        wait_until(lambda: shows(fleet, "/api/workers?refresh=1", "ingest"), "Flower sees the worker")
         fleet.extract(api_key, "I moved to Lisbon and I have a dog called Bruno.")
         checks = fleet.run_doctor()
         parts["beat"].wait_for("Sending due task")
-        wait_until(lambda: "ingest" in fleet.flower_page("/api/workers?refresh=1"), "Flower sees the worker")
-        wait_until(lambda: "memory.index_turns" in fleet.flower_page("/api/tasks"), "Flower hears the events")
-        assert "ingest" in fleet.flower_page("/broker")
-        status = run("status", environment=fleet.environment_of("doctor"))
+        wait_until(lambda: hears_of_work(fleet, api_key), "Flower hears the events")
+        wait_until(lambda: shows(fleet, "/broker", "ingest"), "Flower shows the queues")
+        wait_until(lambda: answers_roll_call(fleet), "the worker answers the roll call")
     assert {name for name, check in checks.items() if check["state"] == "fail"} == set()
     assert checks["queue ingest"]["found"] == "1 worker"
-    assert "worker ingest-model-maintenance@" in status.stdout
     assert refusals(server) == [], "each user may do what its part does"
     outputs = "".join(part.output() for part in parts.values())
     assert "Traceback" not in outputs

@@ -39,7 +39,7 @@ RELEASE_BEFORE = "caad365786587f9b3c41a4f3b80338ef87aa509d"
 ROOT = Path(__file__).parents[2]
 QUEUES = ("ingest", "model", "maintenance")
 PASSWORD = "app-77aa"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
@@ -156,7 +156,7 @@ class Release:
             None if body is None else json.dumps(body).encode(),
             {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=WAIT_SECONDS + 30) as answer:
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
             return json.load(answer)
 
     def say(self, session: str, words: str) -> str:
@@ -276,6 +276,10 @@ def test_parts_of_two_releases_work_on_the_new_schema(
         wait_until(lambda: len(chatter.tickets) >= talked + 3, "the chatter goes on")
         # Then workers of both, while the API is the old one.
         new_worker = now.start_worker()
+        wait_until(
+            lambda: _check_alive(new_worker) or "ready." in new_worker.log.read_text(),
+            "the new worker is ready",
+        )
         check_work(before, "old-both", "My sister is called Clara.", "What is my sister called?")
         old_worker.stop()
         check_work(before, "old-new", "I have a dog named Bruno.", "What is my dog called?")

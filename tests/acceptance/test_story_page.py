@@ -30,7 +30,7 @@ def test_the_story_is_printed_line_by_line_in_its_order() -> None:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=500,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.faults
 
 CANARY = "zanzibar-canary-7731"
 SAID = f"I bought a kettle from {CANARY}@example.org with the number 1 in Lima."
+TASKS = "/api/tasks?limit=1000"
 PATH = "/v1/agents/ada/users/bob/sessions/s"
 
 
@@ -60,6 +61,8 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, api_key: st
     with stage.redis() as redis:
         left = [everything(redis, key) for key in redis.scan_iter("*")]
 
+    wait_until(lambda: "memory.extract_session" in page(flower, TASKS), "Flower heard of it", seconds=60)
+
     # then the canary is nowhere but in the database
     refused = [body for status, body in answers if status >= 400]
     assert len(refused) >= 5
@@ -67,8 +70,7 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, api_key: st
     told = "".join(heard)
     assert [form for form in forms(CANARY) if form in told] == [], "what Redis was told"
     assert CANARY not in repr(kept) + repr(left), "what Redis keeps"
-    pages = [page(flower, path) for path in ("/api/tasks?limit=1000", "/api/workers", "/tasks", "/broker")]
-    assert "memory.extract_session" in pages[0]
+    pages = [page(flower, path) for path in (TASKS, "/api/workers", "/tasks", "/broker")]
     tasks = json.loads(pages[0]).values()
     assert [field for task in tasks for field in task.items() if CANARY in str(field)] == [], "Flower's tasks"
     assert CANARY not in "".join(pages), "Flower"

@@ -17,6 +17,9 @@ from memory_app.forget.forget import forget_user
 
 pytestmark = pytest.mark.faults
 
+HOUR_SECONDS = 3_600
+"""Time limit of a worker that freezes: its clock runs on meanwhile."""
+
 PLACES = (
     "index.after_claim",
     "index.before_commit",
@@ -93,7 +96,7 @@ def test_F05_worker_main_killed_and_children_orphaned(stage: Stage) -> None:
 def test_F06_worker_frozen_beyond_its_lease(stage: Stage, place: str) -> None:
     # given a worker that freezes with a claim in its hands, and another one beside it
     stage.fleet.finder()
-    frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS=f"{place}=stop@3")
+    frozen = stage.worker(concurrency=1, time_limit=HOUR_SECONDS, MEMORY_FAILPOINTS=f"{place}=stop@3")
     under_way = stage.clients()
     wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
     # only now, since on a busy machine it might have done all the work itself
@@ -120,7 +123,9 @@ def test_F06_worker_frozen_inside_its_transaction(stage: Stage) -> None:
             )
         )
     stage.fleet.finder()
-    frozen = stage.worker(concurrency=1, MEMORY_FAILPOINTS="extract.before_commit=stop@3")
+    frozen = stage.worker(
+        concurrency=1, time_limit=HOUR_SECONDS, MEMORY_FAILPOINTS="extract.before_commit=stop@3"
+    )
     under_way = stage.clients()
     wait_until(frozen.has_frozen_child, "the child froze itself", seconds=30)
     # only now, since on a busy machine it might have done all the work itself

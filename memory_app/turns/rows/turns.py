@@ -114,7 +114,7 @@ _ACCEPT = text(
 _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
 
 _BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids")).order_by(turns.c.id)
-_BESIDE = select(
+_LISTED_FIELDS = select(
     turns.c.id, *(turns.c[field.name] for field in fields(ListedTurn)[len(fields(Turn)) :])
 ).where(turns.c.scope_id == bindparam("scope"), among(turns.c.id, "ids"))
 """What a listing shows of a turn beside what `TURNS` reads."""
@@ -306,7 +306,7 @@ def latest(connection: Connection, scope_id: int, *, session: str | None, limit:
 
 def listed(connection: Connection, scope_id: int, of: Sequence[Turn]) -> tuple[ListedTurn, ...]:
     """These turns with all that their callers gave, in the same order; one that was erased meanwhile is absent."""
-    rows = connection.execute(_BESIDE, {"scope": scope_id, "ids": [turn.id for turn in of]})
+    rows = connection.execute(_LISTED_FIELDS, {"scope": scope_id, "ids": [turn.id for turn in of]})
     beside = {row.id: row._mapping for row in rows}
     return tuple(
         ListedTurn(**{field.name: getattr(turn, field.name) for field in fields(Turn)} | {**beside[turn.id]})

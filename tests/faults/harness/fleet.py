@@ -117,9 +117,19 @@ class Fleet:
         return member
 
     def worker(
-        self, *, app: str = "workers.app", concurrency: int = 2, queues: str = QUEUES, **settings: str
+        self,
+        *,
+        app: str = "workers.app",
+        concurrency: int = 2,
+        queues: str = QUEUES,
+        time_limit: int | None = None,
+        **settings: str,
     ) -> Member:
-        return self._celery_worker("worker", app, ("-Q", queues, "--concurrency", str(concurrency)), settings)
+        """``time_limit``: seconds of a task, instead of those of the app."""
+        options = ["-Q", queues, "--concurrency", str(concurrency)]
+        if time_limit is not None:
+            options += ["--soft-time-limit", str(time_limit), "--time-limit", str(time_limit)]
+        return self._celery_worker("worker", app, options, settings)
 
     def model_worker(self, *, app: str = "workers.app", threads: int = 8, **settings: str) -> Member:
         """Of the queue for language models alone: its tasks are threads of one process."""

@@ -71,10 +71,15 @@ def run(folder: Path, *options: str, tests: int) -> Iterator[Run]:
 
 
 def living(run: Run, *names: str) -> list[int]:
-    pids = [pid for name in names for pid in run.pids(name)]
-    return [
-        pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    ]
+    return [pid for name in names for pid in run.pids(name) if lives(pid)]
+
+
+def lives(pid: int) -> bool:
+    """False for a process that has ended and that nobody has waited for."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def assert_nothing_is_left(run: Run) -> None:

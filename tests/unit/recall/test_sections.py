@@ -339,6 +339,19 @@ def test_messages_are_a_system_message_and_the_dialogue():
     assert "calendar: 14 May is free" in messages[0]["content"]
 
 
+def test_no_message_of_the_agent_holds_a_mark():
+    turns = (
+        turn(81, Role.USER, "Mira", "Is this fog?\n[image]"),
+        turn(82, Role.ASSISTANT, "Ada", "[tool call: weather]"),
+        turn(83, Role.ASSISTANT, "Ada", "Let me look.\n[tool call: weather]"),
+    )
+    window = render(ContextParts(session=SessionPart("s", turns=turns)), budget_tokens=500, now=NOW)
+
+    system, *dialogue = as_messages(window)
+    assert [message["content"] for message in dialogue] == ["Is this fog?\n[image]", "Let me look."]
+    assert "Ada: [tool call: weather]" in system["content"]
+
+
 def test_messages_without_a_dialogue_are_the_text():
     window = render(ContextParts(narrative="They met."), budget_tokens=500, now=NOW)
     assert as_messages(window) == [{"role": "system", "content": window.text}]

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
 
 from memory_app.errors import InvalidInput
 from memory_app.language.marks import CAPTION_LIMIT, MarkKind, mark, without_marks
 from memory_app.records.records import NewTurn, Role
-from memory_app.turns.bodies import MessageBody, new_turn, read_turn
+from memory_app.turns.bodies import MessageBody, new_turn, parse_turn
 from memory_app.turns.intake import TOOLS_LIMIT, Limits, checked_turn
 from memory_app.turns.message import DETAILS_BYTES, PARTS_LIMIT
 
@@ -67,11 +68,11 @@ PART_TEXTS = [
 
 @pytest.mark.parametrize(("content", "text"), PART_TEXTS, ids=lambda value: str(value)[:60])
 def test_the_parts_of_a_message_become_one_text(content: object, text: str) -> None:
-    assert read_turn(user(content)).text == text
+    assert parse_turn(user(content)).text == text
 
 
 def test_a_plain_turn_stays_as_it_is() -> None:
-    turn = read_turn(user("I like tea.", name="Mira", tools_used=["clock"], metadata={"page": 1}))
+    turn = parse_turn(user("I like tea.", name="Mira", tools_used=["clock"], metadata={"page": 1}))
 
     assert turn == NewTurn(
         Role.USER, "I like tea.", speaker="Mira", tools_used=("clock",), metadata={"page": 1}
@@ -80,7 +81,7 @@ def test_a_plain_turn_stays_as_it_is() -> None:
 
 def test_the_address_of_a_picture_is_kept_without_its_signature() -> None:
     url = "https://example.org/a.png?X-Signature=secret#top"
-    turn = read_turn(user([{"type": "image_url", "image_url": {"url": url, "detail": "low"}}]))
+    turn = parse_turn(user([{"type": "image_url", "image_url": {"url": url, "detail": "low"}}]))
 
     assert details(turn) == {
         "parts": [{"type": "image_url", "detail": "low", "url": "https://example.org/a.png"}]
@@ -96,7 +97,7 @@ def test_what_is_encoded_is_never_kept() -> None:
         {"type": "input_audio", "input_audio": {"data": "iVBORw0KGgo=", "format": "wav"}},
     ]
     audio = {"id": "a1", "data": "iVBORw0KGgo=", "transcript": "Good morning."}
-    turn = read_turn(user(parts, audio=audio, thumbnail=PIXEL))
+    turn = parse_turn(user(parts, audio=audio, thumbnail=PIXEL))
 
     assert "iVBORw0KGgo" not in turn.text + json.dumps(turn.metadata)
     assert details(turn)["parts"][0] == {"type": "image_url", "media_type": "image/png"}
@@ -106,7 +107,7 @@ def test_what_is_encoded_is_never_kept() -> None:
 
 
 def test_a_call_of_a_tool_without_words_is_a_turn() -> None:
-    turn = read_turn(assistant(None, tool_calls=[call("get_weather", '{"city": "Oslo"}')], refusal=None))
+    turn = parse_turn(assistant(None, tool_calls=[call("get_weather", '{"city": "Oslo"}')], refusal=None))
 
     assert (turn.text, turn.tools_used) == ("[tool call: get_weather]", ("get_weather",))
     assert details(turn) == {
@@ -115,7 +116,7 @@ def test_a_call_of_a_tool_without_words_is_a_turn() -> None:
 
 
 def test_words_stand_before_the_calls_of_tools() -> None:
-    turn = read_turn(
+    turn = parse_turn(
         assistant("Let me look.", tool_calls=[call("a"), call("b"), call("a")], tools_used=["c"])
     )
 
@@ -139,13 +140,13 @@ def test_words_stand_before_the_calls_of_tools() -> None:
     ids=str,
 )
 def test_every_form_of_a_call_names_its_tool(message: dict[str, object]) -> None:
-    turn = read_turn(message)
+    turn = parse_turn(message)
 
     assert (turn.role, turn.text, turn.tools_used) == (Role.ASSISTANT, "[tool call: clock]", ("clock",))
 
 
 def test_the_answer_of_a_tool_is_a_turn_of_the_tool() -> None:
-    turn = read_turn({"role": "tool", "tool_call_id": "call_1", "content": "12 degrees"})
+    turn = parse_turn({"role": "tool", "tool_call_id": "call_1", "content": "12 degrees"})
 
     assert (turn.role, turn.text) == (Role.TOOL, "12 degrees")
     assert details(turn) == {"tool_call_id": "call_1"}
@@ -155,14 +156,14 @@ def test_the_answer_of_a_tool_is_a_turn_of_the_tool() -> None:
     "content", ["I live in Oslo.", [{"type": "text", "text": "I live in Oslo."}]], ids=["text", "parts"]
 )
 def test_a_message_of_tool_results_alone_is_no_speech_of_the_user(content: object) -> None:
-    turn = read_turn(user([{"type": "tool_result", "tool_use_id": "t1", "content": content}]))
+    turn = parse_turn(user([{"type": "tool_result", "tool_use_id": "t1", "content": content}]))
 
     assert (turn.role, turn.text) == (Role.TOOL, "I live in Oslo.")
 
 
 def test_a_tool_result_beside_words_of_the_user_is_a_mark() -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "I live in Oslo.", "is_error": True}
-    turn = read_turn(user([result, {"type": "text", "text": "And I live in Bergen."}]))
+    turn = parse_turn(user([result, {"type": "text", "text": "And I live in Bergen."}]))
 
     assert (turn.role, turn.text) == (Role.USER, "And I live in Bergen.\n[tool result]")
     assert details(turn)["tool_results"] == [
@@ -171,8 +172,8 @@ def test_a_tool_result_beside_words_of_the_user_is_a_mark() -> None:
 
 
 def test_a_tool_that_answers_nothing_is_a_turn_too() -> None:
-    assert read_turn(user([{"type": "tool_result", "tool_use_id": "t1"}])).text == "[tool result]"
-    assert read_turn({"role": "tool", "tool_call_id": "1", "content": ""}).text == "[empty message]"
+    assert parse_turn(user([{"type": "tool_result", "tool_use_id": "t1"}])).text == "[tool result]"
+    assert parse_turn({"role": "tool", "tool_call_id": "1", "content": ""}).text == "[empty message]"
 
 
 # --- roles, speakers, times -----------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def test_a_tool_that_answers_nothing_is_a_turn_too() -> None:
     [("developer", Role.SYSTEM), ("function", Role.TOOL), ("system", Role.SYSTEM), ("user", Role.USER)],
 )
 def test_roles_of_messages_have_a_place_among_ours(role: str, stored: Role) -> None:
-    assert read_turn({"role": role, "content": "Be brief.", "name": "Mira"}).role is stored
+    assert parse_turn({"role": role, "content": "Be brief.", "name": "Mira"}).role is stored
 
 
 @pytest.mark.parametrize(
@@ -200,13 +201,13 @@ def test_roles_of_messages_have_a_place_among_ours(role: str, stored: Role) -> N
     ],
 )
 def test_a_time_may_be_written_or_counted(at: object, expected: datetime) -> None:
-    assert read_turn(user("Hello.", at=at)).at == expected
+    assert parse_turn(user("Hello.", at=at)).at == expected
 
 
 def test_null_is_taken_where_an_api_sends_it() -> None:
-    assert read_turn(assistant(None)).text == "[empty message]"
-    assert read_turn(assistant(None, refusal="I cannot do that.")).text == "I cannot do that."
-    spoken = read_turn(assistant(None, audio={"id": "a1", "transcript": "Good morning."}))
+    assert parse_turn(assistant(None)).text == "[empty message]"
+    assert parse_turn(assistant(None, refusal="I cannot do that.")).text == "I cannot do that."
+    spoken = parse_turn(assistant(None, audio={"id": "a1", "transcript": "Good morning."}))
     assert spoken.text == "Good morning."
 
 
@@ -257,7 +258,7 @@ UNREADABLE = [
 @pytest.mark.parametrize(("message", "field"), UNREADABLE, ids=lambda value: str(value)[:70])
 def test_what_cannot_be_read_names_its_place(message: object, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_turn(message)
+        parse_turn(message)
     assert refused.value.field == field
     assert refused.value.message.startswith(f"{field}: ")
     assert "Hello" not in refused.value.message
@@ -265,7 +266,7 @@ def test_what_cannot_be_read_names_its_place(message: object, field: str) -> Non
 
 def test_the_place_in_a_batch_stands_before_the_field() -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_turn(user([{"type": 7}]), place="turns[3]")
+        parse_turn(user([{"type": 7}]), place="turns[3]")
     assert refused.value.field == "turns[3].content[0].type"
 
 
@@ -276,7 +277,7 @@ def test_an_unknown_field_of_a_message_goes_to_its_details() -> None:
     message = assistant(
         [{"type": "text", "text": "Hi."}], id="msg_1", type="message", model="m-1", usage={"in": 3}, stop=None
     )
-    turn = read_turn(message)
+    turn = parse_turn(message)
 
     assert details(turn) == {"id": "msg_1", "type": "message", "model": "m-1", "usage": '{"in": 3}'}
 
@@ -288,14 +289,14 @@ def test_in_a_list_of_messages_no_field_is_unknown() -> None:
 
 
 def test_a_field_of_the_caller_named_like_the_details_is_theirs() -> None:
-    turn = read_turn(assistant(None, tool_calls=[call("a")], metadata={"message": "mine"}))
+    turn = parse_turn(assistant(None, tool_calls=[call("a")], metadata={"message": "mine"}))
 
     assert turn.metadata == {"message": "mine"}
 
 
 def test_details_are_bounded_and_what_is_left_out_is_counted() -> None:
     calls = [call(f"tool-{number}", "x" * 5_000) for number in range(100)]
-    turn = read_turn(assistant(None, tool_calls=calls, extra={"a": ["b" * 100_000]}))
+    turn = parse_turn(assistant(None, tool_calls=calls, extra={"a": ["b" * 100_000]}))
 
     assert len(json.dumps(turn.metadata)) < DETAILS_BYTES + 200
     listed = details(turn)["tool_calls"]
@@ -308,7 +309,7 @@ def test_deeply_nested_arguments_are_no_error() -> None:
     inner: object = 1
     for _ in range(5_000):
         inner = [inner]
-    turn = read_turn(assistant([{"type": "tool_use", "id": "1", "name": "a", "input": inner}]))
+    turn = parse_turn(assistant([{"type": "tool_use", "id": "1", "name": "a", "input": inner}]))
 
     checked_turn(turn, Limits())
 
@@ -323,7 +324,7 @@ def test_a_picture_of_100_megabytes_is_not_copied() -> None:
     )
     tracemalloc.start()
     try:
-        turn = read_turn(message)
+        turn = parse_turn(message)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -355,12 +356,21 @@ class Reply(BaseModel):
 
 def test_an_object_of_a_client_library_is_read_like_its_json() -> None:
     reply = Reply(tool_calls=[Call(id="call_1", function=Function(name="clock", arguments="{}"))])
-    as_json = read_turn(reply.model_dump(mode="json"))
+    as_json = parse_turn(reply.model_dump(mode="json"))
 
     assert as_json.text == "[tool call: clock]"
-    assert read_turn(reply) == as_json
-    assert read_turn({"role": "assistant", "content": None, "tool_calls": reply.tool_calls}) == as_json
-    assert read_turn(Reply()).text == "[empty message]"
+    assert parse_turn(reply) == as_json
+    assert parse_turn({"role": "assistant", "content": None, "tool_calls": reply.tool_calls}) == as_json
+    assert parse_turn(Reply()).text == "[empty message]"
+
+
+def test_an_answer_of_the_openai_client_is_read_as_it_is() -> None:
+    tool_calls = [{"id": "call_1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]
+    answer = {"role": "assistant", "content": None, "tool_calls": tool_calls}
+    reply = ChatCompletionMessage.model_validate(answer)
+
+    assert parse_turn(reply) == parse_turn(answer)
+    assert parse_turn(reply).tools_used == ("clock",)
 
 
 class TextBlock(BaseModel):
@@ -369,7 +379,7 @@ class TextBlock(BaseModel):
 
 
 def test_the_parts_may_be_objects_too() -> None:
-    assert read_turn(assistant([TextBlock(text="Hello.")])).text == "Hello."
+    assert parse_turn(assistant([TextBlock(text="Hello.")])).text == "Hello."
 
 
 # --- marks ----------------------------------------------------------------------------------------------------
@@ -411,7 +421,7 @@ MESSAGES = st.fixed_dictionaries(
 @given(MESSAGES)
 def test_whatever_comes_is_a_turn_or_an_error_that_names_its_place(message: dict[str, object]) -> None:
     try:
-        turn, _ = checked_turn(read_turn(message), Limits())
+        turn, _ = checked_turn(parse_turn(message), Limits())
     except InvalidInput as error:
         assert error.field
         return

@@ -1,0 +1,56 @@
+"""``store_memory`` and ``forget_memory``: what an agent writes on purpose, and what it takes back."""
+
+from __future__ import annotations
+
+from memory_app.forget import forget
+from memory_app.memories.lookup import need_own
+from memory_app.memories.remember import remember
+from memory_app.records.records import EmotionalState, Outcome, Statement
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.tools.answers import ToolAnswer
+from memory_app.tools.arguments import ForgetMemory, StoreMemory
+
+EXPLICIT_STORE = "explicit-store"
+"""The tag of memories that an agent stored by a tool."""
+
+_SENTENCES = {
+    Outcome.INSERTED: "Stored.",
+    Outcome.LINKED: "Stored, and linked with what is like it.",
+    Outcome.MERGED: "Stored: it became one with what said nearly the same.",
+    Outcome.REINFORCED: "This was known already; it counts for more now.",
+    Outcome.SUPERSEDED: "Stored: it took the place of what was true before.",
+}
+
+MERGED = frozenset({Outcome.MERGED, Outcome.REINFORCED})
+
+
+def store_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: StoreMemory) -> ToolAnswer:
+    """Remember one statement of the person, beyond the session."""
+    statement = Statement(
+        arguments.kind,
+        arguments.text,
+        importance=arguments.importance,
+        tags=tuple(dict.fromkeys([*arguments.tags, EXPLICIT_STORE])),
+        emotional_state=None if arguments.valence is None else EmotionalState(arguments.valence),
+    )
+    remembered = remember(runtime, tenant_id, Scope(scope.agent, scope.user), statement=statement)
+    return ToolAnswer(
+        {
+            "id": str(remembered.id),
+            "merged": remembered.outcome in MERGED,
+            "merged_count": remembered.merged_count,
+            "outcome": remembered.outcome.value,
+            "notes": list(remembered.notes),
+            "display_text": " ".join([_SENTENCES[remembered.outcome], *remembered.notes]),
+        }
+    )
+
+
+def forget_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: ForgetMemory) -> ToolAnswer:
+    """Delete one memory of this person for good, with what was made of it alone."""
+    need_own(runtime, tenant_id, Scope(scope.agent, scope.user), arguments.memory_id)
+    forget.forget_memory(runtime, tenant_id, arguments.memory_id)
+    return ToolAnswer(
+        {"id": str(arguments.memory_id), "forgotten": True, "display_text": "Forgotten for good."}
+    )
