@@ -1,4 +1,4 @@
-"""A chat in German goes the product's own way from a turn to what is kept. The chat is made up."""
+"""Chats in German and French go the product's own way from a turn to what is kept. Both chats are made up."""
 
 from __future__ import annotations
 
@@ -35,6 +35,28 @@ GERMAN = (
     "Weimar ist schön.",
     "Ich rauche nicht mehr, seit Mai schon.",
     "Danke dir!",
+)
+FRENCH = (
+    "Bonjour, je m'appelle Mira Caron et j'habite à Lille.",
+    "Enchanté, Mira !",
+    "Je suis infirmière depuis 2018. Tu as des idées de repas rapides ?",
+    "Bien sûr.",
+    "Je ne mange pas de viande et je suis allergique aux arachides.",
+    "C'est noté.",
+    "Mon mari Luc adore le cyclisme.",
+    "Quel type de vélo ?",
+    "Si j'habite à Nice un jour, je prendrai un bateau.",
+    "Belle idée.",
+    "Ma chatte s'appelle Praline, elle miaule la nuit.",
+    "Elle a peut-être faim.",
+    "Ma mère dit que je travaille trop.",
+    "Repose-toi.",
+    "Je déteste les endives, tu les remplaces par quoi ?",
+    "Par des poireaux.",
+    "Imagine que je suis pirate et que je m'appelle Barbe.",
+    "Ohé !",
+    "On a déménagé à Nantes aujourd'hui.",
+    "Merci beaucoup !",
 )
 
 
@@ -74,10 +96,35 @@ def test_a_chat_in_german_leaves_what_was_said_and_nothing_else(runtime: Runtime
     }
 
 
-def test_a_new_home_ends_the_one_before(runtime: Runtime, tenant: int) -> None:
+def test_a_chat_in_french_leaves_what_was_said_and_nothing_else(runtime: Runtime, tenant: int) -> None:
+    assert texts(kept(runtime, tenant, FRENCH)) == {
+        "mira s'appelle Mira Caron.",
+        "mira habite à Nantes.",
+        "mira travaille comme infirmière (depuis 2018).",
+        "mira ne mange pas: viande.",
+        "mira est allergique à arachides.",
+        "mira a pour mari: Luc.",
+        "Luc aime cyclisme.",
+        "mira a chatte Praline.",
+        "Praline est: chatte.",
+        "mira n'aime pas endives.",
+    }
+
+
+def test_a_new_home_ends_the_one_before_in_both_languages(runtime: Runtime, tenant: int) -> None:
     rows = kept(runtime, tenant, GERMAN)
     (home,) = [row for row in rows if row.relation == "lives_in" and row.valid_until is None]
     assert home.object == "Weimar"
+    app = MemoryApp(runtime, tenant)
+    app.record(
+        SCOPE,
+        "Maintenant j'habite à Lyon, et la ville me plaît beaucoup.",
+        at=START + timedelta(hours=1),
+    )
+    drain(app)
+    after = lookup.list_memories(runtime, tenant, SCOPE, filters=MemoryFilter(limit=100))
+    homes = {row.object for row in after if row.relation == "lives_in" and row.valid_until is None}
+    assert homes == {"Lyon"}
 
 
 def test_a_context_window_shows_what_is_known(runtime: Runtime, tenant: int) -> None:
