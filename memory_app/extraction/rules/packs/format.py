@@ -38,6 +38,10 @@ class ClauseWords(_Part):
     """How a question begins; of a sentence with a question mark, what stands before it is read."""
     asks: tuple[str, ...] = ()
     """How a clause begins that asks only where the sentence has a question mark."""
+    breaks: tuple[str, ...] = ()
+    """How a question begins that follows a statement without a sign between them."""
+    cuts: tuple[str, ...] = ()
+    """Words behind which a name, a place or a number is whole, whatever follows: with, who, where."""
     openings: tuple[str, ...] = ()
     fillers: tuple[str, ...] = ()
     """Words that change nothing, wherever they stand."""
@@ -140,8 +144,12 @@ class PackFile(_Part):
     """Nouns begin with a capital, which is then no sign of a name."""
     list_joins: tuple[str, ...]
     """Words before the last item of a list: and, or."""
+    item_openings: tuple[str, ...] = ()
+    """Prepositions that may be said again before a later item of a list: "to nuts and to milk"."""
     particles: tuple[str, ...] = ()
     """Words in small letters inside names: von, de la."""
+    name_starts: tuple[str, ...] = ()
+    """Words with which names of several words begin, for authors who write no capitals: san, new, bad."""
     titles: tuple[str, ...] = ()
     """Words before a surname: Mrs, Dr."""
     articles: tuple[str, ...] = ()

@@ -51,6 +51,7 @@ class Pack:
     stop_passing: re.Pattern[str]
     split: re.Pattern[str]
     cut: re.Pattern[str]
+    loose_cut: re.Pattern[str]
     question: re.Pattern[str]
     asks: re.Pattern[str]
     choice: re.Pattern[str]
@@ -71,7 +72,9 @@ class Pack:
     not_in_names: frozenset[str]
     not_last: frozenset[str]
     articles: frozenset[str]
+    item_openings: frozenset[str]
     particles: frozenset[str]
+    name_starts: frozenset[str]
     titles: frozenset[str]
     list_join: re.Pattern[str]
     list_end: re.Pattern[str]
@@ -163,6 +166,8 @@ class _Translator:
             ("clause.joins", file.clause.joins),
             ("clause.starts", file.clause.starts),
             ("clause.questions", file.clause.questions),
+            ("clause.breaks", file.clause.breaks),
+            ("clause.cuts", file.clause.cuts),
             ("clause.asks", file.clause.asks),
             ("clause.openings", file.clause.openings),
             ("clause.fillers", file.clause.fillers),
@@ -179,6 +184,8 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     make = _Translator(file, name)
     clause, stop = file.clause, file.stop
     joins, starts = make.either("clause.joins", clause.joins), make.either("clause.starts", clause.starts)
+    breaks = make.either("clause.breaks", clause.breaks)
+    cuts = make.either("clause.cuts", clause.cuts)
     months = "|".join(map(re.escape, months_of(file)))
     return Pack(
         file=file,
@@ -190,11 +197,12 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         stop_passing=_words(make.either("stop.passing", stop.passing)),
         split=_any_case(
             r"(?P<comma>,\s+)|\s*[;:()\u2013\u2014]\s*|\s+-+\s+"
-            rf"|(?P<join>,?\s+(?:{joins})\s+(?={_WORD_START}(?:{starts}){_WORD_END}))"
+            rf"|(?P<join>,?\s+(?:{joins})\s+(?={_WORD_START}(?:{starts}){_WORD_END})|\s+(?=(?:{breaks}){_WORD_END}))"
         ),
         cut=_any_case(
-            rf",?\s+(?:{joins}|{_either(map(re.escape, file.list_joins))})\s+(?=(?-i:[a-zß-öø-ÿ]))"
+            rf",?\s+(?:(?:{joins}|{_either(map(re.escape, file.list_joins))})\s+(?=(?-i:[a-zß-öø-ÿ]))|(?:{cuts})\s)"
         ),
+        loose_cut=_any_case(rf",?\s+(?:{joins}|{_either(map(re.escape, file.list_joins))}|{cuts})\s"),
         question=_any_case(rf"^(?:{make.either('clause.questions', clause.questions)}){_WORD_END}"),
         choice=_any_case(rf"^{_either(map(re.escape, file.list_joins))}{_WORD_END}"),
         asks=_any_case(rf"^(?:{make.either('clause.asks', clause.asks)}){_WORD_END}"),
@@ -217,7 +225,9 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         not_in_names=_lower(file.not_in_names),
         not_last=_lower(file.not_last),
         articles=_lower(file.articles),
+        item_openings=_lower(file.item_openings),
         particles=_lower(file.particles),
+        name_starts=_lower(file.name_starts),
         titles=_lower(file.titles),
         list_join=_any_case(rf",? (?:{_either(map(re.escape, file.list_joins))}) |, "),
         list_end=_any_case(rf" (?:{_either(map(re.escape, file.list_joins))}) [^,]+$"),

@@ -42,10 +42,11 @@ TITLE_WORDS = 4
 
 _SENTENCE = re.compile(r"[^.!?\n\u2026]+(?:[.!?\u2026]+(?=[\w'\"])[^.!?\n\u2026]+)*[.!?\u2026]*")
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
-_TRANSCRIPT = re.compile(r"\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d\d")
+_TRANSCRIPT = re.compile(r"\s*\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? )?\d{1,2}:\d\d")
 """How a line of an exported chat begins."""
 _OPENED_QUESTION = re.compile("[\\s,]*([\u00bf\u00a1])")
 """The signs with which questions and exclamations begin in Spanish."""
+_LAUGHTER = re.compile("[\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f643\U0001f609]")
 _BULLET = re.compile(r"^\s*[-*•·]\s+(?=\w)")
 _ORDINAL_DOT = re.compile(r"(?<![\d.])(\d{1,2})\. (?=[a-zß-öø-ÿ])")
 _NUMERIC_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)?(?!\d)")
@@ -96,6 +97,9 @@ def read(pack: Pack, text: str, *, today: date, is_left_out: Callable[[str], boo
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
     states nothing.
     """
+    # Whoever laughs may mean the opposite.
+    if _LAUGHTER.search(text):
+        return []
     own = prepared(pack, text)
     if pack.stop_turn.search(own) or _ROLE_PLAY.search(own):
         return []
@@ -126,8 +130,13 @@ def _without_label(pack: Pack, line: str) -> str:
     """``line`` without a colon that does not stand behind the name of a speaker."""
     line = pack.label.sub(r"\g<label>, ", _BULLET.sub("", line))
     head, colon, rest = line.partition(": ")
-    is_speaker = len(head.split()) <= 3 and all(word[0].isupper() for word in head.split())
-    return line if is_speaker or not colon else f"{head}; {rest}"
+    if not colon:
+        return line
+    words = head.split()
+    # "Ana: …" and "ana: …" are a speaker's line of a transcript, and so are "[12:01] Ana Ruiz: …".
+    is_speaker = len(words) == 1 or (len(words) <= 3 and all(word[0].isupper() for word in words))
+    # "Also: …" opens a sentence.
+    return "" if is_speaker and _opened(pack, head) else f"{head}; {rest}"
 
 
 def _with_slashes(match: re.Match[str]) -> str:
@@ -154,8 +163,8 @@ def _of_sentence(pack: Pack, sentence: str, *, is_loose: bool, today: date) -> I
             joined = parts[place : place + count]
             text = joined[0].text + "".join(part.separator + part.text for part in joined[1:])
             facts = list(_of_clause(pack, text, is_loose=is_loose, today=today))
-            if not facts and not is_loose and count == 1:
-                facts = list(_of_cut_clause(pack, text, today=today))
+            if not facts and count == 1:
+                facts = list(_of_cut_clause(pack, text, is_loose=is_loose, today=today))
             if facts:
                 yield from facts
                 step = count
@@ -222,15 +231,16 @@ def _of_clause(pack: Pack, text: str, *, is_loose: bool, today: date, is_cut: bo
             return
 
 
-def _of_cut_clause(pack: Pack, text: str, *, today: date) -> Iterator[Fact]:
-    """Facts of a clause up to a joining word, where a word in small letters follows: "at Acme and no idea why".
+def _of_cut_clause(pack: Pack, text: str, *, is_loose: bool, today: date) -> Iterator[Fact]:
+    """Facts of a clause up to a word behind which something else begins: "at Acme and no idea why", "Lyon with Ann".
 
     Only of rules whose object cannot be cut by this: a name, a place or a number is whole where "and" begins.
     """
-    joins = list(pack.cut.finditer(text))
-    for join in joins[:CUTS]:
-        clause = text[: join.start()]
-        facts = list(_of_clause(pack, clause, is_loose=False, today=today, is_cut=True))
+    # Behind "and" a word with a capital may be a second name; where nobody writes capitals, nothing tells.
+    pattern = pack.loose_cut if is_loose else pack.cut
+    for cut in list(pattern.finditer(text))[:CUTS]:
+        clause = text[: cut.start()]
+        facts = list(_of_clause(pack, clause, is_loose=is_loose, today=today, is_cut=True))
         if facts:
             yield from facts
             return
@@ -351,7 +361,9 @@ def _fact(
     values = {name: pack.maps[name][text.lower()] for name, text in groups.items() if name in pack.maps}
     if groups.get("kin"):
         values["kin"] = pack.kin[groups["kin"].lower()]
-    fields = defaultdict(str, {**groups, **values})
+    # "{kids}" is what a word stands for, "{kids_word}" the word itself.
+    spelled = {f"{name}_word": groups[name] for name in values}
+    fields = defaultdict(str, {**groups, **values, **spelled})
     # The sentence keeps the words of its author, the fact has what they stand for.
     words = defaultdict(str, groups)
     return Fact(

@@ -15,6 +15,9 @@ from memory_app.extraction.rules.packs.slots import OBJECT_SLOTS
 ITEM_WORDS = 6
 """Words of one item of a list."""
 
+MOST_COUNTED = 120
+"""Nobody is older, and nobody has more children."""
+
 JOB_WORDS = 4
 
 
@@ -23,7 +26,7 @@ def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[st
 
     None where one of them is not whole.
     """
-    slot = next((slot for slot in OBJECT_SLOTS if slot in groups), None)
+    slot = object_slot(groups)
     if slot is None:
         return [""]
     text = groups[slot]
@@ -31,6 +34,7 @@ def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[st
     # Behind a comma another clause may begin; only a joining word shows that it is a list.
     if ", " in text and slot in ("items", "names") and not pack.list_end.search(text):
         return None
+    parts = [parts[0], *(_without_opening(pack, part) for part in parts[1:])]
     items = [_object(pack, slot, part, is_loose=is_loose) for part in parts]
     # The other slots of the match must be whole as well.
     seconds = [
@@ -46,7 +50,8 @@ def _object(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
         return name(pack, text, is_loose=is_loose)
     if slot == "number":
         number = text.lower()
-        return number if number.isdigit() else str(pack.numbers[number])
+        value = int(number) if number.isdigit() else pack.numbers[number]
+        return str(value) if value <= MOST_COUNTED else None
     if slot == "day":
         return month_and_day(pack, text)
     if slot in ("size", "year"):
@@ -58,6 +63,16 @@ def _object(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
     if slot == "thing" and pack.list_join.search(text):
         return None
     return _phrase(pack, text, limit=limit)
+
+
+def _without_opening(pack: Pack, item: str) -> str:
+    first, _, rest = item.partition(" ")
+    return rest if rest and first.lower() in pack.item_openings else item
+
+
+def object_slot(groups: Mapping[str, str]) -> str | None:
+    """The slot of a match that holds the object of the fact."""
+    return next((slot for slot in OBJECT_SLOTS if slot in groups), None)
 
 
 def first_name(pack: Pack, text: str) -> str | None:
@@ -83,8 +98,11 @@ def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
     if is_loose:
         # "a workshop" is no name.
         has_article = len(words) < len(text.split())
-        is_word = not has_article and len(words) == 1 and len(words[0]) > 1 and words[0][0].isalpha()
-        return words[0].capitalize() if is_word and lowered[0] not in pack.not_last else None
+        # "san sebastián", but not two words of which the second may be anything.
+        is_run = pack.name_starts.issuperset(lowered[:-1])
+        is_word = all(len(word) > 1 and word[0].isalpha() for word in words)
+        is_name = is_run and is_word and not has_article and lowered[-1] not in pack.not_last
+        return " ".join(map(str.capitalize, words)) if is_name else None
     if words[0][0].isdigit() or (lowered[0] in pack.particles and words[0].islower()):
         return None
     for word, lower in zip(words, lowered, strict=True):
