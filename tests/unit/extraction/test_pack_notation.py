@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from pathlib import Path
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -14,6 +15,7 @@ from memory_app.errors import Misconfigured
 from memory_app.extraction.rules.packs import loading
 from memory_app.extraction.rules.packs.loading import LANGUAGES, check_packs, pack_of, parse
 from memory_app.extraction.rules.packs.notation import BrokenPattern, translate
+from workers import signals
 
 SLOTS = {"place": r"\w+", "thing": r"\w+"}
 
@@ -108,6 +110,18 @@ def test_all_packs_that_ship_are_whole() -> None:
         pack = pack_of(language)
         assert pack is not None
         assert pack.file.language == language
+
+
+def test_a_broken_pack_ends_the_start_of_a_worker_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "xx.toml"
+    broken.write_text(GERMAN.replace('relation = "lives_in"', 'relation = "livs_in"'), encoding="utf-8")
+    monkeypatch.setitem(loading._FILES, "xx", broken)
+    with pytest.raises(
+        SystemExit, match=r"^memory: language pack xx.toml: rule \d+: relation 'livs_in' is unknown"
+    ):
+        signals._check_packs()
 
 
 def test_a_language_without_a_pack_has_none() -> None:

@@ -167,12 +167,20 @@ def _of_sentence(pack: Pack, sentence: str, *, is_loose: bool, today: date) -> I
                 facts = list(_of_cut_clause(pack, text, is_loose=is_loose, today=today))
             if facts:
                 yield from facts
+                if is_loose:
+                    yield from _named_in(pack, text, facts)
                 step = count
                 break
         place += step
     if not is_loose:
         for part in parts:
             yield from _in_passing(pack, part.text)
+
+
+def _named_in(pack: Pack, text: str, facts: Sequence[Fact]) -> Iterator[Fact]:
+    """Who is named in a clause without capitals: a pattern that fits the whole of it shows what is a name."""
+    for called in {fact.called for fact in facts if fact.called and fact.term}:
+        yield from _in_passing(pack, text.replace(called.lower(), called))
 
 
 def _joinable(parts: Sequence[_Part], place: int) -> int:
