@@ -21,6 +21,7 @@ from celery.signals import (
 from celery.worker.consumer import Consumer
 
 from memory_app import blas_threads
+from memory_app.extraction.rules.packs.loading import check_packs
 from memory_app.log import configure
 from memory_app.queue import MAINTENANCE, ROUTES
 from memory_app.settings import Settings
@@ -40,6 +41,13 @@ def _look_at_database(**_: Any) -> None:
     """Before the pool: a worker with a wrong password would take hints for ever and do nothing."""
     with one_sentence():
         require_database()
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _check_packs(**_: Any) -> None:
+    """A broken language pack ends the start, and not the extraction of whoever writes in that language."""
+    with one_sentence():
+        check_packs()
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

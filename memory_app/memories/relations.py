@@ -80,6 +80,12 @@ _OPPOSED = (
     ("studies", "studied"),
     ("studies_at", "left"),
     ("knows", "lost_touch_with"),
+    ("smokes", "does_not_smoke"),
+    ("smokes", "stopped_smoking"),
+    ("takes_medicine", "does_not_take"),
+    ("member_of", "no_longer_member_of"),
+    ("plays", "no_longer_plays"),
+    *((relation, "no_longer_with") for relation in ("spouse", *_SPOUSES)),
 )
 
 # Spellings that models and callers use, so that one relation does not get two lines of facts.

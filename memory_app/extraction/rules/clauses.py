@@ -9,7 +9,7 @@ bounded: at most `TEXT_LIMIT` characters of a turn and sentences of at most `SEN
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from memory_app.extraction.quoted_parts import split_pasted
@@ -28,7 +28,7 @@ _QUOTED = re.compile(r'"([^"\n]{1,300})"|(?<!\w)\'([^\'\n]{1,120})\'(?!\w)')
 _FINITE = re.compile(r"\b(?:I|I'm|I've|my|we|you)\b|[.!?]$", re.IGNORECASE)
 _SKIPPED_LINE = re.compile(r"(?:>|\[\d{4}-\d\d-\d\d|\[[A-Z][A-Z ]{3,40}\]|\||#{1,6} |[A-Z][\w .'-]{0,30}: )")
 _OWN_LABEL = re.compile(r"^(?:note|ps|p\.s\.|update|edit|btw|fyi|reminder|also)\s*:\s*", re.IGNORECASE)
-_MARK = "\u241f"
+MARK = "\u241f"
 """Stands where quoted speech was; a clause that holds it is not the speaker's own."""
 
 _ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|e\.g|i\.e|approx|No)\.(?=\s)")
@@ -102,11 +102,13 @@ class Sentence:
     clauses: tuple[str, ...]
 
 
-def own_words(text: str) -> str:
+def own_words(text: str, *, is_title: Callable[[str], bool] | None = None) -> str:
     """Return ``text`` without code, tagged blocks, quoted lines, context windows, quoted speech and marks.
 
-    At most `TEXT_LIMIT` characters.
+    At most `TEXT_LIMIT` characters. ``is_title`` tells which quoted words are a title and stay; without it they are
+    told as in English.
     """
+    is_title = is_title or _is_title
     # Four times the limit, so that a long pasted part does not use up what is read.
     own = split_pasted(without_marks(text[: 4 * TEXT_LIMIT])).own
     own = _without_blocks(_without_fences(own))[:TEXT_LIMIT]
@@ -116,7 +118,7 @@ def own_words(text: str) -> str:
     # Only double quotes: a curly single one is mostly an apostrophe.
     own = own.replace("“", '"').replace("”", '"')
     # Code before quotes: what stands between quotes in it is part of it.
-    return _QUOTED.sub(_unquote, _CODE.sub(_MARK, own))
+    return _QUOTED.sub(lambda match: _unquoted(match, is_title), _CODE.sub(MARK, own))
 
 
 def _without_fences(text: str) -> str:
@@ -154,11 +156,14 @@ def _without_blocks(text: str) -> str:
     return " ".join(pieces)
 
 
-def _unquote(match: re.Match[str]) -> str:
+def _unquoted(match: re.Match[str], is_title: Callable[[str], bool]) -> str:
     # One group for each kind of quotes.
     quote = match[1] or match[2]
-    is_title = len(quote.split()) <= _TITLE_WORDS and not _FINITE.search(quote)
-    return quote if is_title else _MARK
+    return quote if is_title(quote) else MARK
+
+
+def _is_title(quote: str) -> bool:
+    return len(quote.split()) <= _TITLE_WORDS and not _FINITE.search(quote)
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -199,7 +204,7 @@ def _clauses(sentence: str) -> Iterator[str]:
         # What follows a supposition is supposed as well: "if I move, I will need a car".
         if _UNREAL.search(clause):
             return
-        if clause and _MARK not in clause:
+        if clause and MARK not in clause:
             yield clause
 
 

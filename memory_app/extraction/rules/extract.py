@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time
+from itertools import chain
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,9 @@ from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
 from memory_app.extraction.rules.names import mentions_of
+from memory_app.extraction.rules.packs.loading import Pack, pack_of
+from memory_app.extraction.rules.packs.reading import Fact, read
+from memory_app.extraction.rules.packs.turn_language import ENGLISH, READ_LANGUAGES, language_of
 from memory_app.extraction.rules.patterns import Rule, When
 from memory_app.extraction.rules.people import about_relative, relatives_of
 from memory_app.extraction.rules.requests import to_remember, wish_of
@@ -50,6 +54,8 @@ ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
 NOT_THE_USER = "not said by the user"
 NO_TEXT = "the message has no text"
+NOT_READ = "language not read by rules"
+"""Followed by the code of the language."""
 
 _NO_WORD = re.compile(r"[^\w']|_")
 
@@ -86,11 +92,14 @@ def extract(
     mentions: dict[UUID, tuple[Mention, ...]] = {}
     reasons: dict[UUID, str] = {}
     for turn in turns:
+        before = tuple(other for other in all_turns if other.seq < turn.seq)
+        language = language_of(turn, before) if turn.role in (Role.USER, Role.ASSISTANT) else ENGLISH
+        pack = pack_of(language)
         text = own_words(turn.text)
         # Entities count whoever names them; only statements have to be the user's.
         if turn.role in (Role.USER, Role.ASSISTANT):
-            mentions[turn.id] = mentions_of(text, people=people, labels=labels)
-        reason = reason_to_skip(turn)
+            mentions[turn.id] = _mentions(text, pack, people=people, labels=labels)
+        reason = reason_to_skip(turn, pack)
         if reason:
             reasons[turn.id] = reason
             continue
@@ -102,30 +111,50 @@ def extract(
             people=people,
             labels=tuple(labels),
         )
-        of_turn = _statements(speaker, text, agent_text=_agent_text(all_turns, turn))
+        agent_text = _agent_text(all_turns, turn)
+        if pack is not None:
+            of_turn = _by_pack(speaker, pack, agent_text=agent_text)
+            names = tuple(chain.from_iterable(statement.mentions for statement in of_turn))
+            mentions[turn.id] = _united(names, mentions[turn.id])
+        else:
+            of_turn = _statements(speaker, text, agent_text=agent_text)
         statements.extend(of_turn)
         if not of_turn:
-            reasons[turn.id] = NOT_NOTEWORTHY
+            is_read = language in READ_LANGUAGES
+            reasons[turn.id] = NOT_NOTEWORTHY if is_read else f"{NOT_READ}: {language}"
     return Extraction(tuple(statements), mentions, reasons)
 
 
-def reason_to_skip(turn: Turn) -> str | None:
-    """Return why a turn by itself states nothing worth keeping, or None."""
+def _mentions(
+    text: str, pack: Pack | None, *, people: Iterable[str], labels: Sequence[str]
+) -> tuple[Mention, ...]:
+    # Where nouns have capitals too, a capital is no sign of a name: then only names that are known count.
+    if pack is not None and pack.file.capital_nouns:
+        return mentions_of(text.lower(), labels=labels)
+    return mentions_of(text, people=people, labels=labels)
+
+
+def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
+    """Return why a turn by itself states nothing worth keeping, or None. ``pack`` is that of its language."""
     text = without_marks(turn.text).strip()
     if not text:
         return NO_TEXT
     if turn.role is not Role.USER:
         return NOT_THE_USER
     # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
-    if _is_acknowledgement(text[:200]):
+    if _is_acknowledgement(text[:200], pack):
         return ACKNOWLEDGEMENT
+    # The patterns of a pack need no such limit: "Ich bin Veganer." is a fact.
+    if pack is not None:
+        return None
     return TOO_SHORT if len(text) < SHORTEST else None
 
 
-def _is_acknowledgement(text: str) -> bool:
+def _is_acknowledgement(text: str, pack: Pack | None) -> bool:
+    known = ACKNOWLEDGEMENTS | pack.acknowledgements if pack else ACKNOWLEDGEMENTS
     # A text without any word, such as an emoji, counts as one.
     words = _NO_WORD.sub(" ", text.lower()).split()
-    return len(words) <= ACKNOWLEDGEMENT_WORDS and ACKNOWLEDGEMENTS.issuperset(words)
+    return len(words) <= ACKNOWLEDGEMENT_WORDS and known.issuperset(words)
 
 
 def _agent_text(turns: Iterable[Turn], current: Turn) -> str:
@@ -149,6 +178,65 @@ def _statements(speaker: _Speaker, text: str, *, agent_text: str) -> list[Statem
         if len(statements) >= STATEMENTS_LIMIT:
             break
     return list(statements.values())[:STATEMENTS_LIMIT]
+
+
+def _by_pack(speaker: _Speaker, pack: Pack, *, agent_text: str) -> list[Statement]:
+    """The statements that the rules of a pack read in a turn, each triple once."""
+    turn = speaker.turn
+
+    def is_left_out(sentence: str) -> bool:
+        repeats_agent = len(sentence) >= SHORTEST and sentence.lower() in agent_text
+        return repeats_agent or holds_secret(sentence)
+
+    today = turn.at.astimezone(speaker.zone).date()
+    statements: dict[tuple[object, ...], Statement] = {}
+    for fact in read(pack, turn.text, today=today, is_left_out=is_left_out):
+        statement = _of_fact(speaker, pack, fact)
+        statements.setdefault(_triple(statement), statement)
+    return list(statements.values())[:STATEMENTS_LIMIT]
+
+
+def _of_fact(speaker: _Speaker, pack: Pack, fact: Fact) -> Statement:
+    rule = fact.rule
+    # The subject is the same in every language, so that facts about one person meet.
+    subject = written = fact.called or speaker.label
+    if fact.kin and not fact.called:
+        subject = f"{speaker.label}'s {fact.kin}"
+        written = pack.file.people.of_user.format(term=fact.term, user=speaker.label)
+    when = ""
+    if fact.when is not None:
+        dates = pack.file.date
+        template = dates.says_since if fact.when.since else dates.says_on
+        when = f" ({template.format(date=fact.when.text)})"
+    entities = [Mention(rule.entity, fact.object)] if rule.entity else []
+    if fact.called:
+        entities.append(Mention("person", fact.called))
+    known = mentions_of(fact.object.lower(), labels=speaker.labels)
+    return Statement(
+        kind=rule.kind,
+        subtype=rule.subtype or None,
+        text=f"{written} {fact.says}{when}.",
+        subject=subject,
+        relation=normalise_relation(fact.relation),
+        object=fact.object,
+        origin=Origin.EXTRACTED,
+        source=speaker.label,
+        importance=rule.importance,
+        confidence=rule.confidence,
+        valid_from=_begin(speaker, fact),
+        evidence=(speaker.turn.id,),
+        mentions=_united(tuple(entities), known),
+    )
+
+
+def _begin(speaker: _Speaker, fact: Fact) -> datetime:
+    """When a fact of a pack became true, as `_valid_from` for English."""
+    when, rule = fact.when, fact.rule
+    turn_at = speaker.turn.at
+    marks_beginning = when is not None and (when.since or rule.starts or rule.when is When.EVENT)
+    if when is None or not marks_beginning or rule.when is When.PLAN:
+        return turn_at
+    return min(turn_at, datetime.combine(when.start, time(0), tzinfo=speaker.zone))
 
 
 def _triple(statement: Statement) -> tuple[object, ...]:

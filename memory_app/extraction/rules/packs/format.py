@@ -1,0 +1,162 @@
+"""What the file of a language pack holds. Unknown fields are refused, so that a misspelt one is never without effect.
+
+A pack is TOML. Its patterns are written in the notation of `notation`. The file of German explains the fields where it
+uses them; `docs/languages.md` is the guide for translators.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory_app.extraction.rules.patterns import When
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Stops(_Part):
+    """Words after which nothing is read: of the whole turn, of the sentence, or of the sentence from there on."""
+
+    turn: tuple[str, ...] = ()
+    sentence: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    """In a clause with one of these, nobody is read in passing: "my cat Lumpi died"."""
+
+
+class ClauseWords(_Part):
+    """How sentences are cut into clauses, and what is taken off a clause before its patterns are tried."""
+
+    joins: tuple[str, ...]
+    """Words between two clauses: and, but, because."""
+    starts: tuple[str, ...]
+    """With what a clause begins that stands behind one of ``joins``."""
+    questions: tuple[str, ...]
+    """How a question begins; of a sentence with a question mark, what stands before it is read."""
+    asks: tuple[str, ...] = ()
+    """How a clause begins that asks only where the sentence has a question mark."""
+    breaks: tuple[str, ...] = ()
+    """How a question begins that follows a statement without a sign between them."""
+    cuts: tuple[str, ...] = ()
+    """Words behind which a name, a place or a number is whole, whatever follows: with, who, where."""
+    openings: tuple[str, ...] = ()
+    fillers: tuple[str, ...] = ()
+    """Words that change nothing, wherever they stand."""
+    tails: tuple[str, ...] = ()
+    """What may stand behind a whole statement and is left out."""
+    inverted: tuple[str, ...] = ()
+    """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
+    abbreviations: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """What may stand before a colon at the beginning of a line without being the speaker of a transcript."""
+
+
+class DateRule(_Part):
+    """Words for a time: a date in the slots of ``text``, or what lies ``days`` or ``step`` units away."""
+
+    text: str
+    days: int | None = None
+    unit: Literal["day", "week", "month", "year"] | None = None
+    step: int | None = None
+    since: bool = False
+    """It tells since when something is so; other dates tell when something was."""
+
+
+class Units(_Part):
+    """Words for units of time."""
+
+    day: tuple[str, ...] = ()
+    week: tuple[str, ...] = ()
+    month: tuple[str, ...] = ()
+    year: tuple[str, ...] = ()
+
+
+class DateWords(_Part):
+    months: tuple[str, ...] = Field(min_length=12, max_length=12)
+    """Twelve rows of spellings, January first."""
+    weekdays: tuple[str, ...] = Field((), max_length=7)
+    units: Units = Units()
+    rules: tuple[DateRule, ...] = Field((), alias="rule")
+    says_since: str
+    """How a date is written in a memory that has held since then, with {date}."""
+    says_on: str
+
+
+class People(_Part):
+    """Who belongs to the speaker."""
+
+    kin: dict[str, tuple[str, ...]]
+    """The relation, which is in English, to the words for it: {sister = ["schwester"]}."""
+    pets: tuple[str, ...]
+    subject: str
+    """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
+    of_user: str
+    """How somebody without a name is written, with {term} and {user}."""
+
+
+class PackRule(_Part):
+    """One kind of statement: its patterns, and the fact they give.
+
+    ``patterns`` are about the speaker, ``others`` about somebody of theirs (with the slot <they>). ``says`` is the
+    statement without its subject; ``object`` that of the fact, a slot by default. ``when`` tells how a date counts.
+    """
+
+    relation: str
+    patterns: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+    """Patterns that are looked for in any clause, such as a relative named in passing."""
+    says: str
+    object: str = "{object}"
+    kind: str = "fact"
+    subtype: str | None = "fact"
+    importance: int | None = Field(None, ge=1, le=10)
+    confidence: float = Field(0.8, ge=0, le=1)
+    entity: str | None = None
+    when: When = When.STATE
+    about: Literal["user", "called"] = "user"
+    """Of whom ``patterns`` and ``anywhere`` tell: with "called", of who stands in the slot <called>."""
+    also: bool = False
+    """Read besides a rule that has read the clause already: "I work at Acme as a nurse" are two facts."""
+    needs_date: bool = False
+    starts: bool = False
+    """A date in the clause is when it began."""
+
+
+class PackFile(_Part):
+    language: str = Field(pattern=r"^[a-z]{2,3}$")
+    name: str
+    acknowledgements: tuple[str, ...]
+    numbers: dict[int, tuple[str, ...]] = {}
+    """Numbers to their words."""
+    stop: Stops
+    clause: ClauseWords
+    people: People
+    date: DateWords
+    words: dict[str, tuple[str, ...]] = {}
+    """Lists that patterns use as ``<name>``."""
+    maps: dict[str, dict[str, tuple[str, ...]]] = {}
+    """Lists whose words stand for something else in relation and object: {colour = ["farbe"]}."""
+    capital_nouns: bool = False
+    """Nouns begin with a capital, which is then no sign of a name."""
+    list_joins: tuple[str, ...]
+    """Words before the last item of a list: and, or."""
+    item_openings: tuple[str, ...] = ()
+    """Prepositions that may be said again before a later item of a list: "to nuts and to milk"."""
+    particles: tuple[str, ...] = ()
+    """Words in small letters inside names: von, de la."""
+    name_starts: tuple[str, ...] = ()
+    """Words with which names of several words begin, for authors who write no capitals: san, new, bad."""
+    titles: tuple[str, ...] = ()
+    """Words before a surname: Mrs, Dr."""
+    articles: tuple[str, ...] = ()
+    """Left out at the beginning of an object."""
+    not_in_names: tuple[str, ...] = ()
+    not_in_objects: tuple[str, ...] = ()
+    """Words that point at the talk or belong to another clause; an object with one of them is not whole."""
+    not_last: tuple[str, ...] = ()
+    """Words after which an object goes on; one that ends with them is cut."""
+    rules: tuple[PackRule, ...] = Field(alias="rule", min_length=1)
