@@ -29,8 +29,8 @@ PASSING = (
     Rule(Mode.SERVER_ERROR),
     Rule(Mode.CUT),
     Rule(Mode.BROKEN_BODY),
-    Rule(Mode.HANG, seconds=3),
-    Rule(Mode.DRIP, seconds=0.05),
+    Rule(Mode.HANG, seconds=15),
+    Rule(Mode.DRIP, seconds=0.2),
     Rule(Mode.UNAUTHORIZED),
 )
 """Failures of the server: whatever is asked meets them, so they set nothing aside, however often they come."""
@@ -77,7 +77,7 @@ def assert_few_calls(stage: Stage, model: StubProcess, *, unread: int = 0) -> No
 
 @pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_F23_a_model_that_fails(stage: Stage, times: int) -> None:
-    with with_model(stage) as (stage, model), workers(stage, app=RIGGED):
+    with with_model(stage) as (stage, model), workers(stage):
         stage.fleet.finder()
         model.follow(*of_users(PASSING, times))
         under_way = stage.clients(turns=200, sessions=2 * len(PASSING), seconds=2)
@@ -91,7 +91,7 @@ def test_F23_a_model_that_fails(stage: Stage, times: int) -> None:
 def test_F23_answers_of_no_use(stage: Stage) -> None:
     """Twice for a user, the repair of an answer included: less than what sets a turn aside."""
     nested = 2  # which our server takes for good answers
-    with with_model(stage) as (stage, model), workers(stage, app=RIGGED):
+    with with_model(stage) as (stage, model), workers(stage):
         stage.fleet.finder()
         model.follow(*of_users(UNUSABLE, 2))
         under_way = stage.clients(turns=200, sessions=2 * len(UNUSABLE), seconds=2)
@@ -141,7 +141,8 @@ def test_F07_answers_that_take_longer_than_their_lease(stage: Stage) -> None:
 @pytest.mark.slow
 def test_F07_answers_that_take_longer_than_the_time_limit(stage: Stage) -> None:
     """The worker gives up and is started again; what hung is tried in a process of its own, the others go on."""
-    with with_model(stage, **PATIENT) as (stage, model), workers(stage, app=RIGGED) as said:
+    lease = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "5"}
+    with with_model(stage, **lease, **PATIENT) as (stage, model), workers(stage, app=RIGGED) as said:
         stage.fleet.finder()
         model.follow(Rule(Mode.HANG, path=CHAT, seconds=15, contains="| run-user-0: ", times=2))
         under_way = stage.clients(turns=200, seconds=3)
@@ -153,7 +154,7 @@ def test_F07_answers_that_take_longer_than_the_time_limit(stage: Stage) -> None:
 
 def test_F24_the_model_is_away(stage: Stage) -> None:
     """For however long: nothing is set aside, and everything is applied in order when it is back."""
-    with with_model(stage) as (stage, model), workers(stage, app=RIGGED):
+    with with_model(stage) as (stage, model), workers(stage):
         stage.fleet.finder()
         model.stop()
         under_way = stage.clients(turns=200, seconds=4)

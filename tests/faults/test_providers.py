@@ -9,6 +9,7 @@ import pytest
 from harness import load, oracle
 from harness.stage import Stage
 from harness.turns import failed_texts, with_harm
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.faults
 
@@ -53,12 +54,11 @@ def test_F23_F24_provider_outage(stage: Stage, tmp_path: Path, kind: str) -> Non
 @pytest.mark.slow
 def test_F23_provider_hangs_longer_than_lease_and_time_limit(stage: Stage, tmp_path: Path) -> None:
     outage = tmp_path / "outage"
-    stage.fleet.finder()
-    stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage))
-    under_way = stage.clients(turns=200, seconds=3)
-    stage.wait_for_progress(20)
     outage.write_text("hang", encoding="utf-8")
-    under_way.retries()
+    stage.fleet.finder()
+    worker = stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage))
+    under_way = stage.clients(turns=200, seconds=3)
+    wait_until(lambda: "oft time limit" in worker.said(), "a task has taken too long", seconds=60)
     outage.unlink()
     stage.settle(under_way)
 

@@ -37,7 +37,7 @@ HUGE = "x" * 50_000_000
 _extract, _make_embedder, _read_answer = rules.extract, wiring.make_embedder, asking.read_answer
 
 app.conf.update(task_soft_time_limit=2, task_time_limit=4)
-threads.GRACE_SECONDS = 3
+threads.GRACE_SECONDS = 10
 
 
 def extract(turns: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
