@@ -124,8 +124,8 @@ def test_F12_sentinel_promotes_the_replica(stage: Stage, server: RedisServer, tm
             under_way = stage.clients(turns=600, seconds=12)
             stage.wait_for_progress(80)
             server.kill()
-            wait_until(replica.is_primary, "the replica is promoted", seconds=30)
             taken = replica.hints_taken()
+            wait_until(replica.is_primary, "the replica is promoted", seconds=30)
             stage.settle(under_way)
             assert replica.hints_taken() > taken + 10, "clients and workers found the new primary"
 
