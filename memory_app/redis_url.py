@@ -81,6 +81,10 @@ class Address:
         """The environment variable that the address comes from."""
         return f"MEMORY_{self.setting.replace('.', '__').upper()}"
 
+    def __json__(self) -> str:
+        """How kombu writes it into a worker's answer to whoever asks for its state: without the login."""
+        return self.label
+
     def broker_url(self) -> str:
         """For the broker's library: of a sentinel only the first; TLS and the rest are options beside it."""
         # For sentinels TLS stands in the options beside the URL alone.

@@ -11,7 +11,7 @@ from itertools import cycle
 import garbage
 import pytest
 from celery import Celery
-from celery.app.control import Control
+from celery.app.control import Control, Inspect
 from harness.api import call, free_port, is_live
 from harness.fleet import Member
 from harness.load import Load
@@ -183,18 +183,30 @@ def test_F40_commands_from_a_stranger(stage: Stage) -> None:
     with stranger(stage) as app:
         inspect = app.control.inspect(timeout=3, limit=len(workers))
         wait_until(lambda: len(inspect.ping() or {}) == len(workers), "every worker answers", seconds=60)
-        before = inspect.active_queues(), {name: one["pool"] for name, one in (inspect.stats() or {}).items()}
+        before = inspect.active_queues(), pools(inspect, len(workers))
         for change in CHANGES:
             change(app.control)
         replies = app.control.broadcast("shutdown", reply=True, timeout=3, limit=len(workers))
         assert ["refused" in str(reply) for reply in replies] == [True] * len(workers)
         record_more(stage, "after commands")
-        after = inspect.active_queues(), {name: one["pool"] for name, one in (inspect.stats() or {}).items()}
+        after = inspect.active_queues(), pools(inspect, len(workers))
         answers = [inspect.conf(), inspect.stats(), inspect.revoked(), inspect.registered()]
     assert_same(before, after)
     assert inspect_is_discreet(stage, answers)
     assert_well(workers)
     assert "control_refused" in workers[0].said()
+
+
+def pools(inspect: Inspect, count: int) -> dict[str, object]:
+    """The pool of each of so many workers, once all of them have told it."""
+    stats: dict[str, dict[str, object]] = {}
+
+    def is_told() -> bool:
+        stats.update(inspect.stats() or {})
+        return len(stats) == count
+
+    wait_until(is_told, "every worker tells its state", seconds=60)
+    return {name: told["pool"] for name, told in stats.items()}
 
 
 def assert_same(before: tuple[object, ...], after: tuple[object, ...]) -> None:
