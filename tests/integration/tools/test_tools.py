@@ -197,7 +197,7 @@ def test_before_anybody_has_spoken_nothing_is_remembered(memory_app: MemoryApp) 
         ("store_memory", {"text": "A dog.", "kind": "fakt"}, "kind"),
         ("store_memory", {"text": "A dog.", "valence": "meh"}, "emotional_state.valence"),
         ("forget_memory", {"memory_id": "the one about the dog"}, "memory_id"),
-        ("why", {"memory_id": str(uuid4())}, "id"),
+        ("why", {"memory_id": "01980000-0000-7000-8000-000000000000"}, "id"),
         ("list_facts", {"history": True}, "subject"),
         ("get_context", {"budget_tokens": 1}, "budget_tokens"),
         ("record_turns", {"messages": [{"role": "user", "content": "\x00"}]}, "turn.content"),
