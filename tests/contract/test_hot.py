@@ -700,6 +700,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     fail(hot, 2)
     life.note(hot, ["finder"], "host:1")
     Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)
+    answer_drops.note(hot, {"no evidence": 1})
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:
