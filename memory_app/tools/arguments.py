@@ -52,7 +52,12 @@ class Arguments(BaseModel):
     def _without_nulls(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        return {name: argument for name, argument in value.items() if argument is not None}
+        # Some models send every argument there is, and null for those that they do not mean.
+        arguments = {}
+        for name, argument in value.items():
+            if argument is not None:
+                arguments[name] = argument
+        return arguments
 
 
 class SearchMemory(Arguments):
@@ -121,21 +126,23 @@ A = TypeVar("A", bound=Arguments)
 
 def read_arguments(model: type[A], arguments: object) -> A:
     """The arguments of a call: a mapping, or JSON as chat-completion APIs send it. Raises `InvalidInput`."""
+    values = _mapping(arguments)
+    _refuse_unknown(model, values)
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        raise invalid_input(error) from None
+
+
+def _mapping(arguments: object) -> Mapping[Any, Any]:
+    # A tool without arguments is called with any of these.
     if arguments is None or arguments == "":
-        arguments = {}
+        return {}
     if isinstance(arguments, str):
         arguments = _parsed(arguments)
     if not isinstance(arguments, Mapping):
         raise InvalidInput("arguments: send one JSON object", field="arguments")
-    for name in arguments.keys() - model.model_fields.keys():
-        field = dotted((str(name),))
-        # The names that there are: a model has no other page to look at.
-        known = ", ".join(model.model_fields)
-        raise InvalidInput(f"{field}: there is no such argument; there are {known}", field=field)
-    try:
-        return model.model_validate(dict(arguments))
-    except ValidationError as error:
-        raise invalid_input(error) from None
+    return arguments
 
 
 def _parsed(text: str) -> object:
@@ -147,24 +154,37 @@ def _parsed(text: str) -> object:
         raise InvalidInput("arguments: not valid JSON; send one JSON object", field="arguments") from None
 
 
+def _refuse_unknown(model: type[Arguments], arguments: Mapping[Any, Any]) -> None:
+    """Refuse an argument that the tool does not have. Raises `InvalidInput`."""
+    for name in arguments.keys() - model.model_fields.keys():
+        field = dotted((str(name),))
+        # The names that there are: a model has no other page to look at.
+        known = ", ".join(model.model_fields)
+        raise InvalidInput(f"{field}: there is no such argument; there are {known}", field=field)
+
+
 def schema_of(model: type[Arguments]) -> Json:
     """The JSON schema of the arguments as models understand it best: without titles and without null."""
     schema = model.model_json_schema()
-    properties = {name: _simple(field) for name, field in schema.get("properties", {}).items()}
+    fields = schema.get("properties", {})
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {name: _simple(field) for name, field in fields.items()},
         "required": schema.get("required", []),
         "additionalProperties": False,
     }
 
 
 def _simple(field: Json) -> Json:
-    simple = {name: value for name, value in field.items() if name not in ("title", "anyOf")}
+    """The schema of one argument without its title, without null among its types, and without null as its default."""
+    simple = dict(field)
+    simple.pop("title", None)
+    options = simple.pop("anyOf", [])
     # A field that may be left out is told by `required`; null is understood all the same.
-    for option in field.get("anyOf", ()):
+    for option in options:
         if option != {"type": "null"}:
             simple = {**option, **simple}
-    if simple.get("default", ...) is None:
+    has_null_default = simple.get("default", "") is None
+    if has_null_default:
         del simple["default"]
     return simple

@@ -7,7 +7,7 @@ agree. What a model meant by a list is understood: null, an object alone, a list
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -30,11 +30,17 @@ class Notes:
 
 
 def is_nothing(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value.strip().lower() in NOTHING)
+    """Whether ``value`` is null, or a word that models write in place of it."""
+    if isinstance(value, str):
+        return value.strip().lower() in NOTHING
+    return value is None
 
 
 def unwrapped(value: object) -> object:
-    """Return ``value`` without the list of one, or the object of one key, around it."""
+    """Return ``value`` without the list of one, or the object of one key, around it.
+
+    ``[8]``, ``{"value": 8}`` and ``[{"importance": {"value": 8}}]`` are 8.
+    """
     for _ in range(LEVELS):
         inner = _only(value)
         if inner is None:
@@ -44,55 +50,82 @@ def unwrapped(value: object) -> object:
 
 
 def _only(value: object) -> object | None:
-    if isinstance(value, Mapping) and len(value) == 1:
-        inner: object = next(iter(value.values()))
-        return inner
-    return value[0] if isinstance(value, list) and len(value) == 1 else None
+    """What stands in a list of one, or under the only key of an object; None for anything else."""
+    contents: list[object] = []
+    if isinstance(value, list):
+        contents = value
+    elif isinstance(value, Mapping):
+        contents = list(value.values())
+    return contents[0] if len(contents) == 1 else None
 
 
 def listed(value: object) -> list[object]:
-    """Return the items that a model meant by ``value`` where a list is wanted."""
-    return list(_items(value, LEVELS))
+    """Return the items that a model meant by ``value`` where a list is wanted.
+
+    An item alone is a list of one. Lists in lists are one list, and an object around items is taken off:
+    ``{"items": [...]}`` or ``{"1": {...}, "2": {...}}``.
+    """
+    return _items(value, LEVELS)
 
 
-def _items(value: object, levels: int) -> Iterator[object]:
+def _items(value: object, levels: int) -> list[object]:
+    """The items in ``value``, looked for so many lists and objects deep."""
     if is_nothing(value):
-        return
-    inner = _inside(value) if levels else None
-    if inner is None:
-        yield value
-        return
-    for item in inner:
-        # An object in a list is an item; what it means is for the shape of the items to say.
-        if isinstance(value, list) and not isinstance(item, list):
-            yield item
-        else:
-            yield from _items(item, levels - 1)
-
-
-def _inside(value: object) -> list[object] | None:
-    """What stands in a list, or in an object that is only there around items; None for what is an item itself."""
+        return []
+    if levels == 0:
+        return [value]
     if isinstance(value, list):
-        return value
-    if not isinstance(value, Mapping):
-        return None
-    values = list(value.values())
+        return _items_of_list(value, levels - 1)
+    if isinstance(value, Mapping):
+        return _items_of_object(value, levels - 1)
+    return [value]
+
+
+def _items_of_list(value: list[object], levels: int) -> list[object]:
+    items: list[object] = []
+    for inner in value:
+        if isinstance(inner, list):
+            items += _items(inner, levels)
+        else:
+            # An object in a list is an item; what it means is for the shape of the items to say.
+            items.append(inner)
+    return items
+
+
+def _items_of_object(value: Mapping[str, object], levels: int) -> list[object]:
+    """The items in an object that is only there around them, else the object itself, which is one."""
+    types = set(map(type, value.values()))
     # {"items": [...]}
-    if len(values) == 1 and isinstance(values[0], list):
-        return values
+    holds_list = types == {list} and len(value) == 1
     # {"1": {...}, "2": {...}}
-    return values if values and all(isinstance(inner, Mapping) for inner in values) else None
+    holds_objects = types == {dict}
+    if not holds_list and not holds_objects:
+        return [value]
+    items: list[object] = []
+    for inner in value.values():
+        items += _items(inner, levels)
+    return items
 
 
 def _read_each(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> list[Any]:
-    notes = info.context if isinstance(info.context, Notes) else Notes()
+    """Read each item with ``read``, which takes and returns a list."""
+    notes = _notes(info)
+    list_name = info.field_name or "items"
     items: list[Any] = []
     for item in listed(value):
+        # One at a time, so that an odd item takes no other along.
         try:
             items += read([item])
         except ValidationError:
-            notes.unread[info.field_name or "items"] += 1
+            notes.unread[list_name] += 1
     return items
+
+
+def _notes(info: ValidationInfo) -> Notes:
+    if isinstance(info.context, Notes):
+        return info.context
+    # This reader does not ask what was left out.
+    return Notes()
 
 
 Items = Annotated[list[T], WrapValidator(_read_each)]

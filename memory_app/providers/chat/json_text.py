@@ -51,31 +51,44 @@ def read_answer(text: str, shape: Shape[T], *, complete: bool = True) -> Reading
         raise Unreadable("the answer is empty")
     reasons: list[str] = []
     partial: Reading[T] | None = None
-    for candidate in reversed(list(_candidates(text, complete=complete))):
+    for value in _values(text, shape, complete=complete):
+        try:
+            reading = shape.read(value)
+        except Unfit as error:
+            reasons.append(error.reason)
+            continue
+        if not reading.missing:
+            return reading
+        partial = partial or reading
+    if partial is not None:
+        return partial
+    raise Unreadable(_reason(reasons, complete=complete))
+
+
+def _reason(reasons: Sequence[str], *, complete: bool) -> str:
+    """Why nothing could be read, where ``reasons`` say why each value did not fit."""
+    if reasons:
+        return f"the answer does not fit the schema: {reasons[0]}"
+    if complete:
+        return "there is no JSON in the answer"
+    return "the answer was cut off"
+
+
+def _values(text: str, shape: Shape[Any], *, complete: bool) -> Iterator[object]:
+    """What may be the answer, in each of its variants, the last one first. Raises `Unreadable`."""
+    candidates = list(_candidates(text, complete=complete))
+    for candidate in reversed(candidates):
+        # To walk through a value that is nested deeply takes more of the stack than there is.
         try:
             variants = list(_variants(normal_keys(candidate), shape))
         except RecursionError:
             raise Unreadable("the answer is nested too deeply") from None
-        for value in variants:
-            try:
-                reading = shape.read(value)
-            except Unfit as error:
-                reasons.append(error.reason)
-                continue
-            if not reading.missing:
-                return reading
-            partial = partial or reading
-    if partial is not None:
-        return partial
-    if reasons:
-        raise Unreadable(f"the answer does not fit the schema: {reasons[0]}")
-    raise Unreadable("there is no JSON in the answer" if complete else "the answer was cut off")
+        yield from variants
 
 
 def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     """Everything in ``text`` that is a JSON object or list, in the order in which it stands there."""
-    # The byte order mark, which some servers put first, is no JSON.
-    answer = _OPEN_THOUGHT.sub("", _THOUGHT.sub("", text)).strip().lstrip("\ufeff")
+    answer = _without_thoughts(text)
     whole = _loaded(answer)
     if whole is not None:
         yield whole
@@ -84,15 +97,29 @@ def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     values = _fenced(answer) or list(_scattered(answer))
     yield from values
     # What was cut off by its limit may lack more than brackets, so it is not closed.
-    closed = closed_json(answer) if complete and not values else None
+    if values or not complete:
+        return
+    closed = closed_json(answer)
     if closed is not None:
         yield closed
 
 
+def _without_thoughts(text: str) -> str:
+    """What a model answers, without what it thought before."""
+    answer = _THOUGHT.sub("", text)
+    answer = _OPEN_THOUGHT.sub("", answer)
+    # The byte order mark, which some servers put first, is no JSON.
+    return answer.strip().lstrip("\ufeff")
+
+
 def _fenced(text: str) -> list[object]:
     """The objects and lists between fences of Markdown."""
-    values = (_loaded(match[1].strip()) for match in _FENCE.finditer(text))
-    return [value for value in values if value is not None]
+    values: list[object] = []
+    for match in _FENCE.finditer(text):
+        value = _loaded(match[1].strip())
+        if value is not None:
+            values.append(value)
+    return values
 
 
 def _loaded(text: str) -> object | None:
@@ -101,11 +128,14 @@ def _loaded(text: str) -> object | None:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict | list) else None
+    # A number or a text alone is JSON as well, and no answer.
+    if not isinstance(value, dict | list):
+        return None
+    return value
 
 
 def _refuse_constant(name: str) -> object:
-    # NaN and Infinity, which Python reads and PostgreSQL does not.
+    """Refuse NaN and Infinity, which Python reads and PostgreSQL does not."""
     raise ValueError(f"{name} is no JSON")
 
 
@@ -155,7 +185,10 @@ def _closing(text: str, start: int) -> int | None:
     """The place behind the bracket that closes the one at ``start``; None when the text ends before."""
     depth = 0
     for place, bracket in _brackets(text, start):
-        depth += 1 if bracket in _CLOSING else -1
+        if bracket in _CLOSING:
+            depth += 1
+        else:
+            depth -= 1
         if depth == 0:
             return place + 1
     return None
@@ -167,16 +200,23 @@ def _open_brackets(text: str) -> list[str] | None:
     for _, bracket in _brackets(text, 0):
         if bracket in _CLOSING:
             stack.append(bracket)
-        elif not stack or _CLOSING[stack.pop()] != bracket:
+            continue
+        # It closes nothing.
+        if not stack:
+            return None
+        # It closes a bracket of the other sort.
+        if _CLOSING[stack.pop()] != bracket:
             return None
     return stack
 
 
 def _brackets(text: str, start: int) -> Iterator[tuple[int, str]]:
-    """Brackets outside strings."""
+    """Brackets outside strings, each with its place."""
     for match in _TOKEN.finditer(text, start):
-        if match[0][0] != '"':
-            yield match.start(), match[0]
+        token = match[0]
+        is_string = token.startswith('"')
+        if not is_string:
+            yield match.start(), token
 
 
 def normal_keys(value: object) -> object:
@@ -188,55 +228,80 @@ def normal_keys(value: object) -> object:
         return {_snake(str(key)): normal_keys(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [normal_keys(inner) for inner in value]
-    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    return value
 
 
 def _snake(key: str) -> str:
-    return re.sub(r"[\W_]+", "_", _WORDS.sub("_", key.strip())).strip("_").lower()
+    """The key in snake case. A capital letter within begins a word: "turnId" is two."""
+    words = _WORDS.sub("_", key.strip())
+    return re.sub(r"[\W_]+", "_", words).strip("_").lower()
 
 
 def _variants(value: object, shape: Shape[Any]) -> Iterator[object]:
     """``value`` as it is, taken out of a wrapping, or put into the one list it can be."""
     if isinstance(value, list):
-        # A list of one answer.
-        if len(value) == 1 and isinstance(value[0], Mapping):
-            yield value[0]
-        yield from _wrapped(value, shape)
+        yield from _variants_of_list(value, shape)
     elif isinstance(value, Mapping):
         yield value
-        yield from _unwrapped(value)
-        inner = _only_value(value)
-        # An empty list under another name answers another question.
-        if isinstance(inner, list) and inner:
-            yield from _wrapped(inner, shape)
+        yield from _variants_of_object(value, shape)
+
+
+def _variants_of_list(items: list[object], shape: Shape[Any]) -> Iterator[object]:
+    """The one answer in the list, and the list under its name in the answer."""
+    is_wrapping = len(items) == 1 and isinstance(items[0], Mapping)
+    if is_wrapping:
+        yield items[0]
+    yield from _wrapped(items, shape)
+
+
+def _variants_of_object(value: Mapping[object, object], shape: Shape[Any]) -> Iterator[object]:
+    """The objects in ``value``, where it and what is in it have only one key, or the list under its only key."""
+    # Two wrappings are seen, such as {"result": {"data": …}}; more is another schema.
+    inner = first = _only_value(value)
+    for _ in range(2):
+        if isinstance(inner, Mapping):
+            yield inner
+        inner = _only_value(inner)
+    # An empty list under another name answers another question.
+    if isinstance(first, list) and first:
+        yield from _wrapped(first, shape)
 
 
 def _only_value(value: object) -> object | None:
     """What stands under the only key of an object; None for anything else."""
-    if not isinstance(value, Mapping) or len(value) != 1:
+    if not isinstance(value, Mapping):
+        return None
+    if len(value) != 1:
         return None
     inner: object = next(iter(value.values()))
     return inner
 
 
-def _unwrapped(value: Mapping[object, object]) -> Iterator[object]:
-    """The objects in ``value``, where it and what is in it have only one key."""
-    # Two wrappings are seen, such as {"result": {"data": …}}; more is another schema.
-    inner = _only_value(value)
-    for _ in range(2):
-        if isinstance(inner, Mapping):
-            yield inner
-        inner = _only_value(inner)
-
-
 def _wrapped(items: Sequence[object], shape: Shape[Any]) -> Iterator[object]:
-    """A bare list, where one list of the shape holds more of it than any other. An empty one only if there is one."""
-    if len(shape.lists) == 1:
-        fitting = list(shape.lists)
-    else:
-        counts = {name: shape.count_fitting(name, items) for name in shape.lists}
-        most = max(counts.values(), default=0)
-        fitting = [name for name, count in counts.items() if count == most > 0]
-    if len(fitting) == 1:
-        empty: dict[str, object] = {name: [] for name in shape.lists}
-        yield empty | {fitting[0]: list(items)}
+    """A bare list as the object of the shape that has it under the one name it can have; nothing where it has none."""
+    name = _name_of_list(items, shape)
+    if name is None:
+        return
+    answer: dict[str, object] = {other: [] for other in shape.lists}
+    answer[name] = list(items)
+    yield answer
+
+
+def _name_of_list(items: Sequence[object], shape: Shape[Any]) -> str | None:
+    """The list of the shape that holds more of the items than any other."""
+    names = list(shape.lists)
+    # The only one may be an empty one, too.
+    if len(names) == 1:
+        return names[0]
+    counts = {name: shape.count_fitting(name, items) for name in names}
+    highest = max(counts.values(), default=0)
+    # Into none of them anything fits.
+    if highest == 0:
+        return None
+    fitting = [name for name in names if counts[name] == highest]
+    # Two lists that it fits equally well: which one was meant would be a guess.
+    if len(fitting) > 1:
+        return None
+    return fitting[0]
