@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.extraction.llm.draft import feeling_state
-from memory_app.extraction.llm.guards import SAMPLE, flagged
+from memory_app.extraction.llm.flags import flagged
+from memory_app.extraction.llm.guards import SAMPLE
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt

@@ -24,7 +24,8 @@ from memory_app.extraction.llm.answers import (
     ToneAnswer,
     TopicAnswer,
 )
-from memory_app.extraction.llm.guards import Draft, Ground, fault_of, flagged
+from memory_app.extraction.llm.flags import flagged
+from memory_app.extraction.llm.guards import Draft, Ground, fault_of
 from memory_app.extraction.llm.material import Transcript
 from memory_app.extraction.rules import resolve_dates
 from memory_app.language.text import canonical_key, clean, slug

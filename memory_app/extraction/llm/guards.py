@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (a pattern stays in one piece)
 """Hold what a model states about a conversation against the conversation. Pure rules, one function each.
 
 Words are compared by stem. A paraphrase, or a statement in another language than its turn, shares few words with its
@@ -10,19 +9,17 @@ well when, in one language, not even its names were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from memory_app.extraction.llm import date_sources
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
-from memory_app.extraction.rules import ResolvedDate, resolve_dates
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.language.calendar import MONTHS, WEEKDAYS
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
-from memory_app.records.kinds import KINDS
 from memory_app.records.records import Role, Statement, Turn
 
 NO_EVIDENCE = "no evidence"
@@ -42,14 +39,6 @@ BETTER = 2.0
 
 LONGEST = 1_000
 """Characters of one statement; more is a copy, not a statement."""
-
-NEAR_DAYS = 400
-"""A full date this near to the turn may have been worked out from words for time in any language."""
-
-INSTRUCTION = "flagged:instruction"
-LINK = "flagged:link"
-MARKUP = "flagged:markup"
-FLAGGED_CONFIDENCE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +64,10 @@ class Draft:
 
 def fault_of(draft: Draft, ground: Ground) -> str | None:
     """Return the name of the first guard that rejects the draft, or None."""
-    faults = (name for name, rejects in _GUARDS if rejects(draft, ground))
-    return next(faults, None)
-
-
-def flagged(statement: Statement) -> Statement:
-    """Tag the statement for each thing that makes it suspect, and then give it little confidence.
-
-    A pattern list is a signal, not a wall: nothing is dropped for it. A kind that may command is only held against the
-    attempts to change other rules.
-    """
-    patterns = _FLAGS_OF_COMMANDS if KINDS[statement.kind].may_command else _FLAGS
-    tags = [tag for tag, pattern in patterns if pattern.search(statement.text)]
-    if not tags:
-        return statement
-    return replace(
-        statement,
-        # Each once, in a fixed order, so that the same statement is stored the same way again.
-        tags=tuple(dict.fromkeys((*statement.tags, *tags))),
-        confidence=min(statement.confidence, FLAGGED_CONFIDENCE),
-    )
+    for fault, rejects in _GUARDS:
+        if rejects(draft, ground):
+            return fault
+    return None
 
 
 def lacks_evidence(draft: Draft, ground: Ground) -> bool:
@@ -118,8 +91,12 @@ def echoes_memory(draft: Draft, ground: Ground) -> bool:
 
 def comes_from_sample(draft: Draft, ground: Ground) -> bool:
     """It repeats an example of the prompt, or a sentence of any prompt of ours."""
-    sources = [ground.user_label, ground.agent_label, *(turn.text for turn in ground.turns)]
-    return repeats_prompt(draft.statement.text, sources) or _explained_by(ground.samples, draft, ground)
+    texts = [turn.text for turn in ground.turns]
+    # A name of the two may stand in a prompt as well; whoever repeats it repeats no prompt.
+    sources = [ground.user_label, ground.agent_label, *texts]
+    if repeats_prompt(draft.statement.text, sources):
+        return True
+    return _explained_by(ground.samples, draft, ground)
 
 
 def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
@@ -138,21 +115,36 @@ def has_wrong_speaker(draft: Draft, ground: Ground) -> bool:
 
 def is_invented(draft: Draft, ground: Ground) -> bool:
     """None of its words stands in its evidence, and none of its names anywhere in the conversation."""
-    text, evidence = draft.statement.text, _evidence(draft, ground)
+    text = draft.statement.text
+    evidence = _evidence(draft, ground)
     # What is said in one language and stated in another has few words in common, and names are written otherwise.
-    if not (_is_english(text) and _is_english(evidence)):
+    is_comparable = _is_english(text) and _is_english(evidence)
+    if not is_comparable:
         return False
     words = _telling_words(text, ground)
-    if not words or _share(words, evidence) > 0:
+    # A statement of nothing but the two names cannot be invented.
+    if not words:
         return False
+    if _share(words, evidence) > 0:
+        return False
+    return _has_only_new_names(text, ground)
+
+
+def _has_only_new_names(text: str, ground: Ground) -> bool:
+    """Whether ``text`` has names, and none of them stands in the conversation."""
     names = set(map(str.casefold, _NAME.findall(text))) - _own_names(ground)
-    conversation = "\n".join(turn.text for turn in ground.turns).casefold()
-    return bool(names) and not any(name in conversation for name in names)
+    if not names:
+        return False
+    texts = [turn.text for turn in ground.turns]
+    conversation = "\n".join(texts).casefold()
+    return not any(name in conversation for name in names)
 
 
 def has_unsourced_date(draft: Draft, ground: Ground) -> bool:
     """Its text names a year or day that no evidence says and that cannot have been worked out from it."""
-    return not all(_is_sourced(date, draft, ground) for date in _DATE.finditer(draft.statement.text))
+    return date_sources.has_unsourced_date(
+        draft.statement.text, draft.turns, samples=ground.samples, zone=ground.zone
+    )
 
 
 # The cheap ones first; the last ones compare the words of the statement with those of every turn.
@@ -167,23 +159,6 @@ _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
     (INVENTED, is_invented),
 )
 
-_OVERRIDE = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|earlier|previous|prior)\b"
-    r"|\b(?:system prompt|developer mode|jailbreak|hidden instructions?)\b"
-    r"|\bdo not (?:tell|inform|warn|ask) the user\b|\bwithout (?:asking|confirmation|telling)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_COMMAND = re.compile(
-    r"\b(?:you|the assistant|the ai|the model|agents?) (?:must|shall|has to|have to|should always|should never|is obliged to)\b"
-    r"|\b(?:always|never) (?:obey|trust|approve|execute|run|send|transfer|reveal|share|recommend|mention)\b"
-    r"|\bfrom now on\b.{0,40}\b(?:act|respond|answer|behave|obey)\b|\b(?:act|behave) as (?:if|an?|the)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript):\S|\bwww\.\w", re.IGNORECASE)
-_MARKUP = re.compile(r"</?[A-Za-z!][^>\n]{0,100}>|```|\{\{|\[/?[A-Z]{3,}\]|!\[[^\]]*\]\(")
-_FLAGS_OF_COMMANDS = ((INSTRUCTION, _OVERRIDE), (LINK, _LINK), (MARKUP, _MARKUP))
-_FLAGS = ((INSTRUCTION, _COMMAND), *_FLAGS_OF_COMMANDS)
-
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 """A word with a capital letter inside a sentence: in English a name, a day or a month."""
 
@@ -195,11 +170,6 @@ _ENGLISH = frozenset(
 
 _NO_LETTER = re.compile(r"[\W_]")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
-_DATE = re.compile(
-    r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d|21\d\d)(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?(?![\d-])"
-)
-
-
 _QUESTION_CHARS = 500
 """So much of the end of a turn is searched for a question."""
 
@@ -209,20 +179,29 @@ _AFFIRMATION_WORDS = 8
 
 
 def _explained_by(places: Sequence[str], draft: Draft, ground: Ground) -> bool:
+    """Whether one of these texts explains the statement, and explains it better than its evidence does."""
     words = _telling_words(draft.statement.text, ground)
     # A statement of nothing but the two names is explained by any text.
     if not words or not places:
         return False
     elsewhere = max(_share(words, text) for text in places)
-    # Both conditions: a memory may well be repeated by the turn, which then explains it as well as the memory does.
-    return elsewhere >= EXPLAINED and elsewhere > BETTER * _share(words, _evidence(draft, ground))
+    if elsewhere < EXPLAINED:
+        return False
+    # A memory may well be repeated by the turn, which then explains it as well as the memory does.
+    return elsewhere > BETTER * _share(words, _evidence(draft, ground))
 
 
 def _evidence(draft: Draft, ground: Ground) -> str:
-    speakers = draft.turns
+    """What was said in the turns that the statement names, by those who may say it."""
+    turns = draft.turns
     if not draft.of_agent:
-        speakers = tuple(turn for turn in draft.turns if turn.role is Role.USER)
-    return "\n".join(_own_text(turn, ground) for turn in speakers)
+        turns = _turns_of_user(draft.turns)
+    texts = [_own_text(turn, ground) for turn in turns]
+    return "\n".join(texts)
+
+
+def _turns_of_user(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    return tuple(turn for turn in turns if turn.role is Role.USER)
 
 
 def _telling_words(text: str, ground: Ground) -> frozenset[str]:
@@ -241,6 +220,7 @@ def _is_english(text: str) -> bool:
 
 
 def _share(words: frozenset[str], text: str) -> float:
+    """How many of ``words`` stand in ``text``: 0 to 1."""
     # Each word once, however often a long text repeats it.
     return len(words & terms(text).keys()) / len(words)
 
@@ -248,65 +228,34 @@ def _share(words: frozenset[str], text: str) -> float:
 def _own_text(turn: Turn, ground: Ground) -> str:
     """What the speaker of ``turn`` states in it, with the question that it affirms."""
     text = own_words(turn.text)
-    if turn.role is not Role.USER or not _affirms(turn):
+    if turn.role is not Role.USER:
         return text
-    # The turn right before this one: a yes answers what was asked last. Before the first one nothing was.
-    before = ["", *(other.text for other in ground.turns if other.seq < turn.seq)]
-    question = _QUESTION.search(before[-1][-_QUESTION_CHARS:])
-    return f"{text}\n{question[0]}" if question else text
+    if not _affirms(turn):
+        return text
+    question = _question_before(turn, ground)
+    return f"{text}\n{question}" if question else text
+
+
+def _question_before(turn: Turn, ground: Ground) -> str:
+    """The question at the end of the turn right before this one; empty where there is none."""
+    before = [other.text for other in ground.turns if other.seq < turn.seq]
+    if not before:
+        return ""
+    # Only the last one: a yes answers what was asked last.
+    end = before[-1][-_QUESTION_CHARS:]
+    question = _QUESTION.search(end)
+    return question[0] if question else ""
 
 
 def _affirms(turn: Turn) -> bool:
-    words = _NO_LETTER.sub(" ", turn.text[:_AFFIRMATION_CHARS].lower()).split()
     # "Right?" asks for a yes instead of giving one.
     is_question = turn.text.rstrip().endswith(("?", "？"))
     if is_question:
         return False
+    beginning = turn.text[:_AFFIRMATION_CHARS].lower()
+    words = _NO_LETTER.sub(" ", beginning).split()
+    places = words[:1]
     # The yes of a long reply stands at its beginning; at its end it would belong to something else.
-    places = words[:1] if len(words) > _AFFIRMATION_WORDS else words[:1] + words[-1:]
+    if len(words) <= _AFFIRMATION_WORDS:
+        places += words[-1:]
     return not AFFIRMATIONS.isdisjoint(places)
-
-
-def _is_sourced(named: re.Match[str], draft: Draft, ground: Ground) -> bool:
-    texts = [own_words(turn.text) for turn in draft.turns]
-    # All turns for the date as it is written, before any of them is looked at for words that may mean it.
-    if _holds(texts, named[0]):
-        return True
-    for turn, text in zip(draft.turns, texts, strict=True):
-        if _can_be_resolved(named, text, turn=turn, zone=ground.zone):
-            return True
-        # Words for time in another language, which the rules do not read; a date of the prompt's example is none.
-        if _is_near(named, turn.at.astimezone(ground.zone).date()):
-            return not _holds(ground.samples, named[0])
-    return False
-
-
-def _holds(texts: Iterable[str], part: str) -> bool:
-    return any(part in text for text in texts)
-
-
-def _can_be_resolved(named: re.Match[str], text: str, *, turn: Turn, zone: ZoneInfo) -> bool:
-    """Whether words for time in ``text`` mean the date that was named."""
-    # Whether a turn speaks of the past or of plans is not known here, so both readings count.
-    dates = (
-        *resolve_dates(text, turn.at, zone=zone),
-        *resolve_dates(text, turn.at, zone=zone, future=True),
-    )
-    return any(_means(resolved, named[0]) for resolved in dates)
-
-
-def _means(resolved: ResolvedDate, words: str) -> bool:
-    # A year or a month is a shorter form of the day on which it begins.
-    return words in resolved.bare or resolved.start.isoformat().startswith(words)
-
-
-def _is_near(named: re.Match[str], local: date) -> bool:
-    """A day within reach of words like "yesterday"; a year alone must be that of the turn or a neighbour."""
-    year = int(named["year"])
-    if named["month"] is None:
-        return abs(year - local.year) <= 1
-    try:
-        day = date(year, int(named["month"]), int(named["day"] or 1))
-    except ValueError:  # the pattern knows digits only
-        return False
-    return abs(day - local) <= timedelta(days=NEAR_DAYS)

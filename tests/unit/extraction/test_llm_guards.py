@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_app.extraction.llm.flags import FLAGGED_CONFIDENCE, INSTRUCTION, LINK, MARKUP, flagged
 from memory_app.extraction.llm.guards import (
     DATE,
     ECHO,
-    FLAGGED_CONFIDENCE,
-    INSTRUCTION,
-    LINK,
-    MARKUP,
     NO_EVIDENCE,
     SAMPLE,
     SECRET,
@@ -26,7 +23,6 @@ from memory_app.extraction.llm.guards import (
     Draft,
     Ground,
     fault_of,
-    flagged,
 )
 from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
 from memory_app.records.records import Role, Statement, Turn
