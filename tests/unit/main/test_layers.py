@@ -61,7 +61,7 @@ PURE = re.compile(
     r"records/|language/|extraction/rules/|\w+/rules\.py|agents/persona\.py|tenancy/policy\.py|forget/receipt\.py"
     r"|memories/(ladder|decisions|guards|intervals|succession|fact_ends|relations|comparison|frame|fading|merge_rules)\.py"
     r"|memories/(question_text|strength)\.py|recall/(records|sections|lines|parts|overview|near_duplicates)\.py"
-    r"|sleep/clusters\.py|transfer/(snapshot|snapshot_rows|export_lines)\.py|turns/(intake|message)\.py"
+    r"|sleep/clusters\.py|transfer/(snapshot|snapshot_rows|export_lines)\.py|turns/(intake|message\w*)\.py"
     r"|extraction/quoted_parts\.py"
 )
 """Modules that decide and compute only: no clock, no environment, nothing opened, no randomness, no log."""

@@ -18,7 +18,8 @@ from memory_app.language.marks import CAPTION_LIMIT, MarkKind, mark, without_mar
 from memory_app.records.records import NewTurn, Role
 from memory_app.turns.bodies import MessageBody, new_turn, parse_turn
 from memory_app.turns.intake import TOOLS_LIMIT, Limits, checked_turn
-from memory_app.turns.message import DETAILS_BYTES, PARTS_LIMIT
+from memory_app.turns.message import PARTS_LIMIT
+from memory_app.turns.message_details import DETAILS_BYTES
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
