@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
-from zoneinfo import ZoneInfo
+from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel
+from talks import AT, DOG, ZONE, answer, talk, texts_of
 
 from memory_app.extraction.llm import (
     Asking,
     Extracted,
-    Talk,
     merge_texts,
     synthesize_deep,
     synthesize_session,
@@ -30,28 +28,14 @@ from memory_app.extraction.llm.answers import (
 from memory_app.extraction.llm.coerce import amount
 from memory_app.providers.chat import shape_of
 from memory_app.providers.chat.json_text import read_answer
-from memory_app.records.records import Memory, Role, Statement, Turn
+from memory_app.records.records import Memory, Statement
 from memory_app.testing import ScriptedModel
 
-ZONE = ZoneInfo("Europe/Lisbon")
-AT = datetime(2026, 3, 6, 14, 30, tzinfo=UTC)
-
-
-def turn(number: int, text: str) -> Turn:
-    return Turn(UUID(int=number), "s", number, Role.USER, "Mira", text, AT)
-
-
-TALK = Talk(
-    (
-        turn(1, "My dog Pepper helps. We walk along the river every morning before work."),
-        turn(2, "It is easy to say to you, I don't tell people that easily."),
-        turn(3, "I keep thinking about a choir. I'll join one, that is settled."),
-    ),
-    "Mira",
-    "Nova",
-    ZONE,
+TALK = talk(
+    "My dog Pepper helps. We walk along the river every morning before work.",
+    "It is easy to say to you, I don't tell people that easily.",
+    "I keep thinking about a choir. I'll join one, that is settled.",
 )
-DOG: dict[str, object] = {"text": "Mira has a dog called Pepper.", "evidence": ["t1"]}
 WALK: dict[str, object] = {"text": "Mira walks along the river every morning.", "evidence": ["t1"]}
 TRUST: dict[str, object] = {
     "text": "Mira finds it easy to say it to Nova.",
@@ -59,10 +43,6 @@ TRUST: dict[str, object] = {
     "importance": 8,
 }
 CHOIR: dict[str, object] = {"topic": "A choir", "conclusion": "Mira joins one.", "evidence": ["t3"]}
-
-
-def answer(**parts: object) -> dict[str, object]:
-    return {"insights": [], "identity_notes": [], "topics": [], "facts": [DOG], "tones": [], **parts}
 
 
 def read(said: object) -> Extracted:
@@ -74,10 +54,6 @@ def read(said: object) -> Extracted:
 
 def facts(said: object) -> list[Statement]:
     return [statement for statement in read(said).extraction.statements if statement.kind == "fact"]
-
-
-def texts(extracted: Extracted) -> list[str]:
-    return [statement.text for statement in extracted.extraction.statements]
 
 
 # --- one odd item beside a good fact ---
@@ -109,7 +85,7 @@ def test_an_odd_item_is_counted_and_the_good_fact_is_kept(
     name: str, part: object, dropped: dict[str, int]
 ) -> None:
     extracted = read(answer(**{name: part}))
-    assert texts(extracted) == [DOG["text"]]
+    assert texts_of(extracted) == [DOG["text"]]
     assert extracted.provenance.dropped == dropped
     assert extracted.provenance.calls == 1
 
@@ -118,7 +94,7 @@ def test_an_odd_item_is_counted_and_the_good_fact_is_kept(
 def test_a_list_that_is_left_out_costs_the_others_nothing(name: str) -> None:
     said = answer()
     del said[name]
-    assert texts(read(said)) == [DOG["text"]]
+    assert texts_of(read(said)) == [DOG["text"]]
 
 
 # --- what is clear is understood ---
@@ -144,7 +120,7 @@ def test_a_list_in_another_form_is_the_list(part: object) -> None:
 
 
 def test_an_object_alone_is_a_list_of_one() -> None:
-    assert texts(read(answer(topics=CHOIR, facts=DOG))) == [DOG["text"], "A choir / Mira joins one."]
+    assert texts_of(read(answer(topics=CHOIR, facts=DOG))) == [DOG["text"], "A choir / Mira joins one."]
 
 
 def test_entities_may_be_names_alone() -> None:
@@ -215,7 +191,7 @@ def test_the_turns_without_a_statement_say_that_an_item_was_unreadable() -> None
 
 def test_an_answer_of_nothing_but_odd_items_is_not_asked_for_again() -> None:
     extracted = read({"facts": [{"text": "", "evidence": ["t1"]}]})
-    assert (texts(extracted), extracted.provenance.dropped) == ([], {"unreadable facts": 1})
+    assert (texts_of(extracted), extracted.provenance.dropped) == ([], {"unreadable facts": 1})
     assert set(extracted.extraction.reasons.values()) == {
         "nothing noteworthy (unreadable in the model's answer: 1)"
     }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from uuid import UUID, uuid4
-from zoneinfo import ZoneInfo
 
 import pytest
+from talks import AT, DOG, ZONE, answer, talk, texts_of
 
 from memory_app.errors import BadModelOutput
 from memory_app.extraction.llm import (
@@ -18,37 +17,20 @@ from memory_app.extraction.llm import (
     synthesize_session,
     synthesize_turns,
 )
-from memory_app.records.records import Memory, Role, Turn
+from memory_app.records.records import Memory
 from memory_app.testing import ScriptedModel
 
-ZONE = ZoneInfo("Europe/Lisbon")
-AT = datetime(2026, 3, 6, 14, 30, tzinfo=UTC)
+TALK = talk("My dog Pepper helps. We walk along the river every morning.")
 
 
-def turn(number: int, text: str) -> Turn:
-    return Turn(UUID(int=number), "s", number, Role.USER, "Mira", text, AT)
-
-
-TALK = Talk((turn(1, "My dog Pepper helps. We walk along the river every morning."),), "Mira", "Nova", ZONE)
-DOG: dict[str, object] = {"text": "Mira has a dog called Pepper.", "evidence": ["t1"]}
-
-
-def answer(**parts: object) -> dict[str, object]:
-    return {"insights": [], "identity_notes": [], "topics": [], "facts": [DOG], "tones": [], **parts}
-
-
-def extract(said: object, talk: Talk = TALK) -> Extracted:
-    return synthesize_turns(Asking(ScriptedModel(said)), talk)
-
-
-def texts(extracted: Extracted) -> list[str]:
-    return [statement.text for statement in extracted.extraction.statements]
+def extract(said: object, conversation: Talk = TALK) -> Extracted:
+    return synthesize_turns(Asking(ScriptedModel(said)), conversation)
 
 
 def test_a_sentence_of_the_prompt_is_not_stored_for_a_turn_like_it() -> None:
     said = answer(facts=[], tones=[{"text": "Keep answers short when Ottilie is tired.", "evidence": ["t1"]}])
-    talk = Talk((turn(1, "Please keep your answers short, I am so tired."),), "Mira", "Nova", ZONE)
-    extracted = extract(said, talk)
+    conversation = talk("Please keep your answers short, I am so tired.")
+    extracted = extract(said, conversation)
     assert extracted.extraction.statements == ()
     assert extracted.extraction.reasons[UUID(int=1)] == "guarded: example of the prompt"
 
@@ -56,7 +38,7 @@ def test_a_sentence_of_the_prompt_is_not_stored_for_a_turn_like_it() -> None:
 def test_nothing_of_a_prompt_that_was_not_sent_is_stored_either() -> None:
     text = "Memories that contradict each other, speak of different times or of different people stay apart."
     extracted = extract(answer(facts=[DOG, {"text": text, "evidence": ["t1"]}]))
-    assert texts(extracted) == [DOG["text"]]
+    assert texts_of(extracted) == [DOG["text"]]
     assert extracted.provenance.dropped == {"example of the prompt": 1}
 
 
@@ -82,9 +64,9 @@ def test_the_prompts_words_are_no_summary_pattern_or_rewording() -> None:
 
 
 def test_who_is_called_like_the_example_may_be_spoken_of() -> None:
-    talk = Talk((turn(1, "My aunt Ottilie moved to the coast with her cats."),), "Mira", "Nova", ZONE)
+    conversation = talk("My aunt Ottilie moved to the coast with her cats.")
     said = answer(facts=[{"text": "Mira's aunt Ottilie moved to the coast.", "evidence": ["t1"]}])
-    assert texts(extract(said, talk)) == ["Mira's aunt Ottilie moved to the coast."]
+    assert texts_of(extract(said, conversation)) == ["Mira's aunt Ottilie moved to the coast."]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +81,8 @@ def test_who_is_called_like_the_example_may_be_spoken_of() -> None:
     ],
 )
 def test_a_statement_of_which_nothing_was_said_is_not_kept(text: str, turn_text: str, is_kept: bool) -> None:
-    talk = Talk((turn(1, turn_text),), "Ann", "Nova", ZONE)
-    extracted = extract(answer(facts=[{"text": text, "evidence": ["t1"]}]), talk)
+    conversation = talk(turn_text, user="Ann")
+    extracted = extract(answer(facts=[{"text": text, "evidence": ["t1"]}]), conversation)
     assert bool(extracted.extraction.statements) == is_kept
     if not is_kept:
         assert extracted.provenance.dropped == {"nothing of it was said": 1}
