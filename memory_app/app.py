@@ -53,7 +53,8 @@ from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
 from memory_app.turns.bodies import parse_turn
-from memory_app.turns.rows.turns import FailedTurn, TicketRow
+from memory_app.turns.rows.failed_turns import FailedTurn
+from memory_app.turns.rows.stages import TicketRow
 
 MessageContent = str | Sequence[Mapping[str, Any] | BaseModel] | None
 """What was said: text, the parts of a chat message, or None where the message has only calls of tools."""

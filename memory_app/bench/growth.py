@@ -46,7 +46,7 @@ from memory_app.tenancy import schema
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.turns import extract, index
-from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows import index_work, sessions, turns
 
 LONG_AGO = timedelta(days=60)
 """Older than a turn is searched, and than a run is kept."""
@@ -194,7 +194,7 @@ def _backlog(ground: Ground, size: int) -> Iterator[Figure]:
 
 def _claim(ground: Ground) -> None:
     with transaction(ground.memory.runtime.engine, None) as connection:
-        turns.claim(connection, batch=64, lease=LEASE)
+        index_work.claim(connection, batch=64, lease=LEASE)
 
 
 # --- many scopes --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Entities: cards of what is talked about, and merging two that are one, by hand, with undo.
+"""Entities: who and what is talked about, their cards, and merging two that are one, by hand, with undo.
 
 Nothing here guesses that two names mean one thing: whoever merges says so. The key of a merged entity stays as an alias
 that leads to its heir.
@@ -45,6 +45,13 @@ class MergedEntity:
 
     card: Card
     run_id: UUID
+
+
+def list_entities(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Entity, ...]:
+    """Who and what is talked about, most mentioned first."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        return entities.listed(connection, row.visible, limit=limit)
 
 
 def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:

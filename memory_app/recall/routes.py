@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from memory_app.memories.answers import EntitiesAnswer, EntityAnswer
+from memory_app.memories.entities import list_entities
 from memory_app.recall.answers import (
     CapacityAnswer,
     ContextAnswer,
@@ -20,7 +21,7 @@ from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.recall.sections import as_json, as_messages
 from memory_app.records.records import Tier
-from memory_app.turns.listing import list_entities, stats
+from memory_app.turns.statistics import stats
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, errors
 from memory_app.web.strict import StrictRoute
 

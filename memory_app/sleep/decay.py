@@ -36,7 +36,7 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
-from memory_app.turns.rows import turns
+from memory_app.turns.rows import search_columns
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +86,7 @@ def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
     count = 0
     while True:
         with transaction(runtime.engine, tenant_id) as connection:
-            lapsed = turns.lapse(connection, scope_id, age=age, most=TURNS_AT_ONCE)
+            lapsed = search_columns.lapse(connection, scope_id, age=age, most=TURNS_AT_ONCE)
             term_store.add(
                 connection, tenant_id, [(scope_id, term_counts) for term_counts in lapsed], sign=-1
             )
@@ -96,7 +96,7 @@ def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
 
 
 def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> datetime | None:
-    oldest = turns.oldest_searched(connection, scope_id)
+    oldest = search_columns.oldest_searched(connection, scope_id)
     if oldest is None:
         return None
     return oldest + timedelta(days=runtime.settings.index.daily_log_days)

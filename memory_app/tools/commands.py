@@ -73,8 +73,8 @@ def mcp(
     with MemoryApp.connect(settings, tenant=tenant) as memory:
         rights = frozenset({"read"} if read_only else {"read", "write"})
         caller = Caller(key_id=0, tenant_id=memory.tenant_id, tenant=tenant, rights=rights)
-        door = server.McpDoor(memory.runtime, bounds, server.stdio_caller(caller))
-        anyio.run(server.serve_stdio, door)
+        handlers = server.McpHandlers(memory.runtime, bounds, server.stdio_caller(caller))
+        anyio.run(server.serve_stdio, handlers)
 
 
 def _server_module() -> Any:

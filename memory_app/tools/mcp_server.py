@@ -30,7 +30,6 @@ from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools.answers import ToolAnswer, instant, tool_error
 from memory_app.tools.bounds import Bounds
 from memory_app.tools.calls import TOOLS, Tool, call_tool, find_tool
-from memory_app.turns.listing import list_entities
 from memory_app.web.auth import Callers, KeyCheck
 from memory_app.web.places import InFlight, Places
 
@@ -56,8 +55,11 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class McpDoor:
-    """What the handlers share. ``caller`` says who asks: the operator over stdio, the holder of a key over HTTP."""
+class McpHandlers:
+    """The handlers, and what they share.
+
+    ``caller`` says who asks: the operator over stdio, the holder of a key over HTTP.
+    """
 
     runtime: Runtime
     bounds: Bounds
@@ -125,7 +127,7 @@ class McpDoor:
         if agent is None or user is None or "read" not in caller.rights:
             return []
         try:
-            cards = list_entities(self.runtime, caller.tenant_id, Scope(agent, user), limit=CARDS)
+            cards = entities.list_entities(self.runtime, caller.tenant_id, Scope(agent, user), limit=CARDS)
         except NotFound:
             return []
         return [
@@ -201,29 +203,29 @@ def http_caller(context: Context) -> Caller:
     return caller
 
 
-def make_server(door: McpDoor) -> Server[Any]:
-    """The server of the SDK, with our handlers."""
+def make_server(handlers: McpHandlers) -> Server[Any]:
+    """The server of the SDK, with these handlers."""
     return Server(
         "memory",
         instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
-        on_list_resources=door.list_resources,
-        on_list_resource_templates=door.list_templates,
-        on_read_resource=door.read_resource,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
     )
 
 
-async def serve_stdio(door: McpDoor) -> None:
+async def serve_stdio(handlers: McpHandlers) -> None:
     """Serve one client over standard input and output, until it closes them."""
-    server = make_server(door)
+    server = make_server(handlers)
     async with stdio_server() as (requests, answers):
         await server.run(requests, answers, server.create_initialization_options())
 
 
 def http_app(runtime: Runtime, bounds: Bounds) -> Starlette:
     """The server as an application at `PATH`; every request needs a key of ours."""
-    server = make_server(McpDoor(runtime, bounds, http_caller))
+    server = make_server(McpHandlers(runtime, bounds, http_caller))
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         # Nothing is kept between requests, so that no request can enter what another key began.

@@ -46,7 +46,7 @@ from memory_app.tenancy.rows import names
 from memory_app.turns import extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
-from memory_app.turns.rows import sessions, turns, waiting
+from memory_app.turns.rows import failed_turns, sessions, stages, waiting
 from memory_app.turns.rows.sessions import Claim
 
 log = structlog.get_logger(__name__)
@@ -220,7 +220,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             _note_entities(connection, batch, extraction=extraction, questions=questions)
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
-        turns.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
+        stages.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
         report = ExtractionReport(
             turns=len(batch.turns),
             memories=tuple(result.id for result in written),
@@ -369,6 +369,6 @@ def _park(runtime: Runtime, batch: Batch, reason: str) -> ExtractReport:
         if not is_ours:
             return ExtractReport()
         runs.fail(connection, batch.run_id, reason)
-        turns.fail(connection, claimed.scope_id, first, reason=reason)
+        failed_turns.fail(connection, claimed.scope_id, first, reason=reason)
     log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
     return ExtractReport(failed=1)

@@ -10,8 +10,8 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
-from memory_app.turns.rows import sessions, turns
-from memory_app.turns.rows.turns import FailedTurn
+from memory_app.turns.rows import failed_turns, sessions, stages
+from memory_app.turns.rows.failed_turns import FailedTurn
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ def failed(
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidInput(f"limit: 1 to {PAGE_LIMIT}", field="limit")
     with transaction(runtime.engine, tenant_id) as connection:
-        return turns.failed(connection, limit=limit, before=before)
+        return failed_turns.failed(connection, limit=limit, before=before)
 
 
 def replay(runtime: Runtime, tenant_id: int, turn_id: UUID) -> None:
@@ -43,10 +43,10 @@ def discard(runtime: Runtime, tenant_id: int, turn_id: UUID) -> None:
 
 def _settle(runtime: Runtime, tenant_id: int, turn_id: UUID, *, again: bool) -> None:
     with transaction(runtime.engine, tenant_id) as connection:
-        change = turns.replay if again else turns.discard
+        change = failed_turns.replay if again else failed_turns.discard
         place = change(connection, turn_id)
         if place is None:
-            if turns.ticket(connection, turn_id) is None:
+            if stages.ticket(connection, turn_id) is None:
                 raise NotFound(f"turn {turn_id}: no such turn")
             raise Conflict(f"turn {turn_id} has not failed; there is nothing to replay or discard")
         scope_id, session_id, seq = place

@@ -30,8 +30,8 @@ from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime, hint_name
 from memory_app.tenancy.rows import names
 from memory_app.turns import routing
-from memory_app.turns.rows import speakers, turns, waiting
-from memory_app.turns.rows.turns import ClaimedTurn, IndexedTurn
+from memory_app.turns.rows import failed_turns, index_work, speakers, turns, waiting
+from memory_app.turns.rows.index_work import ClaimedTurn, IndexedTurn
 from memory_app.turns.rows.waiting import DueSession
 
 log = structlog.get_logger(__name__)
@@ -87,7 +87,9 @@ def _clear_hint(runtime: Runtime) -> None:
 def _claim(runtime: Runtime) -> tuple[ClaimedTurn, ...]:
     settings = runtime.settings.index
     with transaction(runtime.engine, None) as connection:
-        return turns.claim(connection, batch=settings.batch, lease=timedelta(seconds=settings.lease_seconds))
+        return index_work.claim(
+            connection, batch=settings.batch, lease=timedelta(seconds=settings.lease_seconds)
+        )
 
 
 def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexReport:
@@ -118,7 +120,7 @@ def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, 
     with transaction(runtime.engine, tenant_id) as connection:
         if briefly:
             wait_briefly(connection)
-        turns.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
+        index_work.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
 
 
 def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:
@@ -165,7 +167,7 @@ def _write(
     """Write vectors and counts of the turns; how many no other worker wrote before, and which sessions are due now."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
-        written = turns.index(connection, indexed, model=runtime.embedder.model)
+        written = index_work.index(connection, indexed, model=runtime.embedder.model)
         # Document frequencies count each turn once, also when two workers have embedded it.
         new_terms = [(scope_of[turn_id], terms_of[turn_id]) for turn_id in terms_of.keys() & written]
         term_store.add(connection, tenant_id, new_terms)
@@ -183,7 +185,7 @@ def _postpone(
 ) -> IndexReport:
     wait = error.retry_after or _backoff(runtime)
     with transaction(runtime.engine, tenant_id) as connection:
-        turns.postpone(connection, borrowed, timedelta(seconds=wait))
+        index_work.postpone(connection, borrowed, timedelta(seconds=wait))
     log.warning("indexing_postponed", turns=len(borrowed), seconds=wait, error=error.kind)
     return IndexReport(postponed=len(borrowed))
 
@@ -225,7 +227,7 @@ def _set_aside(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]
     count = 0
     with transaction(runtime.engine, tenant_id) as connection:
         for turn in borrowed:
-            count += len(turns.fail(connection, turn.scope_id, [turn.id], reason=reason))
+            count += len(failed_turns.fail(connection, turn.scope_id, [turn.id], reason=reason))
             log.error("turn_failed", turn=str(turn.id), reason=reason)
     return count
 

@@ -25,7 +25,7 @@ from memory_app.settings import Extract
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.intake import Limits, checked_batch, request_hash
-from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
 
@@ -102,7 +102,7 @@ def _store(
         # The lock first: under it the numbers have no gaps, and two calls of one session cannot both store a key.
         session = _locked(connection, tenant_id, scope)
         keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
-        earlier_uses = turns.known_keys(connection, tenant_id, keys) if keys else {}
+        earlier_uses = acceptance.known_keys(connection, tenant_id, keys) if keys else {}
         fresh = _fresh(prepared, earlier_uses)
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
@@ -113,7 +113,7 @@ def _store(
                     f"agent {scope.agent!r}: its memory is off; switch `memory` on in its policy to record",
                     field="agent",
                 )
-            stored = turns.accept(
+            stored = acceptance.accept(
                 connection,
                 tenant_id,
                 session,
@@ -138,7 +138,7 @@ def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.Lo
     return new_session
 
 
-def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, turns.KnownKey]) -> list[_Prepared]:
+def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, acceptance.KnownKey]) -> list[_Prepared]:
     """The turns to store; `Conflict` where a key stood for other content, before or within this call."""
     fresh: list[_Prepared] = []
     hashes = {key: use.request_hash for key, use in earlier_uses.items()}
@@ -159,7 +159,7 @@ def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, turns.KnownKey
 
 def _tickets(
     prepared: Sequence[_Prepared],
-    earlier_uses: dict[str, turns.KnownKey],
+    earlier_uses: dict[str, acceptance.KnownKey],
     stored: Sequence[tuple[UUID, int]],
 ) -> tuple[Ticket, ...]:
     """One for each turn of the call, in its order."""

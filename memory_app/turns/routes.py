@@ -22,10 +22,11 @@ from memory_app.turns.answers import (
     TurnsAnswer,
 )
 from memory_app.turns.bodies import MessagesBody, OneOrManyTurns, TurnBody, new_turn
-from memory_app.turns.listing import clear_hot, latest_turns, list_sessions
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.record import record
 from memory_app.turns.rows.sessions import SessionRow
+from memory_app.turns.sessions import list_sessions
+from memory_app.turns.stream import clear_hot, latest_turns
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 from memory_app.web.answers import next_cursor
 from memory_app.web.call import (

@@ -1,4 +1,7 @@
-"""Read the latest turns of a scope or session: from the hot stream where it is whole, else from the table."""
+"""Read the latest turns of a scope or session: from the hot stream where it is whole, else from the table.
+
+A session may be begun afresh, which drops its stream; turns stay in the table.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,28 @@ from collections.abc import Sequence
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.errors import MemoryAppError
-from memory_app.hot import stream
+from memory_app.db.db import transaction
+from memory_app.errors import MemoryAppError, NotFound
+from memory_app.hot import cache, expression, stream
 from memory_app.hot.stream import Listed
-from memory_app.records.records import Turn
+from memory_app.records.records import ListedTurn, Turn
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.turns.rows import turns
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import sessions, turns
 from memory_app.turns.rows.sessions import SessionRow
 
 log = structlog.get_logger(__name__)
+
+
+def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[ListedTurn, ...]:
+    """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        session = _need_session(connection, row, scope)
+        newest = latest(runtime, connection, row.id, session=session, limit=limit)
+        return turns.listed(connection, row.id, newest)
 
 
 def latest(
@@ -72,3 +88,30 @@ def _last_seq(entries: Sequence[stream.Entry]) -> int | None:
 def _rebuild(runtime: Runtime, connection: Connection, scope_id: int, *, token: str) -> None:
     entries = turns.latest_entries(connection, scope_id, limit=runtime.settings.hot.stream_turns)
     stream.rebuild(runtime.hot, scope_id, [stream.Entry(*entry) for entry in entries], token=token)
+
+
+def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:
+    """Begin the session afresh: drop the stream and the cached context. No knowledge is lost.
+
+    `NotFound` for an unknown session. Without Redis there is nothing to drop.
+    """
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.need_scope(connection, tenant_id, scope)
+        session = _need_session(connection, row, scope)
+    try:
+        _clear(runtime, row, session)
+    except MemoryAppError as error:
+        log.warning("hot_not_cleared", error=error.kind)
+
+
+def _clear(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
+    stream.clear(runtime.hot, row.id)
+    cache.drop(runtime.hot, row.id)
+    expression.restart_session(runtime.hot, row.id, session_id=session.id, at=session.now)
+
+
+def _need_session(connection: Connection, row: ScopeRow, scope: Scope) -> SessionRow:
+    session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
+    if session is None:
+        raise NotFound(f"no session {scope.session!r} of this agent and user", field="session")
+    return session

@@ -14,8 +14,8 @@ from memory_app.db.db import transaction
 from memory_app.errors import NotFound, RateLimited
 from memory_app.records.records import Stage
 from memory_app.runtime import Runtime
-from memory_app.turns.rows import turns
-from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.rows import stages
+from memory_app.turns.rows.stages import TicketRow
 from memory_app.turns.waiting_for import waiting_for
 
 TERMINAL = frozenset({Stage.EXTRACTED, Stage.FAILED})
@@ -90,7 +90,7 @@ def pauses(seconds: float) -> Iterator[float]:
 def look(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
     """The ticket as it is now. Raises `NotFound`."""
     with transaction(runtime.engine, tenant_id) as connection:
-        ticket = turns.ticket(connection, turn_id)
+        ticket = stages.ticket(connection, turn_id)
     if ticket is None:
         raise NotFound(f"no turn {turn_id}", field="id")
     return ticket

@@ -34,7 +34,7 @@ from memory_app.settings import Settings
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Rule, StubProcess
 from memory_app.turns.record import record
-from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.rows.stages import TicketRow
 from memory_app.turns.tickets import ticket
 
 TEMPLATE = "template_migrated"

@@ -37,7 +37,7 @@ from memory_app.transfer.snapshot import canonical_meta
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
-from memory_app.turns.rows import turns, waiting
+from memory_app.turns.rows import index_work, waiting
 
 BOB = Scope(AGENT, "bob")
 LEASE = timedelta(seconds=45)
@@ -86,9 +86,9 @@ def backlog(crowd: Crowd, turns: int, *, scopes: int = 5) -> None:
     crowd.settle()
 
 
-def claim(runtime: Runtime, batch: int = 64) -> tuple[turns.ClaimedTurn, ...]:
+def claim(runtime: Runtime, batch: int = 64) -> tuple[index_work.ClaimedTurn, ...]:
     with transaction(runtime.engine, None) as connection:
-        return turns.claim(connection, batch=batch, lease=LEASE)
+        return index_work.claim(connection, batch=batch, lease=LEASE)
 
 
 def due_work(runtime: Runtime) -> dict[str, health.DueWork]:

@@ -36,7 +36,7 @@ from memory_app.runtime import Runtime, build
 from memory_app.settings import Database, Embedding, Redis, Settings
 from memory_app.tenancy.rows import keys
 from memory_app.turns.record import record
-from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.rows.stages import TicketRow
 from memory_app.turns.tickets import TERMINAL, ticket
 
 ROOT = Path(__file__).parents[3]

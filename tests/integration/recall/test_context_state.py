@@ -18,8 +18,8 @@ from memory_app.recall.sections import ContextWindow
 from memory_app.records.records import NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.turns.listing import clear_hot
 from memory_app.turns.record import record
+from memory_app.turns.stream import clear_hot
 
 BOB, SESSION = Scope("ada", "bob"), Scope("ada", "bob", "s1")
 

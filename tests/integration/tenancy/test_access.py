@@ -16,7 +16,7 @@ from memory_app.db.tables import metadata
 from memory_app.errors import StoreRefused
 from memory_app.local.embedded import Servers
 from memory_app.tenancy.rows import keys
-from memory_app.turns.rows import turns
+from memory_app.turns.rows import index_work, turns
 
 TABLES = sorted(table.name for table in metadata.tables.values())
 ROLES = ("memory_app", "memory_finder", "memory_search")
@@ -311,7 +311,7 @@ def test_a_claim_without_a_tenant_answers_ids_whose_rows_stay_hidden(
 ) -> None:
     mine, other = filled
     with transaction(app, None) as connection:
-        claimed = turns.claim(connection, batch=10, lease=timedelta(seconds=45))
+        claimed = index_work.claim(connection, batch=10, lease=timedelta(seconds=45))
         assert {turn.tenant_id for turn in claimed} == {mine, other}
         assert turns.by_ids(connection, [t.scope_id for t in claimed], [t.id for t in claimed]) == ()
     with transaction(app, mine) as connection:

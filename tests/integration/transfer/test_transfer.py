@@ -31,9 +31,10 @@ from memory_app.transfer import snapshots as transfer
 from memory_app.transfer.rows import snapshots
 from memory_app.transfer.snapshot_rows import FIELDS
 from memory_app.turns import index
-from memory_app.turns.listing import latest_turns, stats
 from memory_app.turns.record import record
-from memory_app.turns.rows import turns
+from memory_app.turns.rows import index_work
+from memory_app.turns.statistics import stats
+from memory_app.turns.stream import latest_turns
 
 SCOPE = Scope("ada", "bob")
 CHAT = Scope("ada", "bob", "chat")
@@ -297,7 +298,7 @@ def test_a_turn_exported_during_its_indexing_is_indexed_after_the_import(
 ) -> None:
     record(runtime, tenant, CHAT, [NewTurn(Role.USER, "I keep bees.")])
     with transaction(runtime.engine, None) as connection:
-        assert turns.claim(connection, batch=1, lease=timedelta(seconds=45))
+        assert index_work.claim(connection, batch=1, lease=timedelta(seconds=45))
     transfer.load(runtime, other_tenant, SCOPE, transfer.export(runtime, tenant, SCOPE))
     assert index.index_turns(runtime).indexed == 1
 

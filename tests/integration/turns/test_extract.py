@@ -30,8 +30,8 @@ from memory_app.turns import extract, extractor, failed
 from memory_app.turns.extract import ExtractReport, extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
-from memory_app.turns.rows import turns
-from memory_app.turns.rows.turns import TicketRow
+from memory_app.turns.rows import stages
+from memory_app.turns.rows.stages import TicketRow
 
 SCOPE = Scope("ada", "bob", "s1")
 PARIS, LONDON, REX = "I live in Paris these days.", "I live in London these days.", "I have a dog named Rex."
@@ -54,7 +54,7 @@ def only_session(owner: Engine) -> int:
 
 def ticket(runtime: Runtime, tenant: int, turn_id: UUID) -> TicketRow:
     with transaction(runtime.engine, tenant) as connection:
-        found = turns.ticket(connection, turn_id)
+        found = stages.ticket(connection, turn_id)
     assert found is not None
     return found
 

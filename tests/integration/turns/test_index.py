@@ -27,7 +27,7 @@ from memory_app.settings import Index, Settings
 from memory_app.turns import index
 from memory_app.turns.index import IndexReport, index_turns
 from memory_app.turns.record import record
-from memory_app.turns.rows import turns
+from memory_app.turns.rows import index_work, stages
 
 SCOPE = Scope("ada", "bob", "s1")
 LEASE = timedelta(seconds=45)
@@ -41,9 +41,9 @@ def accepted(runtime: Runtime, tenant: int, n: int, *, scope: Scope = SCOPE) -> 
     return [ticket.id for ticket in record(runtime, tenant, scope, [said(i) for i in range(n)])]
 
 
-def stages(runtime: Runtime, tenant: int, ids: Sequence[UUID]) -> list[Stage]:
+def stages_of(runtime: Runtime, tenant: int, ids: Sequence[UUID]) -> list[Stage]:
     with transaction(runtime.engine, tenant) as connection:
-        found = [turns.ticket(connection, turn_id) for turn_id in ids]
+        found = [stages.ticket(connection, turn_id) for turn_id in ids]
     return [ticket.stage for ticket in found if ticket is not None]
 
 
@@ -56,7 +56,7 @@ def expire_leases(owner: Engine) -> None:
 def die_while_indexing(runtime: Runtime, owner: Engine) -> tuple[UUID, ...]:
     """A worker takes turns and is killed before it can say why; its lease runs out."""
     with transaction(runtime.engine, None) as connection:
-        claimed = turns.claim(connection, batch=64, lease=LEASE)
+        claimed = index_work.claim(connection, batch=64, lease=LEASE)
     expire_leases(owner)
     return tuple(turn.id for turn in claimed)
 
@@ -87,8 +87,8 @@ def test_turns_of_many_sessions_and_tenants_are_indexed_together(
     counting = ScriptedEmbedder(before=lambda texts: calls.append(len(texts)))
     assert index_turns(replace(runtime, embedder=counting)) == IndexReport(indexed=16)
     assert sorted(calls) == [4, 12], "one call for each tenant's turns"
-    assert set(stages(runtime, tenant, mine)) == {Stage.INDEXED}
-    assert set(stages(runtime, other_tenant, others)) == {Stage.INDEXED}
+    assert set(stages_of(runtime, tenant, mine)) == {Stage.INDEXED}
+    assert set(stages_of(runtime, other_tenant, others)) == {Stage.INDEXED}
 
 
 def test_a_second_run_finds_nothing_to_do(runtime: Runtime, tenant: int) -> None:
@@ -178,9 +178,9 @@ def test_a_turn_that_kills_three_workers_is_parked_and_the_others_go_on(
         assert die_while_indexing(runtime, owner) == (poison,)
     others = accepted(runtime, tenant, 3)
     assert index_turns(runtime) == IndexReport(indexed=3, failed=1)
-    assert stages(runtime, tenant, [poison, *others]) == [Stage.FAILED, *[Stage.INDEXED] * 3]
+    assert stages_of(runtime, tenant, [poison, *others]) == [Stage.FAILED, *[Stage.INDEXED] * 3]
     with transaction(runtime.engine, tenant) as connection:
-        ticket = turns.ticket(connection, poison)
+        ticket = stages.ticket(connection, poison)
     assert ticket is not None
     assert ticket.reason is not None
     assert ticket.reason.startswith("quarantined")
@@ -195,10 +195,10 @@ def test_a_text_the_embedder_cannot_read_is_parked_without_its_neighbours(
     ids = accepted(runtime, tenant, 4)
     picky = failing(BadModelOutput("the embedder answered nonsense"), at="number 2")
     assert index_turns(replace(runtime, embedder=picky)) == IndexReport(indexed=3, failed=1)
-    assert stages(runtime, tenant, ids) == [Stage.INDEXED, Stage.INDEXED, Stage.FAILED, Stage.INDEXED]
+    assert stages_of(runtime, tenant, ids) == [Stage.INDEXED, Stage.INDEXED, Stage.FAILED, Stage.INDEXED]
     assert_terms_equal_a_recount(owner)
     with transaction(runtime.engine, tenant) as connection:
-        ticket = turns.ticket(connection, ids[2])
+        ticket = stages.ticket(connection, ids[2])
     assert ticket is not None
     assert ticket.reason == "the embedder answered nonsense"
 
@@ -212,7 +212,7 @@ def test_while_the_embedder_is_away_turns_wait_and_none_is_given_up(
         assert index_turns(away) == IndexReport(postponed=3)
         assert index_turns(away) == IndexReport(), "it is not asked again at once"
         expire_leases(owner)
-    assert stages(runtime, tenant, ids) == [Stage.ACCEPTED] * 3
+    assert stages_of(runtime, tenant, ids) == [Stage.ACCEPTED] * 3
     assert index_turns(runtime) == IndexReport(indexed=3)
 
 
@@ -237,5 +237,5 @@ def test_default_memories_that_cannot_be_stored_delay_no_turns_of_others(
         agents.change(connection, tenant, "ada", parts={"default_memories": unfit})
     mine, others = accepted(runtime, tenant, 2), accepted(runtime, other_tenant, 2)
     assert index_turns(runtime) == IndexReport(indexed=4)
-    assert stages(runtime, tenant, mine) == [Stage.INDEXED] * 2
-    assert stages(runtime, other_tenant, others) == [Stage.INDEXED] * 2
+    assert stages_of(runtime, tenant, mine) == [Stage.INDEXED] * 2
+    assert stages_of(runtime, other_tenant, others) == [Stage.INDEXED] * 2

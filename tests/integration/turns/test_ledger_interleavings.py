@@ -22,7 +22,7 @@ from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.settings import Settings
 from memory_app.tenancy.rows import names
-from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows import acceptance, sessions, stages, turns
 from memory_app.turns.rows.sessions import Debounce
 
 LEASE = timedelta(hours=1)
@@ -68,7 +68,7 @@ def drain(trial: Trial) -> Actor:
         with transaction(trial.engine, trial.tenant) as connection:
             names.lock_scope(connection, trial.tenant, claimed.scope_id)
             found = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
-            turns.mark_extracted(connection, claimed.scope_id, {turn.id: None for turn in found})
+            stages.mark_extracted(connection, claimed.scope_id, {turn.id: None for turn in found})
             yield
             if not sessions.advance(connection, claimed, from_seq=low, to_seq=high):
                 raise _Fenced
@@ -85,7 +85,9 @@ def accept(trial: Trial) -> Actor:
         assert session is not None
         yield
         turn = NewTurn(Role.USER, "I bought another kettle.")
-        turns.accept(connection, trial.tenant, session, new_turns=[(turn, "mira", None)], debounce=AT_ONCE)
+        acceptance.accept(
+            connection, trial.tenant, session, new_turns=[(turn, "mira", None)], debounce=AT_ONCE
+        )
         yield
 
 
@@ -138,7 +140,7 @@ def new_trial(impatient: Engine, tenant: int, number: int) -> Trial:
         sessions.ensure_session(connection, tenant, place.id, name=scope.session or "")
         session = sessions.lock_session(connection, tenant, scope)
         assert session is not None
-        turns.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE)
+        acceptance.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE)
     return Trial(impatient, tenant, scope, session.id)
 
 

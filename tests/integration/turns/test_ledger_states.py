@@ -32,7 +32,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
 from memory_app.turns import failed
 from memory_app.turns.record import record
-from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows import failed_turns, index_work, sessions, stages, turns
 from memory_app.turns.rows.sessions import Claim
 
 LEASE = timedelta(seconds=60)
@@ -181,7 +181,7 @@ class Core(RuleBasedStateMachine):
     def index(self, by: int) -> None:
         """Claims of several workers at once never overlap, and what is counted is counted once."""
         with transaction(self.world.runtime.engine, None) as connection:
-            lent = [turns.claim(connection, batch=2, lease=LEASE) for _ in range(by)]
+            lent = [index_work.claim(connection, batch=2, lease=LEASE) for _ in range(by)]
         ids = [turn.id for share in lent for turn in share]
         assert len(ids) == len(set(ids))
         self.unindexed = False
@@ -262,11 +262,13 @@ class Core(RuleBasedStateMachine):
             if not moved:
                 return
             if park:
-                turns.fail(connection, claim.scope_id, [self.accepted[name][low - 1][1]], reason="parked")
+                failed_turns.fail(
+                    connection, claim.scope_id, [self.accepted[name][low - 1][1]], reason="parked"
+                )
                 self.parked = True
                 return
             found = turns.between(connection, claim.scope_id, claim.session_id, low=low, high=high)
-            turns.mark_extracted(connection, claim.scope_id, {turn.id: None for turn in found})
+            stages.mark_extracted(connection, claim.scope_id, {turn.id: None for turn in found})
         self.effects[name] += [turn.seq for turn in found]
         if borrowed.is_replay:
             self.replays[name].add(low)

@@ -27,7 +27,7 @@ from memory_app.turns import extract, index
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import IndexReport, index_turns
 from memory_app.turns.record import record
-from memory_app.turns.rows import sessions, turns
+from memory_app.turns.rows import index_work, sessions, stages
 
 SCOPE = Scope("ada", "bob", "s1")
 LIMIT = Extract().starts_limit
@@ -73,7 +73,7 @@ def spoken(runtime: Runtime, tenant: int, said: str = "I live in Paris these day
 
 def stage(runtime: Runtime, tenant: int, turn_id: UUID) -> Stage:
     with transaction(runtime.engine, tenant) as connection:
-        ticket = turns.ticket(connection, turn_id)
+        ticket = stages.ticket(connection, turn_id)
     assert ticket is not None
     return ticket.stage
 
@@ -201,7 +201,7 @@ def test_a_late_word_of_a_living_worker_leaves_the_starts_after_its_own(
             second = claims[1]
             assert second is not None
             assert not sessions.postpone(connection, second, timedelta(0))
-            turns.postpone(connection, borrowed[1:2], timedelta(hours=1))
+            index_work.postpone(connection, borrowed[1:2], timedelta(hours=1))
     assert rows(owner, "SELECT starts, failures FROM sessions") == [(LIMIT - 2, 1)]
     assert rows(owner, "SELECT starts, lease_until < now() FROM turns") == [(LIMIT - 2, True)]
 

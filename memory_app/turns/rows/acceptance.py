@@ -1,0 +1,107 @@
+"""Rows of turns, written: accept them once, by their idempotency keys, and in order. A turn is never edited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.tables.turns import turns
+from memory_app.records.records import NewTurn, Stage, Ticket
+from memory_app.turns.rows.sessions import Debounce, LockedSession
+from memory_app.turns.rows.stages import STAGE
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """What an idempotency key was used for before."""
+
+    request_hash: bytes
+    ticket: Ticket
+
+
+_KNOWN_KEYS = text(
+    f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage
+    FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)"""
+)
+
+_NEW_TURN = columns_of(turns, NewTurn)
+_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash)
+"""What comes with a turn; the rest of its row follows from where it is stored."""
+
+# One statement for the turns and for when their session is due: accepting is the path that a chat waits for. The due
+# time of a session that is stopped, or is in a back-off after a failure, is left alone.
+_ACCEPT = text(
+    f"""
+    WITH moved AS (
+        UPDATE sessions s
+        SET next_seq = s.next_seq + :n,
+            last_activity_at = now(),
+            ended_at = NULL,
+            pending_since = coalesce(s.pending_since, now()),
+            due_at = CASE
+                WHEN NOT :extracting OR s.parked_reason IS NOT NULL THEN s.due_at
+                WHEN s.failures > 0 AND s.due_at IS NOT NULL THEN s.due_at
+                WHEN s.next_seq + :n - 1 - s.extracted_seq >= :after_turns THEN least(s.due_at, now())
+                ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
+        WHERE s.scope_id = :scope AND s.id = :session
+    )
+    INSERT INTO turns (tenant_id, scope_id, session_id, {column_list(_GIVEN)})
+    SELECT :tenant, :scope, :session, {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
+    FROM jsonb_populate_recordset(CAST(NULL AS turns), CAST(:turns AS jsonb)) AS t
+    ORDER BY t.seq
+    RETURNING id, seq
+    """
+)
+
+
+def known_keys(connection: Connection, tenant_id: int, keys: Sequence[str]) -> dict[str, KnownKey]:
+    """Earlier uses of these idempotency keys by this tenant."""
+    rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "keys": list(keys)})
+    return {
+        row.idempotency_key: KnownKey(
+            bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
+        )
+        for row in rows
+    }
+
+
+def accept(
+    connection: Connection,
+    tenant_id: int,
+    session: LockedSession,
+    *,
+    new_turns: Sequence[tuple[NewTurn, str, bytes | None]],
+    debounce: Debounce | None,
+) -> tuple[tuple[UUID, int], ...]:
+    """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
+
+    The session's row must be locked by this transaction. ``debounce`` None means that nothing is extracted from this
+    session.
+    """
+    rows = [
+        {
+            **{column.name: getattr(turn, column.name) for column in _NEW_TURN},
+            "seq": seq,
+            "speaker": speaker,
+            "request_hash": rf"\x{request_hash.hex()}" if request_hash else None,
+        }
+        for seq, (turn, speaker, request_hash) in enumerate(new_turns, start=session.next_seq)
+    ]
+    values = {
+        "tenant": tenant_id,
+        "scope": session.scope_id,
+        "session": session.id,
+        "n": len(rows),
+        "turns": json.dumps(rows, ensure_ascii=False, default=str),
+        "extracting": debounce is not None,
+        "after_turns": debounce.after_turns if debounce else 0,
+        "max_age": debounce.max_age if debounce else timedelta(0),
+        "idle": debounce.idle if debounce else timedelta(0),
+    }
+    return tuple((row.id, row.seq) for row in connection.execute(_ACCEPT, values))

@@ -1,0 +1,94 @@
+"""Rows of turns at work: claim them for indexing, write what search reads of them, or give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from memory_app.db.vectors import sparse_text, terms_text, vector_text
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTurn:
+    """A turn lent for indexing; ``starts`` counts this start."""
+
+    tenant_id: int
+    scope_id: int
+    id: UUID
+    starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTurn:
+    """What search reads of a turn: its vector, the document side of its keyword score, the bits of `Trait`."""
+
+    scope_id: int
+    id: UUID
+    embedding: Sequence[float]
+    keywords: dict[int, float]
+    traits: int
+
+
+_CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
+
+# Only where the turn is not indexed yet: a worker whose lease ran out may come second, and must count nothing twice.
+_INDEX = text(
+    """
+    UPDATE turns t
+    SET indexed_at = now(), lease_until = NULL, failures = 0, embedding_model = :model,
+        embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
+        terms = CAST(v.terms AS integer[]), traits = v.traits
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
+                CAST(:keywords AS text[]), CAST(:terms AS text[]), CAST(:traits AS smallint[]))
+         AS v(scope_id, id, embedding, keywords, terms, traits)
+    WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
+    RETURNING t.scope_id, t.id
+    """
+)
+# More starts than at the claim are those of later workers: they stay counted, and the last one's lease goes on. Fewer:
+# somebody explained this start already.
+_POSTPONE = text(
+    """
+    UPDATE turns t
+    SET starts = t.starts - v.starts, failures = t.failures + 1,
+        lease_until = CASE WHEN t.starts > v.starts THEN t.lease_until ELSE now() + CAST(:wait AS interval) END
+    FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:starts AS smallint[])) AS v(scope_id, id, starts)
+    WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
+      AND t.starts >= v.starts
+    """
+)
+
+
+def claim(connection: Connection, *, batch: int, lease: timedelta) -> tuple[ClaimedTurn, ...]:
+    """Borrow unindexed turns of any session and tenant; counts a start for each."""
+    rows = connection.execute(_CLAIM, {"batch": batch, "lease": lease})
+    return tuple(ClaimedTurn(*row) for row in rows)
+
+
+def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str) -> set[UUID]:
+    """Write vectors; the ids that were not indexed before, so that a second worker counts nothing twice."""
+    values = {
+        "model": model,
+        "scopes": [turn.scope_id for turn in indexed],
+        "ids": [turn.id for turn in indexed],
+        "embeddings": [vector_text(turn.embedding) for turn in indexed],
+        "keywords": [sparse_text(turn.keywords) for turn in indexed],
+        "terms": [terms_text(turn.keywords) for turn in indexed],
+        "traits": [int(turn.traits) for turn in indexed],
+    }
+    return {row.id for row in connection.execute(_INDEX, values)}
+
+
+def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timedelta) -> None:
+    """Give claimed turns back after a handled error; its start is explained, so it no longer counts."""
+    values = {
+        "scopes": [turn.scope_id for turn in claimed],
+        "ids": [turn.id for turn in claimed],
+        "starts": [turn.starts for turn in claimed],
+        "wait": wait,
+    }
+    connection.execute(_POSTPONE, values)
