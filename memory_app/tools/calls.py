@@ -146,7 +146,9 @@ def call_tool(runtime: Runtime, tenant_id: int, scope: Scope, *, name: str, argu
         return tool.run(runtime, tenant_id, scope, read_arguments(tool.arguments, arguments))
     except MemoryAppError as error:
         return tool_error(error)
-    # The loop of an agent is not ours, and must not end over a fault of ours.
+    # The caller is the loop of an agent in the middle of a conversation: an exception would end the reply, and its
+    # user would get none for want of a memory. The model is told instead, and goes on without it.
     except Exception as error:
-        log.error("tool_failed", tool=name, error=type(error).__name__)
+        # The log gets the types and the places of the error: its words may quote the arguments.
+        log.error("tool_failed", tool=name, exc_info=error)
         return tool_error(Permanent("the tool failed inside; go on without it"))

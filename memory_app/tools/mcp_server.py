@@ -164,7 +164,7 @@ class McpHandlers:
             raise MCPError(types.INVALID_PARAMS, error.message) from None
         # The SDK would answer with its text, which may quote a row.
         except Exception as error:
-            log.error("resource_failed", error=type(error).__name__)
+            log.error("resource_failed", exc_info=error)
             raise MCPError(types.INTERNAL_ERROR, "the resource could not be read") from None
 
     def _card(self, caller: Caller, uri: str) -> str:
