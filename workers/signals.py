@@ -22,8 +22,9 @@ from celery.worker.consumer import Consumer
 
 from memory_app import blas_threads
 from memory_app.extraction.rules.packs.loading import check_packs
+from memory_app.language import detection
 from memory_app.log import configure
-from memory_app.queue import MAINTENANCE, ROUTES
+from memory_app.queue import INGEST, MAINTENANCE, ROUTES
 from memory_app.settings import Settings
 from workers import parts, threads
 from workers.pacing import Rest
@@ -48,6 +49,14 @@ def _check_packs(**_: Any) -> None:
     """A broken language pack ends the start, and not the extraction of whoever writes in that language."""
     with one_sentence():
         check_packs()
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _load_languages(options: Mapping[str, Any], **_: Any) -> None:
+    """Before the fork: children share the model, and one that takes another's place need not load it first."""
+    # A worker without a list of queues takes from all of them. What a language model reads, the rules do not.
+    if INGEST in (options.get("queues") or [INGEST]):
+        detection.load()
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

@@ -7,6 +7,7 @@ to walk through what it should look up is seen at once. Each measurement has a d
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
@@ -271,7 +272,7 @@ def _let_it_hold(memory: MemoryApp, *, memories: int, links: int) -> None:
 def _talk(memory: MemoryApp, scope_id: int) -> int:
     """A session whose turns are indexed and wait to be extracted; each of them says one thing."""
     memory.record_all(Scope(AGENT, "me", "chat"), [NewTurn(Role.USER, text) for text in TEXTS])
-    index.index_turns(memory.runtime)
+    index.index_turns(memory.runtime, most_seconds=math.inf)
     with transaction(memory.runtime.engine, memory.tenant_id) as connection:
         session = sessions.find(connection, scope_id, "chat")
     assert session is not None

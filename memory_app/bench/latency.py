@@ -6,6 +6,7 @@ The rows are written in bulk, past the ladder, which would need hours; what is t
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -87,7 +88,7 @@ def _converse(memory: MemoryApp, count: int) -> None:
     texts = messages(count, seed=2)
     while batch := list(islice(texts, BATCH)):
         memory.record_all(SCOPE, [NewTurn(Role.USER, text) for text in batch])
-    index.index_turns(memory.runtime, most_batches=count)
+    index.index_turns(memory.runtime, most_batches=count, most_seconds=math.inf)
 
 
 def _fill_others(memory: MemoryApp, scope_id: int, users: int) -> int:

@@ -5,6 +5,7 @@ Retrieved turns are compared with the turns that hold the answer. Each conversat
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,8 @@ def load(memory: MemoryApp, conversation: Conversation) -> Mapping[UUID, str]:
     for session in conversation.sessions:
         ids |= _record(memory, Scope(AGENT, conversation.name, session.name), session)
     # At its usual limit it would leave the rest to a hint, and no worker is here to take it.
-    index.index_turns(memory.runtime, most_batches=len(ids) // memory.runtime.settings.index.batch + 2)
+    batches = len(ids) // memory.runtime.settings.index.batch + 2
+    index.index_turns(memory.runtime, most_batches=batches, most_seconds=math.inf)
     return ids
 
 

@@ -1,7 +1,8 @@
 """Tell in which language a text is written, with the library py3langid. Offline; its model is part of the package.
 
-The model takes about 100 MB of memory and a second to load, so that it is loaded by the first call. Only workers call
-this; a client of the API needs neither the library nor the model.
+The model takes about 100 MB of memory and a second to load. A worker that extracts loads it before it makes its
+children, which then share it; whatever else calls this loads it with the first call. A client of the API needs neither
+the library nor the model.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def guesses(text: str) -> tuple[Guess, ...]:
         return ()
     ranked = _identifier().rank(words)
     return tuple(Guess(language, float(probability)) for language, probability in ranked)
+
+
+def load() -> None:
+    """Load the model now, if it is not loaded yet."""
+    _identifier()
 
 
 def _identifier() -> LanguageIdentifier:

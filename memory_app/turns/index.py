@@ -5,7 +5,9 @@ Turns are borrowed for a lease, embedded with no transaction open, and written u
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +38,9 @@ from memory_app.turns.rows.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
+MOST_SECONDS = 15.0
+"""How long one call goes on: far below the time limit of a task, which would end a batch that did nothing wrong."""
+
 QUARANTINED = (
     "quarantined: its worker died {starts} times while indexing it; replay it once the cause is mended"
 )
@@ -55,22 +60,26 @@ class IndexReport:
         )
 
 
-def index_turns(runtime: Runtime, *, most_batches: int = 50) -> IndexReport:
-    """Index until nothing is left to claim, or ``most_batches`` were done; then the next hint goes on.
+def index_turns(
+    runtime: Runtime, *, most_batches: int = 50, most_seconds: float = MOST_SECONDS
+) -> IndexReport:
+    """Index until nothing is left to claim, or for ``most_batches`` or ``most_seconds``; then the next hint goes on.
 
     Calls the embedder. A second call at the same time finds other turns, or none.
     """
     _clear_hint(runtime)
     runtime.returns.try_again()
     done = IndexReport()
-    for _ in range(most_batches):
+    ends_at = time.monotonic() + most_seconds
+    for batch in itertools.count(1):
         claimed = _claim(runtime)
         if not claimed:
             break
         failpoint.reach("index.after_claim")
         done += _index_claimed(runtime, claimed)
-    else:
-        runtime.hint(queue.INDEX_TURNS)
+        if batch >= most_batches or time.monotonic() > ends_at:
+            runtime.hint(queue.INDEX_TURNS)
+            break
     if done != IndexReport():
         log.info("turns_indexed", indexed=done.indexed, failed=done.failed, postponed=done.postponed)
     return done

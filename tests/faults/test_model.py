@@ -107,7 +107,7 @@ def test_F23_answers_of_no_use(stage: Stage) -> None:
 def test_F04_turns_whose_answer_is_deadly(stage: Stage, harms: tuple[str, ...]) -> None:
     # given a model whose answers to some turns are of no use, or kill or occupy whoever reads or writes them
     with (
-        with_model(stage, MEMORY_EXTRACT__MODEL_LEASE_SECONDS="2") as (stage, model),
+        with_model(stage, MEMORY_EXTRACT__MODEL_LEASE_SECONDS="2", RIGGED_TASK_SECONDS="4") as (stage, model),
         workers(stage, app=RIGGED),
     ):
         stage.fleet.finder()
@@ -141,8 +141,8 @@ def test_F07_answers_that_take_longer_than_their_lease(stage: Stage) -> None:
 @pytest.mark.slow
 def test_F07_answers_that_take_longer_than_the_time_limit(stage: Stage) -> None:
     """The worker gives up and is started again; what hung is tried in a process of its own, the others go on."""
-    lease = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "5"}
-    with with_model(stage, **lease, **PATIENT) as (stage, model), workers(stage, app=RIGGED) as said:
+    limits = {"MEMORY_EXTRACT__MODEL_LEASE_SECONDS": "5", "RIGGED_TASK_SECONDS": "2"}
+    with with_model(stage, **limits, **PATIENT) as (stage, model), workers(stage, app=RIGGED) as said:
         stage.fleet.finder()
         model.follow(Rule(Mode.HANG, path=CHAT, seconds=15, contains="| run-user-0: ", times=2))
         under_way = stage.clients(turns=200, seconds=3)

@@ -15,20 +15,21 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.mark.parametrize(
-    "harms",
+    ("harms", "limits"),
     [
-        pytest.param(("kill", "index-kill"), id="kill"),
+        pytest.param(("kill", "index-kill"), {}, id="kill"),
         pytest.param(
             ("loop", "memory", "huge", "refused", "index-loop", "index-nan"),
+            {"RIGGED_TASK_SECONDS": "4"},
             id="others",
             marks=pytest.mark.slow,
         ),
     ],
 )
-def test_F04_deadly_turns(stage: Stage, harms: tuple[str, ...]) -> None:
+def test_F04_deadly_turns(stage: Stage, harms: tuple[str, ...], limits: dict[str, str]) -> None:
     # given turns that kill their worker each time, between innocent ones
     stage.fleet.finder()
-    stage.worker(app="harness.rigged")
+    stage.worker(app="harness.rigged", **limits)
     calls = load.plan(seed=4, turns=200, sessions=10)
     under_way = stage.clients(calls=with_harm(calls, harms), seconds=2)
     # then they alone are set aside, after three starts, and their sessions go on
@@ -56,7 +57,7 @@ def test_F23_provider_hangs_longer_than_lease_and_time_limit(stage: Stage, tmp_p
     outage = tmp_path / "outage"
     outage.write_text("hang", encoding="utf-8")
     stage.fleet.finder()
-    worker = stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage))
+    worker = stage.worker(app="harness.rigged", RIGGED_OUTAGE=str(outage), RIGGED_TASK_SECONDS="4")
     under_way = stage.clients(turns=200, seconds=3)
     wait_until(lambda: "oft time limit" in worker.said(), "a task has taken too long", seconds=60)
     outage.unlink()

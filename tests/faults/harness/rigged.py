@@ -33,10 +33,15 @@ OUTAGE = os.environ.get("RIGGED_OUTAGE")
 SKEW = float(os.environ.get("RIGGED_SKEW_SECONDS", "0"))
 """How wrong the clock of this process is."""
 
+TASK_SECONDS = os.environ.get("RIGGED_TASK_SECONDS")
+"""The soft time limit of a task, half of the hard one; unset leaves the limits as they are, which no turn reaches on a
+slow machine only because the machine is slow."""
+
 HUGE = "x" * 50_000_000
 _extract, _make_embedder, _read_answer = rules.extract, wiring.make_embedder, asking.read_answer
 
-app.conf.update(task_soft_time_limit=2, task_time_limit=4)
+if TASK_SECONDS:
+    app.conf.update(task_soft_time_limit=float(TASK_SECONDS), task_time_limit=2 * float(TASK_SECONDS))
 threads.GRACE_SECONDS = 10
 
 

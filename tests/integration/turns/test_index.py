@@ -12,6 +12,7 @@ from threading import Barrier
 from typing import Any
 from uuid import UUID
 
+import pytest
 from embedders import ScriptedEmbedder, failing
 from redis import Redis
 from sqlalchemy import Engine, text
@@ -137,13 +138,16 @@ def test_no_connection_is_held_while_the_embedder_is_called(runtime: Runtime, te
     assert held == [0]
 
 
-def test_what_is_left_over_brings_a_new_hint(runtime: Runtime, settings: Settings, tenant: int) -> None:
+@pytest.mark.parametrize("bound", [{"most_batches": 1}, {"most_seconds": 0.0}])
+def test_what_is_left_over_brings_a_new_hint(
+    runtime: Runtime, settings: Settings, tenant: int, bound: dict[str, Any]
+) -> None:
     accepted(runtime, tenant, 5)
     small = replace(runtime, settings=settings.model_copy(update={"index": Index(batch=2)}))
     with Redis.from_url(settings.redis.url.get_secret_value(), protocol=2) as client:
         queue = f"{settings.redis.prefix}{INGEST}"
         client.delete(queue)
-        assert index_turns(small, most_batches=1) == IndexReport(indexed=2)
+        assert index_turns(small, **bound) == IndexReport(indexed=2)
         tasks = [json.loads(message)["headers"]["task"] for message in client.lrange(queue, 0, -1)]
     assert tasks.count(INDEX_TURNS) == 1
 

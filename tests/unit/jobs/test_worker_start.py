@@ -1,0 +1,21 @@
+"""What a worker does before it makes its children."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_app.language import detection
+from memory_app.queue import INGEST, MAINTENANCE, MODEL
+from workers import signals
+
+
+@pytest.mark.parametrize(
+    ("queues", "loads"), [([INGEST], 1), ([MODEL, INGEST], 1), (None, 1), ([MODEL], 0), ([MAINTENANCE], 0)]
+)
+def test_the_model_of_languages_is_loaded_before_the_fork_where_rules_read(
+    monkeypatch: pytest.MonkeyPatch, queues: list[str] | None, loads: int
+) -> None:
+    loaded: list[None] = []
+    monkeypatch.setattr(detection, "load", lambda: loaded.append(None))
+    signals._load_languages(options={"queues": queues})
+    assert len(loaded) == loads
