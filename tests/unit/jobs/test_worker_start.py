@@ -12,7 +12,7 @@ from workers import signals
 @pytest.mark.parametrize(
     ("queues", "loads"), [([INGEST], 1), ([MODEL, INGEST], 1), (None, 1), ([MODEL], 0), ([MAINTENANCE], 0)]
 )
-def test_the_model_of_languages_is_loaded_before_the_fork_where_rules_read(
+def test_the_model_of_languages_is_loaded_before_the_fork(
     monkeypatch: pytest.MonkeyPatch, queues: list[str] | None, loads: int
 ) -> None:
     loaded: list[None] = []
