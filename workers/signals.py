@@ -21,7 +21,7 @@ from celery.signals import (
 from celery.worker.consumer import Consumer
 
 from memory_app import blas_threads
-from memory_app.extraction.rules.packs.loading import check_packs
+from memory_app.extraction.rules.packs.pack import check_packs
 from memory_app.language import detection
 from memory_app.log import configure
 from memory_app.queue import INGEST, MAINTENANCE, ROUTES

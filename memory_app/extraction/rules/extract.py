@@ -19,8 +19,8 @@ from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.extraction.rules.packs.loading import Pack, pack_of
-from memory_app.extraction.rules.packs.reading import Fact, read
+from memory_app.extraction.rules.packs.facts import Fact, read
+from memory_app.extraction.rules.packs.pack import Pack, pack_of
 from memory_app.extraction.rules.packs.turn_language import ENGLISH, READ_LANGUAGES, language_of
 from memory_app.extraction.rules.patterns import Rule, When
 from memory_app.extraction.rules.people import about_relative, relatives_of

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from memory_app.errors import Misconfigured
-from memory_app.extraction.rules.packs import loading
-from memory_app.extraction.rules.packs.loading import LANGUAGES, check_packs, pack_of, parse
+from memory_app.extraction.rules import packs
 from memory_app.extraction.rules.packs.notation import BrokenPattern, translate
+from memory_app.extraction.rules.packs.pack import LANGUAGES, check_packs, pack_of, parse
 from workers import signals
 
 SLOTS = {"place": r"\w+", "thing": r"\w+"}
 
-GERMAN = (files(loading.__package__) / "de.toml").read_text(encoding="utf-8")
+GERMAN = (files(packs) / "de.toml").read_text(encoding="utf-8")
 
 
 def fits(pattern: str, text: str) -> bool:
@@ -117,7 +117,7 @@ def test_a_broken_pack_ends_the_start_of_a_worker_in_one_sentence(
 ) -> None:
     broken = tmp_path / "xx.toml"
     broken.write_text(GERMAN.replace('relation = "lives_in"', 'relation = "livs_in"'), encoding="utf-8")
-    monkeypatch.setitem(loading._FILES, "xx", broken)
+    monkeypatch.setitem(packs.pack._FILES, "xx", broken)
     with pytest.raises(
         SystemExit, match=r"^memory: language pack xx.toml: rule \d+: relation 'livs_in' is unknown"
     ):

@@ -1,5 +1,6 @@
 """Rules as data: a pack for each language (``*.toml``), and one engine that reads by them and knows no language.
 
-`notation` translates patterns, `format` describes a pack, `loading` reads, checks and compiles it. `turn_language`
-tells which pack reads a turn, `reading` makes facts of its text, `dates` and `whole` judge what stands in a fact.
+`format` describes the file of a pack and `notation` its patterns; `pack` reads, checks and compiles one.
+`turn_language` tells which pack reads a turn, `facts` makes facts of its text, `dates` and `slot_values` judge what
+stands in a fact.
 """

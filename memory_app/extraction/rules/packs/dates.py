@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from memory_app.extraction.rules.packs.format import DateRule
-from memory_app.extraction.rules.packs.loading import Pack
+from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.language.calendar import add_months
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class StartDay:
     """The day on which a time begins; ``text`` is that day, its month or its year, as exact as it was said."""
 
     start: date
@@ -22,7 +22,7 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
-class DateWords:
+class DateMatch:
     """Words for a time in a clause: the rule that reads them, and their place."""
 
     rule: DateRule
@@ -30,7 +30,7 @@ class DateWords:
     span: tuple[int, int]
 
 
-def find_date(pack: Pack, clause: str) -> DateWords | None:
+def find_date(pack: Pack, clause: str) -> DateMatch | None:
     """The first words for a time in ``clause``, and of several that begin there the longest."""
     best: tuple[int, int, DateRule, re.Match[str]] | None = None
     for rule, pattern in pack.dates:
@@ -44,10 +44,10 @@ def find_date(pack: Pack, clause: str) -> DateWords | None:
         return None
     _, _, rule, match = best
     groups = {name: text.lower() for name, text in match.groupdict(default="").items()}
-    return DateWords(rule, groups, match.span())
+    return DateMatch(rule, groups, match.span())
 
 
-def resolve(pack: Pack, words: DateWords, *, today: date, future: bool) -> When | None:
+def resolve(pack: Pack, words: DateMatch, *, today: date, future: bool) -> StartDay | None:
     """Reckon the day. ``future`` decides what looks both ways. None for a date that cannot be."""
     try:
         return _resolve(pack, words, today, future)
@@ -55,21 +55,21 @@ def resolve(pack: Pack, words: DateWords, *, today: date, future: bool) -> When 
         return None
 
 
-def _resolve(pack: Pack, words: DateWords, today: date, future: bool) -> When | None:
+def _resolve(pack: Pack, words: DateMatch, today: date, future: bool) -> StartDay | None:
     rule, groups = words.rule, words.groups
     if groups.get("month"):
         return _of_month(pack, words, today, future and not rule.since)
     if groups.get("year"):
         year = int(groups["year"])
-        return When(date(year, 1, 1), str(year), rule.since)
+        return StartDay(date(year, 1, 1), str(year), rule.since)
     if groups.get("weekday"):
         distance = (pack.weekdays[groups["weekday"]] - today.weekday()) % 7
         ahead = rule.step > 0 if rule.step else future
         day = today + timedelta(days=distance or 7) if ahead else today - timedelta(days=7 - distance)
-        return When(day, day.isoformat(), rule.since)
+        return StartDay(day, day.isoformat(), rule.since)
     if rule.days is not None:
         day = today + timedelta(days=rule.days)
-        return When(day, day.isoformat(), rule.since)
+        return StartDay(day, day.isoformat(), rule.since)
     if rule.step is None:
         return None
     unit = rule.unit or pack.units[groups["unit"]]
@@ -81,18 +81,18 @@ def _count(pack: Pack, groups: Mapping[str, str]) -> int:
     return int(text) if text.isdigit() else pack.numbers[text]
 
 
-def _away(today: date, count: int, unit: str, since: bool) -> When:
+def _away(today: date, count: int, unit: str, since: bool) -> StartDay:
     if unit == "year":
         day = add_months(today, 12 * count)
-        return When(day.replace(month=1, day=1), str(day.year), since)
+        return StartDay(day.replace(month=1, day=1), str(day.year), since)
     if unit == "month":
         day = add_months(today, count).replace(day=1)
-        return When(day, f"{day:%Y-%m}", since)
+        return StartDay(day, f"{day:%Y-%m}", since)
     day = today + timedelta(days=count if unit == "day" else 7 * count)
-    return When(day, day.isoformat(), since)
+    return StartDay(day, day.isoformat(), since)
 
 
-def _of_month(pack: Pack, words: DateWords, today: date, future: bool) -> When:
+def _of_month(pack: Pack, words: DateMatch, today: date, future: bool) -> StartDay:
     groups = words.groups
     month = pack.months[groups["month"]]
     day = int(groups.get("date_day") or 1)
@@ -105,7 +105,7 @@ def _of_month(pack: Pack, words: DateWords, today: date, future: bool) -> When:
         elif not future and start > today:
             start = start.replace(year=today.year - 1)
     text = start.isoformat() if groups.get("date_day") else f"{start:%Y-%m}"
-    return When(start, text, words.rule.since)
+    return StartDay(start, text, words.rule.since)
 
 
 def month_and_day(pack: Pack, text: str) -> str | None:

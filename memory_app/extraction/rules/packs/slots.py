@@ -1,6 +1,6 @@
-"""The slots of patterns: what they may look like, and whether what stands in one is whole.
+"""The slots of patterns: what may stand in each, and which of them hold the object of a fact.
 
-The shapes know no language; the words that make an object doubtful come from the pack.
+The shapes know no language; `slot_values` judges by the words of a pack what stands in a slot.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ OBJECT_SLOTS = (
     "size",
 )
 """Slots that may be the object of a fact, in the order in which they are looked for."""
-
 
 DATE_SLOTS = frozenset({"day", "day2", "year", "year2", "wish", "wish2"})
 """Slots in which a date may stand; elsewhere a date that was not taken out belongs to no object."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory_app.extraction.rules.packs.loading import LANGUAGES
+from memory_app.extraction.rules.packs.pack import LANGUAGES
 from memory_app.language.detection import SURE, Guess, guesses
 from memory_app.records.records import Role, Turn
 

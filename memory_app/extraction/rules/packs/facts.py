@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from memory_app.extraction.rules.clauses import MARK, own_words
-from memory_app.extraction.rules.packs import dates, whole
-from memory_app.extraction.rules.packs.dates import DateWords
+from memory_app.extraction.rules.packs import dates, slot_values
+from memory_app.extraction.rules.packs.dates import DateMatch
 from memory_app.extraction.rules.packs.format import PackRule
-from memory_app.extraction.rules.packs.loading import CompiledRule, Pack
+from memory_app.extraction.rules.packs.pack import Pack, RulePatterns
 from memory_app.extraction.rules.packs.slots import DATE_SLOTS, OPEN_SLOTS
 from memory_app.extraction.rules.patterns import When
 
@@ -66,7 +66,7 @@ class Fact:
     relation: str
     object: str
     says: str
-    when: dates.When | None = None
+    when: dates.StartDay | None = None
     kin: str | None = None
     called: str | None = None
     term: str = ""
@@ -77,7 +77,7 @@ class _Clause:
     """A clause without its date, openings, fillers and tails. ``is_loose``: its author writes no capitals."""
 
     text: str
-    date: DateWords | None
+    date: DateMatch | None
     is_loose: bool
     holds_date: bool = False
     """A date stands in ``text`` still, which only some slots may take."""
@@ -288,7 +288,7 @@ def _plain(pack: Pack, text: str, *, has_front: bool) -> str:
     return without
 
 
-def _by_rule(pack: Pack, rule: CompiledRule, clause: _Clause, today: date, is_cut: bool) -> list[Fact]:
+def _by_rule(pack: Pack, rule: RulePatterns, clause: _Clause, today: date, is_cut: bool) -> list[Fact]:
     if clause.date is None and rule.rule.needs_date:
         return []
     when = None
@@ -309,7 +309,7 @@ def _by_rule(pack: Pack, rule: CompiledRule, clause: _Clause, today: date, is_cu
     return []
 
 
-def _fits(rule: PackRule, when: dates.When, today: date) -> bool:
+def _fits(rule: PackRule, when: dates.StartDay, today: date) -> bool:
     """Whether a date may stand in the clause: a state has a beginning, events lie behind and plans ahead."""
     if rule.when is When.PLAN:
         return when.start >= today.replace(day=1)
@@ -325,7 +325,7 @@ def _in_passing(pack: Pack, part: str) -> Iterator[Fact]:
     for rule in pack.rules:
         for pattern in rule.anywhere:
             for match in pattern.finditer(part):
-                called = whole.first_name(pack, match["called"])
+                called = slot_values.first_name(pack, match["called"])
                 if called is not None:
                     groups = match.groupdict(default="") | {"called": called}
                     is_about_called = rule.rule.about == "called"
@@ -336,11 +336,11 @@ def _facts(pack: Pack, rule: PackRule, match: re.Match[str], *, is_other: bool, 
     groups = {name: text for name, text in match.groupdict().items() if text}
     called = groups.get("called")
     if called is not None:
-        called = whole.name(pack, called, is_loose=is_loose)
+        called = slot_values.name(pack, called, is_loose=is_loose)
         if called is None:
             return []
         groups["called"] = called
-    items = whole.objects(pack, groups, is_loose=is_loose)
+    items = slot_values.objects(pack, groups, is_loose=is_loose)
     if items is None:
         return []
     kin, term = _subject(pack, groups) if is_other else (None, "")

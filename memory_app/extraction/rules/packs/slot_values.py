@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memory_app.extraction.rules.packs.dates import month_and_day
-from memory_app.extraction.rules.packs.loading import Pack
+from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.packs.slots import OBJECT_SLOTS
 
 ITEM_WORDS = 6

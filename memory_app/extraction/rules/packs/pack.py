@@ -1,0 +1,219 @@
+"""The packs that ship with the product: their record, and how a file becomes one.
+
+A pack takes a third of a second to read and compile, which waits for the first turn in its language. Workers check
+all packs when they start, so that a broken one is named then and not in the middle of a conversation.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from pydantic import ValidationError
+
+from memory_app.errors import Misconfigured
+from memory_app.extraction.rules.packs.format import DateRule, PackFile, PackRule
+from memory_app.extraction.rules.packs.pattern_compiler import (
+    WORD_END,
+    WORD_START,
+    PatternCompiler,
+    any_case,
+    either_word,
+    whole_words,
+)
+from memory_app.extraction.rules.packs.relations import is_known
+from memory_app.extraction.rules.packs.word_tables import (
+    month_numbers,
+    names_of_rows,
+    numbers_of_rows,
+    unit_names,
+    word_set,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RulePatterns:
+    """A rule and its patterns; those of ``others`` are about somebody of the speaker's."""
+
+    rule: PackRule
+    own: tuple[re.Pattern[str], ...]
+    others: tuple[re.Pattern[str], ...]
+    anywhere: tuple[re.Pattern[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack whose patterns are compiled. The words that are looked up are in lower case."""
+
+    file: PackFile
+    rules: tuple[RulePatterns, ...]
+    dates: tuple[tuple[DateRule, re.Pattern[str]], ...]
+    stop_turn: re.Pattern[str]
+    stop_sentence: re.Pattern[str]
+    stop_rest: re.Pattern[str]
+    stop_passing: re.Pattern[str]
+    split: re.Pattern[str]
+    cut: re.Pattern[str]
+    loose_cut: re.Pattern[str]
+    question: re.Pattern[str]
+    asks: re.Pattern[str]
+    choice: re.Pattern[str]
+    opening: re.Pattern[str]
+    filler: re.Pattern[str]
+    tail: re.Pattern[str]
+    inverted: re.Pattern[str]
+    label: re.Pattern[str]
+    abbreviation: re.Pattern[str]
+    ordinal: re.Pattern[str]
+    numbers: Mapping[str, int]
+    kin: Mapping[str, str]
+    maps: Mapping[str, Mapping[str, str]]
+    units: Mapping[str, str]
+    months: Mapping[str, int]
+    weekdays: Mapping[str, int]
+    not_in_objects: frozenset[str]
+    not_in_names: frozenset[str]
+    not_last: frozenset[str]
+    articles: frozenset[str]
+    item_openings: frozenset[str]
+    particles: frozenset[str]
+    name_starts: frozenset[str]
+    titles: frozenset[str]
+    list_join: re.Pattern[str]
+    list_end: re.Pattern[str]
+    acknowledgements: frozenset[str]
+
+
+def parse(text: str, *, name: str) -> PackFile:
+    """Read and check a pack. Raises `Misconfigured`, which names the pack and what is wrong in it."""
+    try:
+        file = PackFile.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise Misconfigured(f"language pack {name}: is not TOML ({error})") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise Misconfigured(f"language pack {name}: {field}: {first['msg']}") from error
+    _check_relations(file, name)
+    PatternCompiler(file, name).check()
+    return file
+
+
+def _check_relations(file: PackFile, name: str) -> None:
+    for number, rule in enumerate(file.rules, 1):
+        for relation in _relations(file, rule.relation):
+            if not is_known(relation):
+                raise Misconfigured(
+                    f"language pack {name}: rule {number}: relation {relation!r} is unknown; "
+                    "memory_app/extraction/rules/packs/relations.py lists them"
+                )
+
+
+def _relations(file: PackFile, template: str) -> Iterable[str]:
+    """The relations that a rule may give: its own, or those of the list whose name is the whole of it."""
+    if not template.startswith("{"):
+        return (template,)
+    name = template.strip("{}")
+    if name == "kin":
+        return file.people.kin
+    return file.maps.get(name, {template: ()})
+
+
+def compile_pack(file: PackFile, *, name: str) -> Pack:
+    """Compile the patterns of a checked pack."""
+    compiler = PatternCompiler(file, name)
+    clause, stop = file.clause, file.stop
+    joins = compiler.choices("clause.joins", clause.joins)
+    starts = compiler.choices("clause.starts", clause.starts)
+    breaks = compiler.choices("clause.breaks", clause.breaks)
+    cuts = compiler.choices("clause.cuts", clause.cuts)
+    list_joins = either_word(file.list_joins)
+    months = month_numbers(file)
+    month = "|".join(map(re.escape, months))
+    return Pack(
+        file=file,
+        rules=tuple(_rule_patterns(compiler, rule) for rule in file.rules),
+        dates=tuple(
+            (rule, whole_words(compiler.translated("date.rule", rule.text))) for rule in file.date.rules
+        ),
+        stop_turn=compiler.compiled_words("stop.turn", stop.turn),
+        stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),
+        stop_rest=compiler.compiled_words("stop.rest", stop.rest),
+        stop_passing=compiler.compiled_words("stop.passing", stop.passing),
+        split=any_case(
+            r"(?P<comma>,\s+)|\s*[;:()\u2013\u2014]\s*|\s+-+\s+"
+            rf"|(?P<join>,?\s+(?:{joins})\s+(?={WORD_START}(?:{starts}){WORD_END})|\s+(?=(?:{breaks}){WORD_END}))"
+        ),
+        cut=any_case(rf",?\s+(?:(?:{joins}|{list_joins})\s+(?=(?-i:[a-zß-öø-ÿ]))|(?:{cuts})\s)"),
+        loose_cut=any_case(rf",?\s+(?:{joins}|{list_joins}|{cuts})\s"),
+        question=any_case(rf"^(?:{compiler.choices('clause.questions', clause.questions)}){WORD_END}"),
+        choice=any_case(rf"^{list_joins}{WORD_END}"),
+        asks=any_case(rf"^(?:{compiler.choices('clause.asks', clause.asks)}){WORD_END}"),
+        opening=any_case(rf"^(?:{compiler.choices('clause.openings', clause.openings)}){WORD_END}[\s,!:-]*"),
+        filler=compiler.compiled_words("clause.fillers", clause.fillers),
+        tail=any_case(rf"\s+(?:{compiler.choices('clause.tails', clause.tails)})$"),
+        inverted=any_case(
+            rf"^(?P<verb>[\w']+) (?P<subject>{compiler.choices('clause.inverted', clause.inverted)}){WORD_END}"
+        ),
+        label=any_case(rf"^\s*(?P<label>{compiler.choices('clause.labels', clause.labels)})\s*:\s+"),
+        abbreviation=whole_words(rf"(?P<short>{either_word(clause.abbreviations)})\.(?=\s)"),
+        ordinal=any_case(rf"(?<!\d)(\d{{1,2}})\. ?(?=(?:{month}){WORD_END})"),
+        numbers=names_of_rows(file.numbers),
+        kin=names_of_rows(file.people.kin),
+        maps={name: names_of_rows(table) for name, table in file.maps.items()},
+        units=unit_names(file),
+        months=months,
+        weekdays=numbers_of_rows(file.date.weekdays),
+        not_in_objects=word_set(file.not_in_objects),
+        not_in_names=word_set(file.not_in_names),
+        not_last=word_set(file.not_last),
+        articles=word_set(file.articles),
+        item_openings=word_set(file.item_openings),
+        particles=word_set(file.particles),
+        name_starts=word_set(file.name_starts),
+        titles=word_set(file.titles),
+        list_join=any_case(rf",? (?:{list_joins}) |, "),
+        list_end=any_case(rf" (?:{list_joins}) [^,]+$"),
+        acknowledgements=word_set(file.acknowledgements),
+    )
+
+
+def _rule_patterns(compiler: PatternCompiler, rule: PackRule) -> RulePatterns:
+    place = f"rule ({rule.relation})"
+    return RulePatterns(
+        rule,
+        own=tuple(any_case(rf"(?:{pattern})") for pattern in compiler.all_translated(place, rule.patterns)),
+        others=tuple(any_case(rf"(?:{pattern})") for pattern in compiler.all_translated(place, rule.others)),
+        anywhere=tuple(whole_words(pattern) for pattern in compiler.all_translated(place, rule.anywhere)),
+    )
+
+
+def _files() -> dict[str, Traversable]:
+    entries = (entry for entry in files(__package__).iterdir() if entry.name.endswith(".toml"))
+    return {entry.name.removesuffix(".toml"): entry for entry in entries}
+
+
+_FILES = _files()
+
+LANGUAGES = frozenset(_FILES)
+"""The languages that have a pack, by their codes."""
+
+
+@cache
+def pack_of(language: str) -> Pack | None:
+    """The pack of a language, read and compiled at the first call; None where there is none."""
+    file = _FILES.get(language)
+    if file is None:
+        return None
+    return compile_pack(parse(file.read_text(encoding="utf-8"), name=file.name), name=file.name)
+
+
+def check_packs() -> None:
+    """Read and check all packs, without compiling them. Raises `Misconfigured`."""
+    for file in _FILES.values():
+        parse(file.read_text(encoding="utf-8"), name=file.name)

@@ -1,0 +1,122 @@
+"""Translate and compile the patterns of one pack, and name the pattern that cannot be translated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from memory_app.errors import Misconfigured
+from memory_app.extraction.rules.packs.format import PackFile
+from memory_app.extraction.rules.packs.notation import BrokenPattern, translate
+from memory_app.extraction.rules.packs.slots import SHAPES, day_shape
+from memory_app.extraction.rules.packs.word_tables import month_numbers, names_of_rows, unit_names
+
+WORD_START, WORD_END = r"(?<![\w'])", r"(?!\w)"
+_NEVER = "(?!)"
+
+
+class PatternCompiler:
+    """The slots of one pack, and the translation of its patterns by them.
+
+    ``place`` is where a pattern stands in the pack, such as "stop.turn". Whatever translates patterns raises
+    `Misconfigured` for a broken one, with the name of the pack, the place and the reason.
+    """
+
+    def __init__(self, file: PackFile, name: str) -> None:
+        self.file = file
+        self.name = name
+        # Lists of words may use the lists before them, and the subject of somebody else may use all slots.
+        self.slots: dict[str, str] = {}
+        self.slots = {**SHAPES, **self._list_slots(), **self._date_slots(), **self._people_slots()}
+        self.slots["number"] = either((r"\d{1,3}", *map(re.escape, names_of_rows(file.numbers))))
+        self.slots["they"] = self.translated("people.subject", file.people.subject)
+
+    def _list_slots(self) -> dict[str, str]:
+        lists = {
+            key: either(self.all_translated(f"words.{key}", row)) for key, row in self.file.words.items()
+        }
+        maps = {key: either_word(names_of_rows(rows)) for key, rows in self.file.maps.items()}
+        return {**lists, **maps}
+
+    def _date_slots(self) -> dict[str, str]:
+        month = either_word(month_numbers(self.file))
+        return {
+            "month": month,
+            "weekday": either_word(" ".join(self.file.date.weekdays).split()),
+            "unit": either_word(unit_names(self.file)),
+            "day": day_shape(month),
+        }
+
+    def _people_slots(self) -> dict[str, str]:
+        people = self.file.people
+        return {"kin": either_word(names_of_rows(people.kin)), "pet": either_word(people.pets)}
+
+    def check(self) -> None:
+        """Translate all patterns, to find what is broken; a translated pattern always compiles."""
+        for number, rule in enumerate(self.file.rules, 1):
+            place = f"rule {number} ({rule.relation})"
+            self.all_translated(place, (*rule.patterns, *rule.others, *rule.anywhere))
+        for place, patterns in _patterns_by_place(self.file).items():
+            self.all_translated(place, patterns)
+
+    def translated(self, place: str, pattern: str) -> str:
+        """The regular expression of one pattern."""
+        try:
+            return translate(pattern, self.slots)
+        except BrokenPattern as error:
+            raise Misconfigured(f"language pack {self.name}: {place}: {pattern!r}: {error}") from error
+
+    def all_translated(self, place: str, patterns: Iterable[str]) -> list[str]:
+        return [self.translated(place, pattern) for pattern in patterns]
+
+    def choices(self, place: str, patterns: Iterable[str]) -> str:
+        """The patterns as alternatives without brackets, in their order; without a pattern, what never fits."""
+        return "|".join(self.all_translated(place, patterns)) or _NEVER
+
+    def compiled_words(self, place: str, patterns: Iterable[str]) -> re.Pattern[str]:
+        """One of the patterns, as whole words anywhere in a text."""
+        return whole_words(self.choices(place, patterns))
+
+
+def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
+    """The patterns of a pack that belong to no rule."""
+    stop, clause = file.stop, file.clause
+    return {
+        "stop.turn": stop.turn,
+        "stop.sentence": stop.sentence,
+        "stop.rest": stop.rest,
+        "stop.passing": stop.passing,
+        "clause.joins": clause.joins,
+        "clause.starts": clause.starts,
+        "clause.questions": clause.questions,
+        "clause.breaks": clause.breaks,
+        "clause.cuts": clause.cuts,
+        "clause.asks": clause.asks,
+        "clause.openings": clause.openings,
+        "clause.fillers": clause.fillers,
+        "clause.tails": clause.tails,
+        "clause.inverted": clause.inverted,
+        "clause.labels": clause.labels,
+        "date.rule": [rule.text for rule in file.date.rules],
+    }
+
+
+def either(choices: Iterable[str]) -> str:
+    """Alternatives of regular expressions, in brackets; without one, what never fits."""
+    # The longest first, or "son" would be read in "sons".
+    return "(?:" + ("|".join(sorted(choices, key=len, reverse=True)) or _NEVER) + ")"
+
+
+def either_word(words: Iterable[str]) -> str:
+    """Alternatives of words that stand for themselves."""
+    return either(map(re.escape, words))
+
+
+def any_case(pattern: str) -> re.Pattern[str]:
+    """A regular expression for which case does not count."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def whole_words(pattern: str) -> re.Pattern[str]:
+    """A regular expression that begins and ends where words do."""
+    return any_case(rf"{WORD_START}(?:{pattern}){WORD_END}")
