@@ -11,6 +11,9 @@ from memory_app.extraction.rules.packs.format import DateRule
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.language.calendar import add_months
 
+_DAYS: Mapping[str, int] = {"day": 1, "week": 7}
+"""Days of the units whose length does not change."""
+
 
 @dataclass(frozen=True, slots=True)
 class StartDay:
@@ -32,96 +35,116 @@ class DateMatch:
 
 def find_date(pack: Pack, clause: str) -> DateMatch | None:
     """The first words for a time in ``clause``, and of several that begin there the longest."""
-    best: tuple[int, int, DateRule, re.Match[str]] | None = None
-    for rule, pattern in pack.dates:
-        match = pattern.search(clause)
-        if match is None:
-            continue
-        key = (match.start(), -match.end())
-        if best is None or key < best[:2]:
-            best = (*key, rule, match)
-    if best is None:
+    hits = [(rule, match) for rule, pattern in pack.dates if (match := pattern.search(clause))]
+    if not hits:
         return None
-    _, _, rule, match = best
+    rule, match = min(hits, key=lambda hit: (hit[1].start(), -hit[1].end()))
     groups = {name: text.lower() for name, text in match.groupdict(default="").items()}
     return DateMatch(rule, groups, match.span())
 
 
-def resolve(pack: Pack, words: DateMatch, *, today: date, future: bool) -> StartDay | None:
+def resolve(pack: Pack, match: DateMatch, *, today: date, future: bool) -> StartDay | None:
     """Reckon the day. ``future`` decides what looks both ways. None for a date that cannot be."""
     try:
-        return _resolve(pack, words, today, future)
+        return _resolve(pack, match, today, future)
     except (ValueError, OverflowError):
         return None
 
 
-def _resolve(pack: Pack, words: DateMatch, today: date, future: bool) -> StartDay | None:
-    rule, groups = words.rule, words.groups
+def _resolve(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDay | None:
+    rule, groups = match.rule, match.groups
     if groups.get("month"):
-        return _of_month(pack, words, today, future and not rule.since)
+        # "Since May" looks back even in a plan.
+        return _of_month(pack, match, today, future and not rule.since)
     if groups.get("year"):
-        year = int(groups["year"])
-        return StartDay(date(year, 1, 1), str(year), rule.since)
+        day = date(int(groups["year"]), 1, 1)
+        return _year(day, rule.since)
     if groups.get("weekday"):
-        distance = (pack.weekdays[groups["weekday"]] - today.weekday()) % 7
-        ahead = rule.step > 0 if rule.step else future
-        day = today + timedelta(days=distance or 7) if ahead else today - timedelta(days=7 - distance)
-        return StartDay(day, day.isoformat(), rule.since)
+        day = _of_weekday(pack, match, today, future)
+        return _day(day, rule.since)
     if rule.days is not None:
         day = today + timedelta(days=rule.days)
-        return StartDay(day, day.isoformat(), rule.since)
-    if rule.step is None:
-        return None
-    unit = rule.unit or pack.units[groups["unit"]]
-    return _away(today, _count(pack, groups) * rule.step, unit, rule.since)
+        return _day(day, rule.since)
+    if rule.step is not None:
+        return _of_steps(pack, match, today, rule.step)
+    return None
 
 
-def _count(pack: Pack, groups: Mapping[str, str]) -> int:
-    text = groups.get("count") or groups.get("number") or "1"
-    return int(text) if text.isdigit() else pack.numbers[text]
-
-
-def _away(today: date, count: int, unit: str, since: bool) -> StartDay:
-    if unit == "year":
-        day = add_months(today, 12 * count)
-        return StartDay(day.replace(month=1, day=1), str(day.year), since)
-    if unit == "month":
-        day = add_months(today, count).replace(day=1)
-        return StartDay(day, f"{day:%Y-%m}", since)
-    day = today + timedelta(days=count if unit == "day" else 7 * count)
+def _day(day: date, since: bool) -> StartDay:
     return StartDay(day, day.isoformat(), since)
 
 
-def _of_month(pack: Pack, words: DateMatch, today: date, future: bool) -> StartDay:
-    groups = words.groups
+def _month(day: date, since: bool) -> StartDay:
+    first = day.replace(day=1)
+    return StartDay(first, f"{first:%Y-%m}", since)
+
+
+def _year(day: date, since: bool) -> StartDay:
+    first = day.replace(month=1, day=1)
+    return StartDay(first, str(first.year), since)
+
+
+def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDay:
+    """A month, or a day of it, with its year or without."""
+    groups = match.groups
     month = pack.months[groups["month"]]
-    day = int(groups.get("date_day") or 1)
+    number = int(groups.get("date_day") or 1)
     if groups.get("year"):
-        start = date(int(groups["year"]), month, day)
+        day = date(int(groups["year"]), month, number)
     else:
-        start = date(today.year, month, day)
-        if future and start < today.replace(day=1):
-            start = start.replace(year=today.year + 1)
-        elif not future and start > today:
-            start = start.replace(year=today.year - 1)
-    text = start.isoformat() if groups.get("date_day") else f"{start:%Y-%m}"
-    return StartDay(start, text, words.rule.since)
+        day = _nearest(date(today.year, month, number), today, future)
+    if groups.get("date_day"):
+        return _day(day, match.rule.since)
+    return _month(day, match.rule.since)
+
+
+def _nearest(day: date, today: date, future: bool) -> date:
+    """A day of this year, moved by a year where it lies on the wrong side of ``today``."""
+    if future:
+        # A day of the current month may still be meant, though it is over.
+        is_over = day < today.replace(day=1)
+        return day.replace(year=today.year + 1) if is_over else day
+    is_ahead = day > today
+    return day.replace(year=today.year - 1) if is_ahead else day
+
+
+def _of_weekday(pack: Pack, match: DateMatch, today: date, future: bool) -> date:
+    """The next or the last day of that name, which is never today itself."""
+    weekday = pack.weekdays[match.groups["weekday"]]
+    distance = (weekday - today.weekday()) % 7
+    step = match.rule.step
+    is_ahead = step > 0 if step else future
+    if is_ahead:
+        return today + timedelta(days=distance or 7)
+    return today - timedelta(days=7 - distance)
+
+
+def _of_steps(pack: Pack, match: DateMatch, today: date, step: int) -> StartDay:
+    """What lies some units before or after ``today``: "three weeks ago", "next month"."""
+    groups, since = match.groups, match.rule.since
+    unit = match.rule.unit or pack.units[groups["unit"]]
+    count = groups.get("count") or groups.get("number") or "1"
+    steps = step * pack.number(count)
+    if unit == "year":
+        return _year(add_months(today, 12 * steps), since)
+    if unit == "month":
+        return _month(add_months(today, steps), since)
+    day = today + timedelta(days=steps * _DAYS[unit])
+    return _day(day, since)
 
 
 def month_and_day(pack: Pack, text: str) -> str | None:
     """A birthday in ISO form, with its year where it is named; None for a day that cannot be."""
     words = re.findall(r"\d+|[^\W\d_]+", text.lower())
-    month = next((pack.months[word] for word in words if word in pack.months), None)
-    numbers = [int(word) for word in words if word.isdigit()]
-    if not numbers:
-        return None
-    day = numbers.pop(0)
-    if month is None:
-        month = numbers.pop(0) if numbers else 0
-    year = numbers[0] if numbers else None
+    named_month = next((pack.months[word] for word in words if word in pack.months), None)
+    numbers = iter([int(word) for word in words if word.isdigit()])
+    # No day and no month has the number 0.
+    day = next(numbers, 0)
+    month = named_month or next(numbers, 0)
+    year = next(numbers, None)
     try:
         # 2000 had a 29 February.
-        start = date(year or 2000, month, day)
+        birthday = date(year or 2000, month, day)
     except ValueError:
         return None
-    return start.isoformat() if year else f"{start:%m-%d}"
+    return birthday.isoformat() if year else f"{birthday:%m-%d}"

@@ -88,6 +88,10 @@ class Pack:
     list_end: re.Pattern[str]
     acknowledgements: frozenset[str]
 
+    def number(self, text: str) -> int:
+        """The number that digits or a word of the pack, in lower case, stand for."""
+        return int(text) if text.isdigit() else self.numbers[text]
+
 
 def parse(text: str, *, name: str) -> PackFile:
     """Read and check a pack. Raises `Misconfigured`, which names the pack and what is wrong in it."""

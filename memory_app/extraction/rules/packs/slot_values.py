@@ -6,7 +6,8 @@ would go on is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from memory_app.extraction.rules.packs.dates import month_and_day
 from memory_app.extraction.rules.packs.pack import Pack
@@ -15,10 +16,13 @@ from memory_app.extraction.rules.packs.slots import OBJECT_SLOTS
 ITEM_WORDS = 6
 """Words of one item of a list."""
 
-MOST_COUNTED = 120
+JOB_WORDS = 4
+
+HIGHEST_NUMBER = 120
 """Nobody is older, and nobody has more children."""
 
-JOB_WORDS = 4
+_NAME_SLOTS = frozenset({"name", "names", "place", "org"})
+_LIST_SLOTS = frozenset({"items", "names"})
 
 
 def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[str] | None:
@@ -29,45 +33,16 @@ def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[st
     slot = object_slot(groups)
     if slot is None:
         return [""]
-    text = groups[slot]
-    parts = pack.list_join.split(text) if slot in ("items", "names") else [text]
-    # Behind a comma another clause may begin; only a joining word shows that it is a list.
-    if ", " in text and slot in ("items", "names") and not pack.list_end.search(text):
+    items = _items(pack, slot, groups[slot])
+    if items is None:
         return None
-    parts = [parts[0], *(_without_opening(pack, part) for part in parts[1:])]
-    items = [_object(pack, slot, part, is_loose=is_loose) for part in parts]
+    values = [_value(pack, slot, item, is_loose=is_loose) for item in items]
     # The other slots of the match must be whole as well.
-    seconds = [
-        _object(pack, name[:-1], words, is_loose=is_loose)
-        for name, words in groups.items()
-        if name[-1].isdigit() and name[:-1] in OBJECT_SLOTS
-    ]
-    return None if None in items or None in seconds else [item for item in items if item]
-
-
-def _object(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
-    if slot in ("name", "names", "place", "org"):
-        return name(pack, text, is_loose=is_loose)
-    if slot == "number":
-        number = text.lower()
-        value = int(number) if number.isdigit() else pack.numbers[number]
-        return str(value) if value <= MOST_COUNTED else None
-    if slot == "day":
-        return month_and_day(pack, text)
-    if slot in ("size", "year"):
-        return text
-    if slot == "job":
-        return _job(pack, text, is_loose=is_loose)
-    limit = ITEM_WORDS if slot == "items" else len(text)
-    # One thing is not several.
-    if slot == "thing" and pack.list_join.search(text):
+    second_slots = filter(_is_second_slot, groups)
+    second_values = [_value(pack, second[:-1], groups[second], is_loose=is_loose) for second in second_slots]
+    if None in (*values, *second_values):
         return None
-    return _phrase(pack, text, limit=limit)
-
-
-def _without_opening(pack: Pack, item: str) -> str:
-    first, _, rest = item.partition(" ")
-    return rest if rest and first.lower() in pack.item_openings else item
+    return list(filter(None, values))
 
 
 def object_slot(groups: Mapping[str, str]) -> str | None:
@@ -75,13 +50,52 @@ def object_slot(groups: Mapping[str, str]) -> str | None:
     return next((slot for slot in OBJECT_SLOTS if slot in groups), None)
 
 
+def _is_second_slot(slot: str) -> bool:
+    """Whether this is a slot such as "thing2"."""
+    first_slot, number = slot[:-1], slot[-1]
+    return number.isdigit() and first_slot in OBJECT_SLOTS
+
+
+def _items(pack: Pack, slot: str, text: str) -> list[str] | None:
+    """What stands in a slot, item by item where that is a list; None for what may be a list and another clause."""
+    if slot not in _LIST_SLOTS:
+        return [text]
+    # Behind a comma another clause may begin; only a joining word shows that it is a list.
+    has_end = pack.list_end.search(text) is not None
+    if ", " in text and not has_end:
+        return None
+    first, *others = pack.list_join.split(text)
+    return [first, *(_without_opening(pack, item) for item in others)]
+
+
+def _without_opening(pack: Pack, item: str) -> str:
+    first, _, rest = item.partition(" ")
+    opens_item = first.lower() in pack.item_openings
+    if rest and opens_item:
+        return rest
+    return item
+
+
+def _value(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
+    """The form in which the text of a slot is stored; None where it is not whole."""
+    if slot in _NAME_SLOTS:
+        return name(pack, text, is_loose=is_loose)
+    if slot == "job":
+        return _job(pack, text, is_loose=is_loose)
+    form = _FORMS[slot]
+    return form(pack, text)
+
+
 def first_name(pack: Pack, text: str) -> str | None:
     """The name with which ``text`` begins, where more words may follow: "Anna works"."""
     words = text.split()
-    lowered = words[0].lower().rstrip(".")
-    for count in range(len(words), 0, -1):
-        hit = name(pack, " ".join(words[:count]), is_loose=False)
-        if hit is not None and (count > 1 or lowered not in pack.titles):
+    first = words[0].lower().rstrip(".")
+    # A title alone names nobody.
+    fewest = 2 if first in pack.titles else 1
+    for count in range(len(words), fewest - 1, -1):
+        beginning = " ".join(words[:count])
+        hit = name(pack, beginning, is_loose=False)
+        if hit is not None:
             return hit
     return None
 
@@ -89,63 +103,159 @@ def first_name(pack: Pack, text: str) -> str | None:
 def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
     """A name: words with capitals, and particles between them. Without capitals a single word."""
     words = _without_article(pack, text.split())
-    lowered = [word.lower() for word in words]
-    if not words or not pack.not_in_names.isdisjoint(lowered) or _is_doubtful(pack, lowered):
-        return None
-    # "Acme from 1977 to 2001"
-    if len(words) > 1 and any(len(word) == 4 and word.isdigit() for word in words):
+    if _is_no_name(pack, words):
         return None
     if is_loose:
         # "a workshop" is no name.
         has_article = len(words) < len(text.split())
-        # "san sebastián", but not two words of which the second may be anything.
-        is_run = pack.name_starts.issuperset(lowered[:-1])
-        is_word = all(len(word) > 1 and word[0].isalpha() for word in words)
-        is_name = is_run and is_word and not has_article and lowered[-1] not in pack.not_last
-        return " ".join(map(str.capitalize, words)) if is_name else None
-    if words[0][0].isdigit() or (lowered[0] in pack.particles and words[0].islower()):
+        return None if has_article else _name_of_small_words(pack, words)
+    return _name_of_capitals(pack, words)
+
+
+def _is_no_name(pack: Pack, words: Sequence[str]) -> bool:
+    """Whether a word tells that this is no name, with capitals or without: "Acme from 1977 to 2001"."""
+    lowered = [word.lower() for word in words]
+    if not pack.not_in_names.isdisjoint(lowered):
+        return True
+    if _is_doubtful(pack, lowered):
+        return True
+    return len(words) > 1 and any(map(_is_year, words))
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdigit()
+
+
+def _name_of_small_words(pack: Pack, words: Sequence[str]) -> str | None:
+    """A name of an author who writes no capitals: "lyon", "san sebastián"."""
+    *openings, last = [word.lower() for word in words]
+    # Of two words the second may be anything, but behind those with which names begin.
+    if not pack.name_starts.issuperset(openings):
         return None
-    for word, lower in zip(words, lowered, strict=True):
-        is_small = lower in pack.particles or lower.rstrip(".") in pack.titles
-        if not (word[0].isupper() or word[0].isdigit() or is_small):
-            return None
-    return " ".join(words) if lowered[-1] not in pack.particles else None
+    if last in pack.not_last:
+        return None
+    if not all(map(_is_spelled_out, words)):
+        return None
+    return " ".join(map(str.capitalize, words))
+
+
+def _is_spelled_out(word: str) -> bool:
+    return len(word) > 1 and word[0].isalpha()
+
+
+def _name_of_capitals(pack: Pack, words: Sequence[str]) -> str | None:
+    """A name such as "Anna de Vries", "Dr. Lee" or "Studio 54"."""
+    first, last = words[0], words[-1]
+    # The first word is missing: "de Vries". With a capital, "De Vries" is whole.
+    if first in pack.particles:
+        return None
+    if first[0].isdigit():
+        return None
+    # The last word is missing: "Anna de".
+    if last.lower() in pack.particles:
+        return None
+    if not all(_may_stand_in_name(pack, word) for word in words):
+        return None
+    return " ".join(words)
+
+
+def _may_stand_in_name(pack: Pack, word: str) -> bool:
+    lowered = word.lower()
+    is_small_word = lowered in pack.particles or lowered.rstrip(".") in pack.titles
+    has_sign_of_name = word[0].isupper() or word[0].isdigit()
+    return has_sign_of_name or is_small_word
 
 
 def _job(pack: Pack, text: str, *, is_loose: bool) -> str | None:
     if pack.list_join.search(text):
         return None
-    words = text.split()
+    last = text.split()[-1]
     # Where nouns have capitals, one without is none.
-    if pack.file.capital_nouns and not is_loose and not words[-1][0].isupper():
+    needs_capital = pack.file.capital_nouns and not is_loose
+    if needs_capital and not last[0].isupper():
         return None
     return _phrase(pack, text, limit=JOB_WORDS)
 
 
-def _phrase(pack: Pack, text: str, *, limit: int) -> str | None:
-    words = _without_article(pack, text.split())
-    lowered = [word.lower().strip(",") for word in words]
-    if not words or len(words) > limit or _is_doubtful(pack, lowered):
+def _item(pack: Pack, text: str) -> str | None:
+    return _phrase(pack, text, limit=ITEM_WORDS)
+
+
+def _thing(pack: Pack, text: str) -> str | None:
+    # One thing is not several.
+    if pack.list_join.search(text):
         return None
+    return _phrase(pack, text)
+
+
+def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
+    """Words that make a whole of at most ``limit`` words, without their article."""
+    words = _without_article(pack, text.split())
+    if len(words) > limit:
+        return None
+    # "& Sons" has lost its first word.
+    if not text[0].isalnum():
+        return None
+    lowered = [word.lower().strip(",") for word in words]
+    if _goes_on(pack, lowered):
+        return None
+    if _is_doubtful(pack, lowered):
+        return None
+    return " ".join(words)
+
+
+def _goes_on(pack: Pack, words: Sequence[str]) -> bool:
+    """Whether the last of the words shows that the phrase is cut."""
+    last = words[-1]
+    if last in pack.not_last:
+        return True
     # "In the 2" was cut at the dot of an ordinal number.
-    is_cut = lowered[-1] in pack.not_last or (
-        len(words) > 1 and lowered[-1].isdigit() and len(lowered[-1]) < 3
-    )
-    return None if is_cut or not text[0].isalnum() else " ".join(words)
+    is_ordinal = last.isdigit() and len(last) < 3
+    return is_ordinal and len(words) > 1
+
+
+def _number(pack: Pack, text: str) -> str | None:
+    value = pack.number(text.lower())
+    if value > HIGHEST_NUMBER:
+        return None
+    return str(value)
+
+
+def _verbatim(_pack: Pack, text: str) -> str:
+    return text
+
+
+_FORMS: Mapping[str, Callable[[Pack, str], str | None]] = {
+    "word": _phrase,
+    "thing": _thing,
+    "items": _item,
+    "phrase": _phrase,
+    "number": _number,
+    "day": month_and_day,
+    "year": _verbatim,
+    "size": _verbatim,
+}
+"""What brings the text of a slot into its form, where capitals do not matter for it."""
 
 
 def _is_doubtful(pack: Pack, words: Sequence[str]) -> bool:
+    """Whether one of the words, in lower case, points at the talk or belongs to another clause."""
     # Of "j'apporte" the pronoun tells.
-    heads = (word.partition("'")[0] + "'" for word in words if "'" in word)
+    heads = [word.partition("'")[0] + "'" for word in words if "'" in word]
     return not pack.not_in_objects.isdisjoint([*words, *heads])
 
 
 def _without_article(pack: Pack, words: Sequence[str]) -> Sequence[str]:
     # With a capital it is part of a title: "La Grande Vadrouille".
-    if len(words) > 1 and words[0].islower() and words[0] in pack.articles:
+    if len(words) > 1 and words[0] in pack.articles:
         words = words[1:]
-    # "l'eczéma": an article without a blank.
+    return _without_elided_article(pack, words)
+
+
+def _without_elided_article(pack: Pack, words: Sequence[str]) -> Sequence[str]:
+    """Without an article that has no blank behind it: "l'eczéma"."""
     head, apostrophe, rest = words[0].partition("'")
-    if rest and head.lower() + apostrophe in pack.articles:
-        words = [rest, *words[1:]]
+    article = head.lower() + apostrophe
+    if rest and article in pack.articles:
+        return [rest, *words[1:]]
     return words
