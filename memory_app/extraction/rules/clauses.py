@@ -32,7 +32,7 @@ MARK = "\u241f"
 """Stands where quoted speech was; a clause that holds it is not the speaker's own."""
 
 _ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|e\.g|i\.e|approx|No)\.(?=\s)")
-_SENTENCE = re.compile(r"[^.!?\n\u2026]+(?:[.!?\u2026]+(?=[\w'\"])[^.!?\n\u2026]+)*[.!?\u2026]*")
+SENTENCE = re.compile(r"[^.!?\n\u2026]+(?:[.!?\u2026]+(?=[\w'\"])[^.!?\n\u2026]+)*[.!?\u2026]*")
 
 _TASK = re.compile(
     r"^(?:please |can you |could you |would you |help me )*(?:translate|rewrite|proofread|correct|summari[sz]e|paraphrase|"
@@ -170,7 +170,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of ``text`` (already `own_words`) until the user hands over a text to work on."""
     # Or "Dr. Lee" would end a sentence.
     text = _ABBREVIATION.sub(r"\1", text)
-    for match in _SENTENCE.finditer(text):
+    for match in SENTENCE.finditer(text):
         raw = match[0].strip()
         if not _is_speech(raw):
             continue

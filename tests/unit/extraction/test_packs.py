@@ -24,7 +24,7 @@ NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
 def facts(language: str, text: str) -> list[Fact]:
     pack = pack_of(language)
     assert pack is not None
-    return read(pack, text, today=TODAY, is_left_out=lambda sentence: False)
+    return list(read(pack, text, today=TODAY, is_left_out=lambda sentence: False))
 
 
 def triples(language: str, text: str) -> set[tuple[str, str, str]]:
