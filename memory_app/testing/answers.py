@@ -99,7 +99,7 @@ def _texts(body: Json) -> list[str]:
 def _statements(request: str) -> Iterator[Json]:
     """One statement for each turn of the user."""
     for reference, role, speaker, text in TURN_LINE.findall(request):
-        # The product's own limit (`SHORTEST` in `extraction.rules.extract`): a shorter turn states nothing.
+        # The product's own limit (`SHORTEST` in `extraction.rules.statements`): a shorter turn states nothing.
         if role == "user" and len(text) >= 20:
             yield {
                 "text": f"{speaker} said: {text[:200]}",

@@ -1,8 +1,8 @@
 """The rule extractor: what a user says about themselves, read by tables of patterns, without a model.
 
 ``extract`` makes statements of turns; ``resolve_dates`` reads words for time and also serves questions.
-English stands in tables (`words`, `calendar`, `statements`, `activities`, `requests`) with an engine of their own. All
-other languages are packs of data, in `packs`.
+English stands in tables (`words`, `date_forms`, `statement_rules`, `activities`, `requests`) with an engine of their
+own. All other languages are packs of data, in `packs`.
 """
 
 from __future__ import annotations

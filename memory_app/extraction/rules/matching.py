@@ -16,9 +16,9 @@ from memory_app.extraction.rules.dates import Precision, ResolvedDate, resolve_d
 from memory_app.extraction.rules.grammar import bare_object, conjugate, cut_object, first_person, third_person
 from memory_app.extraction.rules.names import NAME
 from memory_app.extraction.rules.patterns import CompiledRule, Rule, When, index_rules
-from memory_app.extraction.rules.statements import STATEMENTS
+from memory_app.extraction.rules.statement_rules import STATEMENT_RULES
 
-_RULES = index_rules((*STATEMENTS, *ACTIVITIES))
+_RULES = index_rules((*STATEMENT_RULES, *ACTIVITIES))
 
 _ABOUT_SELF = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _FUTURE = re.compile(

@@ -1,7 +1,7 @@
 """The record of a rule, and the index by which a clause is given the rules that may fit it.
 
 A rule reads a clause that begins with "I", with "my", or with an imperative, and says which triple it states.
-The tables are in `statements` and `activities`; another language is other tables of the same shape.
+The tables are in `statement_rules` and `activities`; another language is other tables of the same shape.
 """
 
 from __future__ import annotations

@@ -1,0 +1,161 @@
+"""Make statements of what the tables of English read in a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from memory_app.extraction.rules.clauses import Sentence, sentences
+from memory_app.extraction.rules.dates import Precision, ResolvedDate
+from memory_app.extraction.rules.grammar import third_person
+from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
+from memory_app.extraction.rules.names import mentions_of
+from memory_app.extraction.rules.patterns import Rule
+from memory_app.extraction.rules.people import about_relative, relatives_of
+from memory_app.extraction.rules.requests import to_remember, wish_of
+from memory_app.extraction.rules.statements import Speaker, distinct, is_left_out, united, valid_from
+from memory_app.memories.relations import normalise_relation
+from memory_app.records.records import Mention, Origin, Statement
+
+EXPLICIT_IMPORTANCE = 7
+"""Least importance (1 to 10) of what the user asked to be remembered."""
+
+FEWEST_WORDS = 3
+"""Words of a fact to remember that no rule reads; "remember that song" states nothing."""
+
+
+def english_statements(speaker: Speaker, text: str) -> list[Statement]:
+    """The statements that the rules of English read in ``text`` (already `own_words`), each triple once."""
+    return distinct(_of_text(speaker, text))
+
+
+def _of_text(speaker: Speaker, text: str) -> Iterator[Statement]:
+    for sentence in sentences(text):
+        if not is_left_out(speaker, sentence.text):
+            yield from _of_sentence(speaker, sentence)
+
+
+def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
+    # A sentence is one of three: a wish, a thing to remember, or what the rules read in its clauses.
+    wish = wish_of(sentence.text, agent_label=speaker.agent)
+    if wish is not None:
+        statement = _statement(
+            speaker,
+            subject=speaker.label,
+            relation=wish.relation,
+            value=wish.object,
+            says=wish.says,
+        )
+        yield replace(statement, kind="expression", subtype=None)
+        return
+    fact = to_remember(sentence.text)
+    if fact is not None:
+        yield from _to_remember(speaker, fact)
+        return
+    yield from _relatives(speaker, sentence.text)
+    for clause in sentence.clauses:
+        for predicate in split_predicates(clause):
+            yield from _of_clause(speaker, predicate)
+
+
+def _to_remember(speaker: Speaker, fact: str) -> Iterator[Statement]:
+    """What the user asked to be remembered: by the rules where they read it, else in the user's words."""
+    statements = [*_relatives(speaker, fact), *_of_clause(speaker, fact)]
+    if not statements and _is_worth_remembering(fact):
+        reported = third_person(fact)
+        statement = _statement(
+            speaker,
+            subject=speaker.label,
+            relation="asked_to_remember",
+            value=reported,
+            says=f"asked to remember that {reported}",
+        )
+        statements.append(statement)
+    for statement in statements:
+        # Not lowered: what the rules rate higher, such as an allergy, stays so.
+        importance = max(statement.importance or 0, EXPLICIT_IMPORTANCE)
+        yield replace(statement, importance=importance, tags=("explicit",))
+
+
+def _is_worth_remembering(fact: str) -> bool:
+    # "Remember what you said": nothing of the user's.
+    return " you" not in fact.lower() and len(fact.split()) >= FEWEST_WORDS
+
+
+def _relatives(speaker: Speaker, text: str) -> Iterator[Statement]:
+    participants = {name.lower() for name in speaker.people}
+    for relative in relatives_of(text, not_named=participants):
+        statement = _statement(
+            speaker,
+            subject=speaker.label,
+            relation=relative.relation,
+            value=relative.name,
+            says=f"has a {relative.term} called {relative.name}",
+        )
+        mention = Mention("thing" if relative.is_pet else "person", relative.name)
+        yield replace(
+            statement,
+            subtype="relationship",
+            importance=7,
+            mentions=united((mention,), statement.mentions),
+        )
+
+
+def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:
+    clause = read_clause(text, speaker.turn.at, zone=speaker.zone)
+    if clause is None:
+        return
+    relative = about_relative(clause.text)
+    subject = speaker.label
+    if relative is not None:
+        subject = relative.name or f"{speaker.label}'s {relative.term}"
+        # The rules are written for "I", so that one table serves both.
+        clause = clause.said_by(relative.verb, relative.rest)
+    for match in match_clause(clause, of_relative=relative is not None, today=speaker.today):
+        yield _from_match(match, clause, speaker=speaker, subject=subject)
+
+
+def _from_match(match: Match, clause: Clause, *, speaker: Speaker, subject: str) -> Statement:
+    rule, label = match.rule, match.entity_label
+    when = f" {clause.when.phrase}" if clause.when else ""
+    statement = _statement(
+        speaker,
+        subject=subject,
+        relation=match.relation,
+        value=match.object,
+        says=f"{match.says}{clause.company}{when}",
+    )
+    entities = (Mention(rule.entity, label),) if rule.entity and label else ()
+    return replace(
+        statement,
+        subtype=rule.subtype,
+        importance=rule.importance,
+        confidence=rule.confidence,
+        valid_from=_valid_from(speaker, clause.when, rule),
+        mentions=united(entities, statement.mentions),
+    )
+
+
+def _valid_from(speaker: Speaker, when: ResolvedDate | None, rule: Rule) -> datetime:
+    if when is None:
+        return speaker.turn.at
+    has_lasted = when.precision in (Precision.SINCE, Precision.DURATION)
+    return valid_from(speaker, rule, start=when.start, has_lasted=has_lasted)
+
+
+def _statement(speaker: Speaker, *, subject: str, relation: str, value: str, says: str) -> Statement:
+    text = f"{subject} {says}."
+    return Statement(
+        kind="fact",
+        subtype="fact",
+        text=text,
+        subject=subject,
+        relation=normalise_relation(relation),
+        object=value,
+        origin=Origin.EXTRACTED,
+        source=speaker.label,
+        valid_from=speaker.turn.at,
+        evidence=(speaker.turn.id,),
+        mentions=mentions_of(text, people=(*speaker.people, subject), labels=speaker.labels),
+    )
