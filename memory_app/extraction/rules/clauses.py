@@ -9,8 +9,9 @@ bounded: at most `TEXT_LIMIT` characters of a turn and sentences of at most `SEN
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from memory_app.extraction.quoted_parts import split_pasted
 from memory_app.extraction.rules.grammar import expand
@@ -112,13 +113,12 @@ def own_words(text: str, *, is_title: Callable[[str], bool] | None = None) -> st
     # Four times the limit, so that a long pasted part does not use up what is read.
     own = split_pasted(without_marks(text[: 4 * TEXT_LIMIT])).own
     own = _without_blocks(_without_fences(own))[:TEXT_LIMIT]
-    # "PS: …" is the author's own; any other label at the start of a line is taken for a speaker of a transcript.
-    lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in own.splitlines())
-    own = "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
+    own = _without_skipped_lines(own)
     # Only double quotes: a curly single one is mostly an apostrophe.
     own = own.replace("“", '"').replace("”", '"')
     # Code before quotes: what stands between quotes in it is part of it.
-    return _QUOTED.sub(lambda match: _unquoted(match, is_title), _CODE.sub(MARK, own))
+    own = _CODE.sub(MARK, own)
+    return _QUOTED.sub(partial(_unquoted, is_title), own)
 
 
 def _without_fences(text: str) -> str:
@@ -133,37 +133,61 @@ def _without_blocks(text: str) -> str:
     speech.
     """
     tags = list(_TAG.finditer(text))
-    last_close = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
+    last_close = {_tag_name(tag): tag.start() for tag in tags if _is_close(tag)}
     pieces: list[str] = []
     start = 0
     block = ""
     for tag in tags:
-        is_close, name = bool(tag[1]), tag[2].lower()
-        # Inside a block every other tag is part of what is left out.
-        if block:
-            if is_close and name == block:
-                block, start = "", tag.end()
+        if not block:
+            pieces.append(text[start : tag.start()])
+            block = _opened_block(tag, last_close)
+        elif _is_close(tag) and _tag_name(tag) == block:
+            block = ""
+        else:
+            # Inside a block every other tag is part of what is left out.
             continue
-        pieces.append(text[start : tag.start()])
         start = tag.end()
-        # Looked up instead of searched for, or a text of tags alone would take time by the square of its length.
-        is_closed_later = last_close.get(name, -1) > tag.start()
-        opens_block = is_closed_later or name == "memory"
-        if opens_block and not is_close:
-            block = name
     if not block:
         pieces.append(text[start:])
     return " ".join(pieces)
 
 
-def _unquoted(match: re.Match[str], is_title: Callable[[str], bool]) -> str:
+def _is_close(tag: re.Match[str]) -> bool:
+    return tag[1] == "/"
+
+
+def _tag_name(tag: re.Match[str]) -> str:
+    return tag[2].lower()
+
+
+def _opened_block(tag: re.Match[str], last_close: Mapping[str, int]) -> str:
+    """The name of the block that a tag opens, or nothing. ``last_close``: where the last end of each block stands."""
+    name = _tag_name(tag)
+    if _is_close(tag):
+        return ""
+    if name == "memory":
+        return name
+    # Looked up instead of searched for, or a text of tags alone would take time by the square of its length.
+    is_closed_later = last_close.get(name, -1) > tag.start()
+    return name if is_closed_later else ""
+
+
+def _without_skipped_lines(text: str) -> str:
+    # "PS: …" is the author's own; any other label at the start of a line is taken for a speaker of a transcript.
+    lines = (_OWN_LABEL.sub("", line.strip(), count=1) for line in text.splitlines())
+    return "\n".join(line for line in lines if not _SKIPPED_LINE.match(line))
+
+
+def _unquoted(is_title: Callable[[str], bool], match: re.Match[str]) -> str:
     # One group for each kind of quotes.
     quote = match[1] or match[2]
     return quote if is_title(quote) else MARK
 
 
 def _is_title(quote: str) -> bool:
-    return len(quote.split()) <= _TITLE_WORDS and not _FINITE.search(quote)
+    if len(quote.split()) > _TITLE_WORDS:
+        return False
+    return _FINITE.search(quote) is None
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -193,19 +217,23 @@ def _clauses(sentence: str) -> Iterator[str]:
     body = _without_question(sentence.rstrip(" .!\u2026"))
     # An opening such as "if" or "he said that" holds for the whole sentence.
     plain = strip_opening(body)
-    if not plain or _WHOLE_SENTENCE.search(plain):
+    if _WHOLE_SENTENCE.search(plain):
         return
-    # "Tom and I went": the split below would cut at "and I".
-    company = _COMPANY.match(plain)
-    head = company[0] if company else ""
-    first, *others = _SPLIT.split(plain.removeprefix(head))
-    for part in (head + first, *others):
+    for part in _parts(plain):
         clause = strip_opening(part.strip(" ,"))
         # What follows a supposition is supposed as well: "if I move, I will need a car".
         if _UNREAL.search(clause):
             return
         if clause and MARK not in clause:
             yield clause
+
+
+def _parts(sentence: str) -> list[str]:
+    # "Tom and I went": the split would cut at "and I".
+    company = _COMPANY.match(sentence)
+    head = company[0] if company else ""
+    first, *others = _SPLIT.split(sentence.removeprefix(head))
+    return [head + first, *others]
 
 
 def _without_question(sentence: str) -> str:
@@ -221,5 +249,8 @@ def strip_opening(text: str) -> str:
     """ "Hey Nova, well, I …" → "I …"."""
     # Twice, since fillers stand on both sides of a name: "Hey Nova, well, …".
     for _ in range(2):
-        text = _VOCATIVE.sub("", _FILLERS.sub("", text))
-    return _THANKS_TO.sub("", text).lstrip(" ,") if _FILLERS.match(text) else text
+        text = _FILLERS.sub("", text)
+        text = _VOCATIVE.sub("", text)
+    if _FILLERS.match(text):
+        return _THANKS_TO.sub("", text).lstrip(" ,")
+    return text

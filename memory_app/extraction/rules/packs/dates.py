@@ -35,7 +35,8 @@ class DateMatch:
 
 def find_date(pack: Pack, clause: str) -> DateMatch | None:
     """The first words for a time in ``clause``, and of several that begin there the longest."""
-    hits = [(rule, match) for rule, pattern in pack.dates if (match := pattern.search(clause))]
+    searches = [(rule, pattern.search(clause)) for rule, pattern in pack.dates]
+    hits = [(rule, match) for rule, match in searches if match is not None]
     if not hits:
         return None
     rule, match = min(hits, key=lambda hit: (hit[1].start(), -hit[1].end()))
@@ -102,10 +103,13 @@ def _nearest(day: date, today: date, future: bool) -> date:
     """A day of this year, moved by a year where it lies on the wrong side of ``today``."""
     if future:
         # A day of the current month may still be meant, though it is over.
-        is_over = day < today.replace(day=1)
-        return day.replace(year=today.year + 1) if is_over else day
-    is_ahead = day > today
-    return day.replace(year=today.year - 1) if is_ahead else day
+        this_month = today.replace(day=1)
+        if day < this_month:
+            return day.replace(year=today.year + 1)
+        return day
+    if day > today:
+        return day.replace(year=today.year - 1)
+    return day
 
 
 def _of_weekday(pack: Pack, match: DateMatch, today: date, future: bool) -> date:
@@ -141,10 +145,12 @@ def month_and_day(pack: Pack, text: str) -> str | None:
     # No day and no month has the number 0.
     day = next(numbers, 0)
     month = named_month or next(numbers, 0)
-    year = next(numbers, None)
+    year = next(numbers, 0)
     try:
         # 2000 had a 29 February.
         birthday = date(year or 2000, month, day)
     except ValueError:
         return None
-    return birthday.isoformat() if year else f"{birthday:%m-%d}"
+    if year:
+        return birthday.isoformat()
+    return f"{birthday:%m-%d}"

@@ -152,11 +152,14 @@ def _of_reading(author: _Author, clause: Clause) -> list[Fact]:
 def _by_rule(author: _Author, patterns: RulePatterns, clause: Clause) -> list[Fact]:
     rule = patterns.rule
     if clause.date is None:
-        return [] if rule.needs_date else _by_patterns(author, patterns, clause)
+        if rule.needs_date:
+            return []
+        return _by_patterns(author, patterns, clause)
     when = _start_day(author, rule, clause.date)
     if when is None:
         return []
-    return [replace(fact, when=when) for fact in _by_patterns(author, patterns, clause)]
+    facts = _by_patterns(author, patterns, clause)
+    return [replace(fact, when=when) for fact in facts]
 
 
 def _start_day(author: _Author, rule: PackRule, match: DateMatch) -> StartDay | None:
@@ -165,7 +168,9 @@ def _start_day(author: _Author, rule: PackRule, match: DateMatch) -> StartDay | 
     day = dates.resolve(author.pack, match, today=author.today, future=is_plan)
     if day is None:
         return None
-    return day if _may_begin(rule, day, author.today) else None
+    if not _may_begin(rule, day, author.today):
+        return None
+    return day
 
 
 def _may_begin(rule: PackRule, day: StartDay, today: date) -> bool:
@@ -221,11 +226,11 @@ def _of_match(author: _Author, rule: PackRule, match: re.Match[str], *, is_other
         if called is None:
             return []
         groups["called"] = called
-    objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
-    if objects is None:
-        return []
     subject = _other_subject(author.pack, groups) if is_other else _own_subject(rule, groups)
     if subject is None:
+        return []
+    objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
+    if objects is None:
         return []
     return [_fact(author.pack, rule, {**groups, "object": item}, subject) for item in objects]
 
@@ -243,12 +248,14 @@ def _in_passing(pack: Pack, part: str) -> Iterator[Fact]:
     if pack.stop_passing.search(part):
         return
     for patterns in pack.rules:
-        for match in chain.from_iterable(pattern.finditer(part) for pattern in patterns.anywhere):
+        matches = chain.from_iterable(pattern.finditer(part) for pattern in patterns.anywhere)
+        for match in matches:
             called = slot_values.first_name(pack, match["called"])
-            if called is not None:
-                groups = _filled(match) | {"called": called}
-                subject = _own_subject(patterns.rule, groups)
-                yield _fact(pack, patterns.rule, groups, subject)
+            if called is None:
+                continue
+            groups = _filled(match) | {"called": called}
+            subject = _own_subject(patterns.rule, groups)
+            yield _fact(pack, patterns.rule, groups, subject)
 
 
 def _named_in(author: _Author, text: str, facts: Sequence[Fact]) -> Iterator[Fact]:
