@@ -262,7 +262,8 @@ def _named_in(author: _Author, text: str, facts: Sequence[Fact]) -> Iterator[Fac
     """Who is named in a clause without capitals: a pattern that fits the whole of it shows what is a name."""
     if not author.is_loose:
         return
-    names = {fact.called for fact in facts if fact.called and fact.term}
+    # A name once, and in the order of the facts.
+    names = dict.fromkeys(fact.called for fact in facts if fact.called and fact.term)
     for name in names:
         with_capital = text.replace(name.lower(), name)
         yield from _in_passing(author.pack, with_capital)
