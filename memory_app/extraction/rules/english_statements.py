@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from memory_app.extraction.rules.clause_reading import Clause, read_clause, split_predicates
 from memory_app.extraction.rules.clauses import Sentence, sentences
 from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
-from memory_app.extraction.rules.matching import Clause, Match, match_clause, read_clause, split_predicates
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.patterns import Rule
 from memory_app.extraction.rules.people import about_relative, relatives_of
 from memory_app.extraction.rules.requests import to_remember, wish_of
+from memory_app.extraction.rules.rule_matching import Match, match_clause
 from memory_app.extraction.rules.statements import Speaker, distinct, is_left_out, united, valid_from
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement

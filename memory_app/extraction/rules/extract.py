@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.rules.clauses import own_words
@@ -17,7 +17,7 @@ from memory_app.extraction.rules.english_statements import english_statements
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.pack_statements import pack_statements
 from memory_app.extraction.rules.packs.pack import Pack, pack_of
-from memory_app.extraction.rules.packs.turn_language import ENGLISH, READ_LANGUAGES, language_of
+from memory_app.extraction.rules.packs.turn_language import READ_LANGUAGES, language_of
 from memory_app.extraction.rules.statements import SHORTEST, Speaker, united
 from memory_app.language.marks import without_marks
 from memory_app.language.replies import ACKNOWLEDGEMENTS
@@ -40,6 +40,27 @@ NOT_READ = "language not read by rules"
 _NO_WORD = re.compile(r"[^\w']|_")
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What the turns of a call have in common; ``turns`` are those before them, too."""
+
+    turns: Sequence[Turn]
+    user_label: str
+    agent_label: str
+    zone: ZoneInfo
+    people: frozenset[str]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnRead:
+    """What was read in one turn. ``reason`` says why it states nothing; ``mentions`` None: none were looked for."""
+
+    statements: Sequence[Statement] = ()
+    mentions: tuple[Mention, ...] | None = None
+    reason: str | None = None
+
+
 def extract(
     turns: Sequence[Turn],
     earlier: Sequence[Turn],
@@ -56,50 +77,59 @@ def extract(
     """
     all_turns = (*earlier, *turns)
     people = frozenset({turn.speaker for turn in all_turns} - {"user", "assistant", ""})
-    statements: list[Statement] = []
-    mentions: dict[UUID, tuple[Mention, ...]] = {}
-    reasons: dict[UUID, str] = {}
-    for turn in turns:
-        before = tuple(other for other in all_turns if other.seq < turn.seq)
-        language = language_of(turn, before) if turn.role in (Role.USER, Role.ASSISTANT) else ENGLISH
-        pack = pack_of(language)
-        text = own_words(turn.text)
-        # Entities count whoever names them; only statements have to be the user's.
-        if turn.role in (Role.USER, Role.ASSISTANT):
-            mentions[turn.id] = _mentions(text, pack, people=people, labels=labels)
-        reason = reason_to_skip(turn, pack)
-        if reason:
-            reasons[turn.id] = reason
-            continue
-        speaker = Speaker(
-            turn=turn,
-            label=user_label if turn.speaker.lower() in ("user", "") else turn.speaker,
-            agent=agent_label,
-            agent_text=_agent_text(all_turns, turn),
-            zone=time_zone,
-            people=people,
-            labels=tuple(labels),
-        )
-        if pack is None:
-            of_turn = english_statements(speaker, text)
-        else:
-            of_turn = pack_statements(speaker, pack)
-            names = tuple(chain.from_iterable(statement.mentions for statement in of_turn))
-            mentions[turn.id] = united(names, mentions[turn.id])
-        statements.extend(of_turn)
-        if not of_turn:
-            is_read = language in READ_LANGUAGES
-            reasons[turn.id] = NOT_NOTEWORTHY if is_read else f"{NOT_READ}: {language}"
-    return Extraction(tuple(statements), mentions, reasons)
+    session = _Session(all_turns, user_label, agent_label, time_zone, people, tuple(labels))
+    by_turn = {turn.id: _read(session, turn) for turn in turns}
+    return Extraction(
+        tuple(chain.from_iterable(found.statements for found in by_turn.values())),
+        {turn_id: found.mentions for turn_id, found in by_turn.items() if found.mentions is not None},
+        {turn_id: found.reason for turn_id, found in by_turn.items() if found.reason},
+    )
 
 
-def _mentions(
-    text: str, pack: Pack | None, *, people: Iterable[str], labels: Sequence[str]
-) -> tuple[Mention, ...]:
+def _read(session: _Session, turn: Turn) -> _TurnRead:
+    if turn.role not in (Role.USER, Role.ASSISTANT):
+        return _TurnRead(reason=reason_to_skip(turn))
+    before = tuple(other for other in session.turns if other.seq < turn.seq)
+    language = language_of(turn, before)
+    pack = pack_of(language)
+    text = own_words(turn.text)
+    # Entities count whoever names them; only statements have to be the user's.
+    mentions = _mentions(session, text, pack)
+    reason = reason_to_skip(turn, pack)
+    if reason:
+        return _TurnRead(mentions=mentions, reason=reason)
+    speaker = _speaker(session, turn, before)
+    if pack is None:
+        statements = english_statements(speaker, text)
+    else:
+        statements = pack_statements(speaker, pack)
+        names = tuple(chain.from_iterable(statement.mentions for statement in statements))
+        mentions = united(names, mentions)
+    return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(language))
+
+
+def _speaker(session: _Session, turn: Turn, before: Iterable[Turn]) -> Speaker:
+    has_name = turn.speaker.lower() not in ("user", "")
+    return Speaker(
+        turn=turn,
+        label=turn.speaker if has_name else session.user_label,
+        agent=session.agent_label,
+        agent_text=_agent_text(before),
+        zone=session.zone,
+        people=session.people,
+        labels=session.labels,
+    )
+
+
+def _reason_for_nothing(language: str) -> str:
+    return NOT_NOTEWORTHY if language in READ_LANGUAGES else f"{NOT_READ}: {language}"
+
+
+def _mentions(session: _Session, text: str, pack: Pack | None) -> tuple[Mention, ...]:
     # Where nouns have capitals too, a capital is no sign of a name: then only names that are known count.
     if pack is not None and pack.file.capital_nouns:
-        return mentions_of(text.lower(), labels=labels)
-    return mentions_of(text, people=people, labels=labels)
+        return mentions_of(text.lower(), labels=session.labels)
+    return mentions_of(text, people=session.people, labels=session.labels)
 
 
 def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
@@ -125,7 +155,7 @@ def _is_acknowledgement(text: str, pack: Pack | None) -> bool:
     return len(words) <= ACKNOWLEDGEMENT_WORDS and known.issuperset(words)
 
 
-def _agent_text(turns: Iterable[Turn], current: Turn) -> str:
-    """What the assistant wrote before ``current``, in lower case."""
-    before = (turn for turn in turns if turn.role is Role.ASSISTANT and turn.seq < current.seq)
-    return "\n".join(turn.text[:AGENT_TEXT_LIMIT] for turn in before).lower()
+def _agent_text(turns: Iterable[Turn]) -> str:
+    """What the assistant wrote in these turns, in lower case."""
+    said = (turn.text[:AGENT_TEXT_LIMIT] for turn in turns if turn.role is Role.ASSISTANT)
+    return "\n".join(said).lower()

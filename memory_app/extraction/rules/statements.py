@@ -13,7 +13,7 @@ from memory_app.language.secrets import holds_secret
 from memory_app.records.records import Mention, Statement, Turn
 
 SHORTEST = 20
-"""Characters below which a text is skipped (spec: texts under 20 characters state nothing worth keeping)."""
+"""Characters below which a text of English is skipped: so short a one hardly states anything worth keeping."""
 
 STATEMENTS_LIMIT = 24
 """Statements kept of one turn; more come from pasted text."""

@@ -1,24 +1,18 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""Find the rule that reads a clause: take its date out, make "I" its subject, look it up in the tables."""
+"""Read a clause of English: take its date and its company out, and make "I" its subject."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.rules import words
-from memory_app.extraction.rules.activities import ACTIVITIES
 from memory_app.extraction.rules.clauses import strip_opening
 from memory_app.extraction.rules.dates import Precision, ResolvedDate, resolve_dates
-from memory_app.extraction.rules.grammar import bare_object, conjugate, cut_object, first_person, third_person
+from memory_app.extraction.rules.grammar import first_person, third_person
 from memory_app.extraction.rules.names import NAME
-from memory_app.extraction.rules.patterns import CompiledRule, Rule, When, index_rules
-from memory_app.extraction.rules.statement_rules import STATEMENT_RULES
-
-_RULES = index_rules((*STATEMENT_RULES, *ACTIVITIES))
 
 _ABOUT_SELF = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _FUTURE = re.compile(
@@ -60,18 +54,7 @@ _AND_VERB = re.compile(
     r"|(?:am|is) (?:an?|from|allergic|learning|planning|going)\b|(?:play|plays) (?:the|in)\b|plan to\b|hate\b)",
     re.IGNORECASE,
 )
-_HABIT_CUE = re.compile(
-    r"\b(?:every|each|daily|weekly|once|twice|times|mornings?|evenings?|at night|before|after work|\w+days)\b",
-    re.IGNORECASE,
-)
 _BIRTH = re.compile(r"\bborn\b|\bbirthday (?:is|falls)\b", re.IGNORECASE)
-_LISTED = re.compile(r",? (?:and|or) (?:also |to |some |an? (?:bit|little)(?: of)? )?|, ", re.IGNORECASE)
-_PLACED = re.compile(r"\s(?:in|at|with|from|for|on|by)\s.*$")
-_THAT = re.compile(r"^(?:this|that) (?=[\w-]+ \w)", re.IGNORECASE)
-_WITH = re.compile(r" with (?:my|our|some|the|an?|[A-Z]\w+)\b.*$")
-_NAMED_PART = re.compile(
-    r"^(?:the )?([^\W\d_a-zß-öø-ÿ][\w&'-]*(?: (?:(?:of|de|the) )?[^\W\d_a-zß-öø-ÿ][\w&'-]*){0,3})"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +71,6 @@ class Clause:
     def said_by(self, verb: str, rest: str) -> Clause:
         """The same clause as a relative would say it of themselves."""
         return replace(self, text=f"I {first_person(verb)} {rest}".strip())
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What one rule states. ``object`` is that of the triple, ``says`` the statement without subject and date."""
-
-    rule: Rule
-    relation: str
-    object: str
-    says: str
-    entity_label: str | None = None
-    """The name the object begins with, when the rule says what type of entity it is."""
 
 
 def read_clause(text: str, at: datetime, *, zone: ZoneInfo) -> Clause | None:
@@ -197,101 +168,3 @@ def _without(text: str, resolved: ResolvedDate) -> str:
     # The commas around the date go with it.
     joined = f"{text[:start].rstrip(' ,')} {text[end:].lstrip()}"
     return joined.replace(" ,", ",").strip(" ,")
-
-
-def match_clause(clause: Clause, *, of_relative: bool, today: date) -> tuple[Match, ...]:
-    """Return what the first rule that reads ``clause`` states.
-
-    ``of_relative`` leaves out the rules that are only for oneself; ``today`` is the day on which it was said.
-    """
-    text = clause.text.removeprefix("I ")
-    for candidate in _candidates(clause.text):
-        rule = candidate.rule
-        if of_relative and rule.own_only:
-            continue
-        if not _may_be_dated(rule, clause.when, today):
-            continue
-        match = candidate.pattern.match(text)
-        # A rule may match and state nothing, where its object means something only in the conversation.
-        statements = tuple(_fill(rule, match)) if match else ()
-        if statements:
-            return statements
-    return ()
-
-
-def _candidates(text: str) -> Iterator[CompiledRule]:
-    first, _, rest = text.partition(" ")
-    if first == "I":
-        yield from _RULES.get(rest.partition(" ")[0].lower(), ())
-        # Habits are told by their times, since any verb may be one.
-        if _HABIT_CUE.search(rest):
-            yield from _RULES["=habit"]
-    elif first.lower() in ("my", "our"):
-        yield from _RULES["=my"]
-
-
-def _may_be_dated(rule: Rule, when: ResolvedDate | None, today: date) -> bool:
-    """Whether the rule reads a clause of this date: events lie behind ``today``, plans ahead."""
-    if when is None:
-        return not rule.needs_date
-    if rule.when is When.EVENT:
-        return when.start <= today
-    if rule.when is When.PLAN:
-        return when.end > today
-    return True
-
-
-def _fill(rule: Rule, match: re.Match[str]) -> Iterator[Match]:
-    groups = {name: text.strip() for name, text in match.groupdict(default="").items()}
-    for item in _objects(rule, groups["object"]):
-        yield _filled_match(rule, groups, item)
-
-
-def _objects(rule: Rule, words: str) -> list[str]:
-    """The objects that a rule takes from the words behind its verb: none, one, or each item of a list."""
-    # "I saw that film" tells of a film, whichever it was.
-    if rule.when is When.EVENT:
-        words = _THAT.sub("", words)
-    phrase = words.strip(" .!") if rule.whole else cut_object(words)
-    if not phrase:
-        return []
-    return _LISTED.split(phrase) if rule.each else [phrase]
-
-
-def _filled_match(rule: Rule, groups: dict[str, str], item: str) -> Match:
-    base = groups.get("verb", "").lower()
-    spoken = third_person(item)
-    fields = {name: third_person(text.lower()) for name, text in groups.items()}
-    # The object once more, as it was written: its capitals are those of a name.
-    fields |= {"base": base, "verb": conjugate(base) if base else "", "object": spoken}
-    label = _entity_label(rule, item)
-    value_fields = fields | {"object": bare_object(_shortened(rule, item)), "spoken": spoken}
-    return Match(
-        rule=rule,
-        relation=rule.relation.format_map(fields).replace(" ", "_"),
-        object=label or _filled(rule.value, value_fields),
-        says=_with_articles(_filled(rule.says, fields)),
-        entity_label=label,
-    )
-
-
-def _shortened(rule: Rule, item: str) -> str:
-    """The object for the triple, without those who were there or the place."""
-    if rule.when is When.EVENT:
-        return _WITH.sub("", item)
-    return _PLACED.sub("", item) if rule.brief else item
-
-
-def _entity_label(rule: Rule, item: str) -> str | None:
-    match = _NAMED_PART.match(item) if rule.entity else None
-    return match[1].removesuffix("'s") if match else None
-
-
-def _filled(template: str, fields: dict[str, str]) -> str:
-    return " ".join(template.format_map(fields).split())
-
-
-def _with_articles(text: str) -> str:
-    """ "is a engineer" → "is an engineer"."""
-    # Without "u": "a university", "a user" are commoner than "an uncle".
-    return re.sub(r"\b(is|as|job as) a (?=[aeio])", r"\1 an ", text)
