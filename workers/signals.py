@@ -31,6 +31,7 @@ from workers.pacing import Rest
 from workers.start import one_sentence, require_database
 
 
+# Celery's signals carry no types: each decorator below says so to mypy.
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _set_up_logging(**_: Any) -> None:
     log = Settings().log

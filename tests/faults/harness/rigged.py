@@ -34,8 +34,8 @@ SKEW = float(os.environ.get("RIGGED_SKEW_SECONDS", "0"))
 """How wrong the clock of this process is."""
 
 TASK_SECONDS = os.environ.get("RIGGED_TASK_SECONDS")
-"""The soft time limit of a task, half of the hard one; unset leaves the limits as they are, which no turn reaches on a
-slow machine only because the machine is slow."""
+"""The soft time limit of a task; the hard one is twice as long. Unset keeps the limits of the product, which a machine
+does not reach by being slow."""
 
 HUGE = "x" * 50_000_000
 _extract, _make_embedder, _read_answer = rules.extract, wiring.make_embedder, asking.read_answer
@@ -92,6 +92,7 @@ def do(harm: str, said: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif harm.startswith("loop"):
         while True:
+            # A task that outlives its soft limit: it takes the exception and goes on.
             with contextlib.suppress(SoftTimeLimitExceeded):
                 time.sleep(0.1)
     elif harm.startswith("memory"):
@@ -110,10 +111,12 @@ def _fail_during_outage() -> None:
     if kind == "429":
         raise RateLimited("slow down", retry_after=1)
     if kind == "hang":
+        # A provider that does not answer for longer than lease and time limit.
         time.sleep(30)
     raise ProviderUnavailable("the provider answered 500")
 
 
+# A function in the place of another of the same shape, which mypy refuses for names of a module.
 rules.extract = extract  # type: ignore[assignment]
 asking.read_answer = read_answer  # type: ignore[assignment]
 wiring.make_embedder = lambda *args, **kwargs: Embedder(_make_embedder(*args, **kwargs))  # type: ignore[assignment,return-value]
