@@ -6,10 +6,10 @@ can be run against the stub and every turn leaves a trace that tests can count a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
+from memory_app.testing.schemas import message_texts, schema_of, smallest_instance
 from memory_app.testing.script import Json
 
 TURN_LINE = re.compile(r"^\[(t\d+)\] [^|\n]+\| (\w+) \| ([^:\n]+): (.*)$", re.MULTILINE)
@@ -18,34 +18,25 @@ TURN_LINE = re.compile(r"^\[(t\d+)\] [^|\n]+\| (\w+) \| ([^:\n]+): (.*)$", re.MU
 SAMPLE = re.compile(r"<sample>.*?</sample>", re.DOTALL)
 """An example inside a prompt, whose turns nobody said."""
 
-SCHEMA_BEGINNING = re.compile(r'\{"\$defs"|\{"additionalProperties"')
-"""How `shape.strict_schema` begins, with definitions and without."""
-
 FACT_LISTS = frozenset({"statements", "facts"})
 """Lists of a schema that get one entry for each turn of the user."""
 
 
 def answer_of(body: Json) -> object:
     """Return an instance of the schema in ``body``; without a schema the last message's words."""
-    request = "\n".join(_texts(body))
+    request = "\n".join(message_texts(body))
     schema = schema_of(body)
     if schema is None:
         return request[-200:] or "I have nothing to add."
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return {}
     statements = list(_statements(SAMPLE.sub("", request)))
-    answer = {
-        name: _smallest(part, schema.get("$defs", {}), summary=_summary(statements))
-        for name, part in properties.items()
-    }
+    answer = smallest_instance(schema, text=_summary(statements))
     # The rest of the answer is as small as it can be; what was said in each turn must be in it.
-    return answer | dict.fromkeys(FACT_LISTS & properties.keys(), statements)
+    return answer | dict.fromkeys(FACT_LISTS & answer.keys(), statements)
 
 
 def with_references(answer: object, body: Json) -> object:
     """Return ``answer`` with "@words" in its lists of evidence replaced; see `memory_app.testing.script.Rule`."""
-    request = SAMPLE.sub("", "\n".join(_texts(body)))
+    request = SAMPLE.sub("", "\n".join(message_texts(body)))
     lines = {text: reference for reference, _, _, text in TURN_LINE.findall(request)}
     return _resolved(answer, lines)
 
@@ -70,32 +61,6 @@ def _reference(words: str, lines: Mapping[str, str]) -> str | None:
     return next((reference for text, reference in lines.items() if words[1:] in text), None)
 
 
-def schema_of(body: Json) -> Json | None:
-    """Return the JSON schema of a request: from ``response_format``, or written into its messages."""
-    form = body.get("response_format")
-    wrapped = form.get("json_schema") if isinstance(form, dict) else None
-    if isinstance(wrapped, dict):
-        return _object(wrapped.get("schema"))
-    # The last message first: earlier ones may quote the schema of another question.
-    for text in reversed(_texts(body)):
-        beginning = SCHEMA_BEGINNING.search(text)
-        if beginning:
-            schema, _ = json.JSONDecoder().raw_decode(text[beginning.start() :])
-            return _object(schema)
-    return None
-
-
-def _object(value: object) -> Json | None:
-    return value if isinstance(value, dict) else None
-
-
-def _texts(body: Json) -> list[str]:
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        return []
-    return [str(message.get("content", "")) for message in messages if isinstance(message, dict)]
-
-
 def _statements(request: str) -> Iterator[Json]:
     """One statement for each turn of the user."""
     for reference, role, speaker, text in TURN_LINE.findall(request):
@@ -118,24 +83,3 @@ def _statements(request: str) -> Iterator[Json]:
 def _summary(statements: list[Json]) -> str:
     """A text that says how many turns stood in the request."""
     return f"They talked; {len(statements)} things were said." if statements else "They talked."
-
-
-def _smallest(part: object, defs: object, *, summary: str) -> object:
-    """The least value of a schema's type; ``summary`` for a text."""
-    if not isinstance(part, Mapping):
-        return None
-    # Schemas of pydantic put nested models below "$defs" and refer to them.
-    if "$ref" in part and isinstance(defs, Mapping):
-        name = str(part["$ref"]).rpartition("/")[2]
-        return _smallest(defs.get(name), defs, summary=summary)
-    options = part.get("anyOf")
-    if isinstance(options, list):
-        is_optional = {"type": "null"} in options
-        return None if is_optional else _smallest(options[0], defs, summary=summary)
-    if isinstance(part.get("enum"), list):
-        return part["enum"][0]
-    if part.get("type") == "object":
-        properties = part.get("properties", {})
-        return {name: _smallest(inner, defs, summary=summary) for name, inner in properties.items()}
-    values = {"array": [], "string": summary, "integer": 1, "number": 0.5, "boolean": False}
-    return values.get(str(part.get("type")))

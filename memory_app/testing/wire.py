@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from memory_app.providers.embedders.hashing import HashEmbedder
-from memory_app.testing.answers import answer_of, schema_of, with_references
+from memory_app.testing.answers import answer_of, with_references
+from memory_app.testing.schemas import schema_of
 from memory_app.testing.script import Json, Mode, Rule
 
 OPENAI_DIMENSIONS = 1536
