@@ -15,6 +15,7 @@
     │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
     │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.faults`)
     │   │   └── HotRefused      Redis refuses until a person acts: a wrong password, a missing right, a cluster
+    │   ├── Moved               the rows of a user are in another shard than the one that was asked
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     │       └── StoreRefused    Postgres turns us away until a person mends it; a part refuses to start on this
     └── Permanent               never retried; the run or turn says failed and why
@@ -100,6 +101,16 @@ class ProviderUnavailable(Transient):
 
 class CapReached(Transient):
     kind = "cap_reached"
+
+
+class Moved(Transient):
+    """The rows of a user are in another shard than the one that was asked. Mostly the right one is asked at once."""
+
+    kind = "moved"
+
+    def __init__(self, shard: int) -> None:
+        super().__init__("the data of this user moves at this moment; send the same again", retry_after=1)
+        self.shard = shard
 
 
 class StoreUnavailable(Transient):

@@ -6,7 +6,7 @@ Make it after a fork and close it at the end; it owns every connection of the pr
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Lock
 from typing import Any
@@ -18,7 +18,9 @@ from memory_app.broker import dropped
 from memory_app.broker.dropped import Drops
 from memory_app.db import db
 from memory_app.db.backlog import Backlog
+from memory_app.db.directory import Directory
 from memory_app.db.lease import Returns
+from memory_app.db.shards import HOME, at_shard, shard_of
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -78,8 +80,10 @@ class Runtime:
 
     settings: Settings
     engine: Engine
+    """The database, bound to the shard in which this runtime works."""
     owner: Engine | None
-    """The database as the owner of its tables, where the settings name one; opened only by maintenance."""
+    """The same as the owner of its tables, where the settings name one; opened only by maintenance."""
+    directory: Directory
     hot: Hot
     embedder: Embedder
     formers: Formers
@@ -95,11 +99,25 @@ class Runtime:
     returns: Returns
     """What this process borrowed and could not give back yet."""
 
+    @property
+    def shard(self) -> int:
+        """The number of the shard in which this runtime works."""
+        return shard_of(self.engine)
+
+    def at(self, shard: int) -> Runtime:
+        """The same parts at work in another shard. Raises `StoreUnavailable` where this code cannot work in it."""
+        if shard == self.shard:
+            return self
+        self.directory.check(shard)
+        owner = None if self.owner is None else at_shard(self.owner, shard)
+        return replace(self, engine=at_shard(self.engine, shard), owner=owner)
+
     def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
         """Send one message that says "look", unless one is already under way. Never fails, never waits long.
 
-        ``to`` is a queue other than the task's own.
+        ``to`` is a queue other than the task's own. The message names the shard, unless it is the home shard.
         """
+        ids |= self._place()
         try:
             if not hints.claim(self.hot, hint_name(task, **ids), life_ms=HINT_LIFE_MS):
                 return
@@ -108,6 +126,13 @@ class Runtime:
             log.warning("hint_not_sent", task=task, reason=error.message)
             return
         self.sender.send(task, to=to, **ids)
+
+    def hint_name(self, task: str, **ids: Any) -> str:
+        """What a hint of this shard is about; equal hints under way are sent once."""
+        return hint_name(task, **ids, **self._place())
+
+    def _place(self) -> dict[str, int]:
+        return {} if self.shard == HOME else {"shard": self.shard}
 
     def close(self) -> None:
         self.sender.close()
@@ -138,10 +163,12 @@ def build(settings: Settings) -> Runtime:
         stream_life=timedelta(days=settings.hot.stream_days),
         context_life=timedelta(seconds=settings.context.cache_seconds),
     )
+    engine = app_engine(settings)
     return Runtime(
         settings=settings,
-        engine=app_engine(settings),
+        engine=engine,
         owner=_owner_engine(settings),
+        directory=Directory(engine),
         hot=hot,
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),

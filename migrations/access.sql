@@ -4,7 +4,8 @@
 -- fresh database, on one that has it all, and on one restored from a dump into a cluster without our roles. Policies and
 -- triggers that are there are left alone: to make them again would lock their tables against those who work.
 --
--- Names need no schema: the search path is "public", the schema of pgvector, "pg_temp"; functions keep it (FROM CURRENT).
+-- Applied once for each shard. Names need no schema: the search path is the shard's schema, the home shard's, that of
+-- pgvector, "pg_temp"; functions keep it (FROM CURRENT).
 -- The setting memory.tables lists our tables, so that a new one is never without row-level security.
 --
 -- Three roles, which belong to the cluster and are made before (memory_app/db/prerequisites.py):
@@ -12,9 +13,13 @@
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
 --   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.
 
-GRANT USAGE ON SCHEMA public TO memory_app;
--- Who is to own a function must be able to create one; taken back at the end.
-GRANT USAGE, CREATE ON SCHEMA public TO memory_finder, memory_search;
+DO $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO memory_app', current_schema());
+    -- Who is to own a function must be able to create one; taken back at the end.
+    EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO memory_finder, memory_search', current_schema());
+END
+$$;
 
 -- What the application may do, table by table, and row-level security wherever there is a tenant.
 DO $$
@@ -24,7 +29,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY string_to_array(current_setting('memory.tables'), ',') LOOP
         EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, memory_app, memory_finder, memory_search', name);
-        IF name IN ('tenants', 'api_keys', 'alembic_version') THEN
+        IF name IN ('tenants', 'api_keys', 'shards', 'alembic_version') THEN
             EXECUTE format('GRANT SELECT ON %I TO memory_app', name);
         ELSE
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app', name);
@@ -36,7 +41,7 @@ BEGIN
         LOOP
             EXECUTE format('GRANT USAGE ON SEQUENCE %s TO memory_app', sequence);
         END LOOP;
-        IF name <> 'alembic_version'
+        IF name NOT IN ('shards', 'alembic_version')
             AND NOT (SELECT relrowsecurity AND relforcerowsecurity FROM pg_class WHERE oid = name::regclass) THEN
             EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
             EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
@@ -62,6 +67,7 @@ GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
+GRANT SELECT (shard) ON users TO memory_finder;
 GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, row_count) ON scope_sizes TO memory_finder;
@@ -83,7 +89,7 @@ BEGIN
         SELECT name AS relation, 'tenant' AS name, 'public' AS role, '(tenant_id = ' || tenant || ')' AS condition,
                NULL AS new_condition
         FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
-        WHERE name NOT IN ('tenants', 'alembic_version')
+        WHERE name NOT IN ('tenants', 'shards', 'alembic_version')
         UNION ALL
         SELECT * FROM (VALUES
             ('tenants', 'tenant', 'public', '(id = ' || tenant || ')', NULL),
@@ -95,6 +101,7 @@ BEGIN
             ('api_keys', 'finder', 'memory_finder', 'true', 'true'),
             ('tenants', 'finder', 'memory_finder', 'true', NULL),
             ('agents', 'finder', 'memory_finder', 'true', NULL),
+            ('users', 'finder', 'memory_finder', 'true', NULL),
             ('scopes', 'finder', 'memory_finder', 'true', NULL),
             ('terms', 'finder', 'memory_finder', 'true', NULL),
             ('scope_models', 'finder', 'memory_finder', 'true', NULL),
@@ -174,12 +181,34 @@ BEGIN
 END
 $$;
 
+-- The release before does not write whose a turn is, and its idempotency keys must be unique with those of this one.
+CREATE OR REPLACE FUNCTION name_user() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.user_id := (SELECT c.user_id FROM scopes c WHERE c.id = NEW.scope_id);
+    RETURN NEW;
+END
+$$;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_trigger t
+        WHERE t.tgrelid = 'turns'::regclass AND t.tgname = 'name_user' AND t.tgenabled = 'O'
+          AND pg_get_triggerdef(t.oid, true) = 'CREATE TRIGGER name_user BEFORE INSERT ON turns FOR EACH ROW '
+              'WHEN (new.user_id IS NULL AND new.idempotency_key IS NOT NULL) EXECUTE FUNCTION name_user()') THEN
+        DROP TRIGGER IF EXISTS name_user ON turns;
+        CREATE TRIGGER name_user BEFORE INSERT ON turns FOR EACH ROW
+        WHEN (NEW.user_id IS NULL AND NEW.idempotency_key IS NOT NULL) EXECUTE FUNCTION name_user();
+    END IF;
+END
+$$;
+
 -- Whose key is this? No row for an unknown, revoked or expired one.
 CREATE OR REPLACE FUNCTION authenticate(key_digest bytea)
 RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT k.id, k.tenant_id, t.name, k.rights
-    FROM public.api_keys k JOIN public.tenants t ON t.id = k.tenant_id
+    FROM api_keys k JOIN tenants t ON t.id = k.tenant_id
     WHERE k.digest = key_digest
       AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > now())
@@ -188,20 +217,20 @@ $$;
 -- Whether anybody holds a key that opens the door now.
 CREATE OR REPLACE FUNCTION has_live_key() RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT EXISTS (SELECT FROM public.api_keys
+    SELECT EXISTS (SELECT FROM api_keys
                    WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))
 $$;
 
 -- The id behind a tenant's name, for producers that run in the operator's own process and hold no key.
 CREATE OR REPLACE FUNCTION tenant_named(wanted text) RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT t.id FROM public.tenants t WHERE t.name = wanted
+    SELECT t.id FROM tenants t WHERE t.name = wanted
 $$;
 
 -- Note that a key was used; at most once a minute, so that reading does not become writing.
 CREATE OR REPLACE FUNCTION note_key_use(used_key_id bigint) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    UPDATE public.api_keys SET last_used_at = now()
+    UPDATE api_keys SET last_used_at = now()
     WHERE id = used_key_id AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 $$;
 
@@ -210,12 +239,12 @@ $$;
 CREATE OR REPLACE FUNCTION tenants_in_turn(source text, most integer) RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 DECLARE
-    start bigint := floor(random() * coalesce((SELECT max(id) FROM public.tenants), 0));
+    start bigint := floor(random() * coalesce((SELECT max(id) FROM tenants), 0));
     place bigint := start;
     is_round boolean := false;
     seen integer := 0;
     step CONSTANT text := format(
-        'SELECT r.tenant_id FROM public.%I r WHERE r.tenant_id > $1 AND %s ORDER BY r.tenant_id LIMIT 1',
+        'SELECT r.tenant_id FROM %I r WHERE r.tenant_id > $1 AND %s ORDER BY r.tenant_id LIMIT 1',
         CASE source WHEN 'unasked' THEN 'sessions' ELSE source END,
         CASE source
             WHEN 'turns' THEN 'r.indexed_at IS NULL AND r.failed_at IS NULL'
@@ -253,9 +282,9 @@ DECLARE
     taken integer;
 BEGIN
     RETURN QUERY
-        UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
+        UPDATE turns t SET starts = t.starts + 1, lease_until = now() + lease
         FROM (
-            SELECT d.scope_id, d.id FROM public.turns d
+            SELECT d.scope_id, d.id FROM turns d
             WHERE d.indexed_at IS NULL AND d.failed_at IS NULL AND d.starts > 0 AND d.lease_until <= now()
             ORDER BY d.lease_until LIMIT 1 FOR UPDATE SKIP LOCKED
         ) due
@@ -270,10 +299,10 @@ BEGIN
     FOR round IN 1..2 LOOP
         EXIT WHEN lent >= batch;
         RETURN QUERY
-            UPDATE public.turns t SET starts = t.starts + 1, lease_until = now() + lease
+            UPDATE turns t SET starts = t.starts + 1, lease_until = now() + lease
             FROM (
                 SELECT d.scope_id, d.id FROM unnest(tenants) AS w(id) CROSS JOIN LATERAL (
-                    SELECT f.scope_id, f.id FROM public.turns f
+                    SELECT f.scope_id, f.id FROM turns f
                     WHERE f.tenant_id = w.id AND f.indexed_at IS NULL AND f.failed_at IS NULL AND f.starts = 0
                       AND coalesce(f.lease_until, '-infinity') <= now()
                     ORDER BY coalesce(f.lease_until, '-infinity'), f.id LIMIT share FOR UPDATE SKIP LOCKED
@@ -294,7 +323,7 @@ $$;
 CREATE OR REPLACE FUNCTION claim_session(wanted bigint, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    UPDATE public.sessions s
+    UPDATE sessions s
     SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease
     WHERE s.id = wanted AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
       AND (s.starts = 0 OR NOT shared)
@@ -307,8 +336,8 @@ CREATE OR REPLACE FUNCTION asks_model(scope bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN coalesce((
-        SELECT a.policy ->> 'extraction' = 'llm' FROM public.agents a
-        WHERE a.id = (SELECT c.agent_id FROM public.scopes c WHERE c.id = scope)), false);
+        SELECT a.policy ->> 'extraction' = 'llm' FROM agents a
+        WHERE a.id = (SELECT c.agent_id FROM scopes c WHERE c.id = scope)), false);
 END
 $$;
 
@@ -322,14 +351,14 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     first AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
             SELECT s.id, s.scope_id, s.starts, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
-            FROM public.sessions s
+            FROM sessions s
             WHERE s.tenant_id = w.id AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
             ORDER BY s.due_at LIMIT (SELECT size FROM share)) d
         LIMIT most
     ), rest AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
             SELECT s.id, s.scope_id, s.starts, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
-            FROM public.sessions s
+            FROM sessions s
             WHERE s.tenant_id = w.id AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
             ORDER BY s.due_at OFFSET (SELECT size FROM share) LIMIT most) d
         LIMIT most - (SELECT count(*) FROM first)
@@ -343,7 +372,7 @@ $$;
 CREATE OR REPLACE FUNCTION claim_run(wanted uuid, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, name text, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    UPDATE public.runs r
+    UPDATE runs r
     SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now()
     WHERE r.id = wanted AND r.state IN ('queued', 'running') AND r.due_at <= now()
       AND (r.lease_until IS NULL OR r.lease_until <= now()) AND (r.starts = 0 OR NOT shared)
@@ -357,14 +386,14 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     share AS MATERIALIZED (SELECT ceil(most::numeric / greatest(count(*), 1))::integer AS size FROM tenants),
     first AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
-            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM public.runs r
+            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM runs r
             WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running')
               AND (r.lease_until IS NULL OR r.lease_until <= now())
             ORDER BY r.due_at LIMIT (SELECT size FROM share)) d
         LIMIT most
     ), rest AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
-            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM public.runs r
+            SELECT r.id, r.name, r.starts, r.due_at, row_number() OVER (ORDER BY r.due_at) AS place FROM runs r
             WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running')
               AND (r.lease_until IS NULL OR r.lease_until <= now())
             ORDER BY r.due_at OFFSET (SELECT size FROM share) LIMIT most) d
@@ -383,13 +412,13 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     first AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
             SELECT s.tenant_id, s.scope_id, s.job, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
-            FROM public.schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
+            FROM schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
             ORDER BY s.due_at LIMIT (SELECT size FROM share)) d
         LIMIT most
     ), rest AS MATERIALIZED (
         SELECT d.* FROM tenants w CROSS JOIN LATERAL (
             SELECT s.tenant_id, s.scope_id, s.job, s.due_at, row_number() OVER (ORDER BY s.due_at) AS place
-            FROM public.schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
+            FROM schedules s WHERE s.tenant_id = w.id AND s.due_at <= at
             ORDER BY s.due_at OFFSET (SELECT size FROM share) LIMIT most) d
         LIMIT most - (SELECT count(*) FROM first)
     )
@@ -413,7 +442,7 @@ DECLARE
 BEGIN
     FOR silent IN
         SELECT d.* FROM unnest(tenants) AS w(id) CROSS JOIN LATERAL (
-            SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1 AS last_seq FROM public.sessions s
+            SELECT s.tenant_id, s.scope_id, s.id, s.next_seq - 1 AS last_seq FROM sessions s
             WHERE s.tenant_id = w.id AND s.due_at IS NULL
               AND s.synthesized_seq < s.next_seq - 1 AND s.asked_seq < s.next_seq - 1
               AND CASE WHEN s.ended_at IS NULL THEN s.last_activity_at ELSE '-infinity' END < now() - idle
@@ -422,10 +451,10 @@ BEGIN
     LOOP
         SELECT coalesce(bool_or(r.state IN ('queued', 'running')), false) AS is_open,
                coalesce(bool_or(r.period = silent.id || ':' || silent.last_seq), false) AS is_done
-        INTO asked FROM public.runs r
+        INTO asked FROM runs r
         WHERE r.scope_id = silent.scope_id AND r.session_id = silent.id AND r.name = 'synthesize_session';
         IF asked.is_done OR NOT asks_model(silent.scope_id) THEN
-            UPDATE public.sessions s SET asked_seq = silent.last_seq
+            UPDATE sessions s SET asked_seq = silent.last_seq
             WHERE s.scope_id = silent.scope_id AND s.id = silent.id;
         ELSIF NOT asked.is_open THEN
             tenant_id := silent.tenant_id;
@@ -438,6 +467,12 @@ BEGIN
 END
 $$;
 
+-- How many users each shard holds, by the directory.
+CREATE OR REPLACE FUNCTION users_by_shard() RETURNS TABLE (shard smallint, user_count bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT u.shard, count(*) FROM users u GROUP BY u.shard
+$$;
+
 -- How far behind the pipe is, over all tenants and without naming any. Counts go to 1,000 and no further.
 CREATE OR REPLACE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
@@ -445,27 +480,27 @@ RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds doub
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT
         (SELECT count(*) FROM (
-            SELECT FROM public.turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL LIMIT 1000) counted),
+            SELECT FROM turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL LIMIT 1000) counted),
         (SELECT count(*) FROM (
             SELECT FROM tenants_in_turn('turns', 1000) w(id) CROSS JOIN LATERAL (
-                SELECT FROM public.turns t
+                SELECT FROM turns t
                 WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
                   AND coalesce(t.lease_until, '-infinity') <= now() LIMIT 1000) d
             LIMIT 1000) counted),
         coalesce((
-            SELECT extract(epoch FROM now() - t.accepted_at) FROM public.turns t
+            SELECT extract(epoch FROM now() - t.accepted_at) FROM turns t
             WHERE t.indexed_at IS NULL AND t.failed_at IS NULL ORDER BY t.id LIMIT 1), 0)::double precision,
         (SELECT count(*) FROM (
             SELECT FROM tenants_in_turn('sessions', 1000) w(id) CROSS JOIN LATERAL (
-                SELECT FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now() LIMIT 1000) d
+                SELECT FROM sessions s WHERE s.tenant_id = w.id AND s.due_at <= now() LIMIT 1000) d
             LIMIT 1000) counted),
         coalesce((
             SELECT greatest(extract(epoch FROM now() - min(d.due_at)), 0)
             FROM tenants_in_turn('sessions', 1000) w(id) CROSS JOIN LATERAL (
-                SELECT s.due_at FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at IS NOT NULL
+                SELECT s.due_at FROM sessions s WHERE s.tenant_id = w.id AND s.due_at IS NOT NULL
                 ORDER BY s.due_at LIMIT 1) d), 0)::double precision,
         (SELECT count(*) FROM (
-            SELECT FROM public.turns t WHERE t.failed_at IS NOT NULL AND t.extracted_at IS NULL LIMIT 1000) counted)
+            SELECT FROM turns t WHERE t.failed_at IS NOT NULL AND t.extracted_at IS NULL LIMIT 1000) counted)
 $$;
 
 -- For each kind of work, over all tenants and without naming any: for how long the oldest has been due that nobody has in
@@ -477,47 +512,47 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT work.kind, coalesce(extract(epoch FROM now() - work.due_at), 0)::double precision, work.is_held FROM (
         SELECT 'turns',
             (SELECT min(d.due_at) FROM tenants_in_turn('turns', 1000) AS w(id) CROSS JOIN LATERAL (
-                (SELECT t.accepted_at AS due_at FROM public.turns t
+                (SELECT t.accepted_at AS due_at FROM turns t
                  WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
                    AND coalesce(t.lease_until, '-infinity') = '-infinity'
                  ORDER BY coalesce(t.lease_until, '-infinity'), t.id LIMIT 1)
                 UNION ALL
-                (SELECT greatest(t.accepted_at, t.lease_until) FROM public.turns t
+                (SELECT greatest(t.accepted_at, t.lease_until) FROM turns t
                  WHERE t.tenant_id = w.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
                    AND coalesce(t.lease_until, '-infinity') > '-infinity'
                    AND coalesce(t.lease_until, '-infinity') <= now()
                  ORDER BY coalesce(t.lease_until, '-infinity') LIMIT 1)) d),
-            EXISTS (SELECT FROM public.turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND t.starts > 0
+            EXISTS (SELECT FROM turns t WHERE t.indexed_at IS NULL AND t.failed_at IS NULL AND t.starts > 0
                     AND t.lease_until > now())
         UNION ALL SELECT 'sessions',
             (SELECT min(d.due_at) FROM tenants_in_turn('sessions', 1000) AS w(id) CROSS JOIN LATERAL (
-                SELECT s.due_at FROM public.sessions s
+                SELECT s.due_at FROM sessions s
                 WHERE s.tenant_id = w.id AND s.due_at <= now() AND s.starts = 0
                   AND coalesce(s.lease_until, '-infinity') <= now()
                 ORDER BY s.due_at LIMIT 1) d),
             EXISTS (SELECT FROM tenants_in_turn('sessions', 1000) AS w(id) CROSS JOIN LATERAL (
-                (SELECT s.lease_until FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
+                (SELECT s.lease_until FROM sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
                  ORDER BY s.due_at LIMIT 500)
                 UNION ALL
-                (SELECT s.lease_until FROM public.sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
+                (SELECT s.lease_until FROM sessions s WHERE s.tenant_id = w.id AND s.due_at <= now()
                  ORDER BY s.due_at DESC LIMIT 500)) d
                 WHERE d.lease_until > now())
         UNION ALL SELECT 'runs',
             (SELECT min(d.due_at) FROM tenants_in_turn('runs', 1000) AS w(id) CROSS JOIN LATERAL (
-                SELECT r.due_at FROM public.runs r
+                SELECT r.due_at FROM runs r
                 WHERE r.tenant_id = w.id AND r.due_at <= now() AND r.state IN ('queued', 'running') AND r.starts = 0
                   AND coalesce(r.lease_until, '-infinity') <= now()
                 ORDER BY r.due_at LIMIT 1) d),
             EXISTS (SELECT FROM tenants_in_turn('runs', 1000) AS w(id) CROSS JOIN LATERAL (
-                (SELECT r.lease_until FROM public.runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
+                (SELECT r.lease_until FROM runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
                  ORDER BY r.due_at LIMIT 500)
                 UNION ALL
-                (SELECT r.lease_until FROM public.runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
+                (SELECT r.lease_until FROM runs r WHERE r.tenant_id = w.id AND r.due_at <= now()
                  ORDER BY r.due_at DESC LIMIT 500)) d
                 WHERE d.lease_until > now())
         UNION ALL SELECT 'periodic jobs',
             (SELECT min(d.due_at) FROM tenants_in_turn('schedules', 1000) AS w(id) CROSS JOIN LATERAL (
-                SELECT j.due_at FROM public.schedules j WHERE j.tenant_id = w.id AND j.due_at <= now()
+                SELECT j.due_at FROM schedules j WHERE j.tenant_id = w.id AND j.due_at <= now()
                 ORDER BY j.due_at LIMIT 1) d),
             false
     ) AS work(kind, due_at, is_held)
@@ -527,10 +562,10 @@ $$;
 -- lags behind by less than 64 rows.
 CREATE OR REPLACE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT z.tenant_id, z.scope_id FROM public.scope_sizes z
-    JOIN public.terms t ON t.scope_id = z.scope_id AND t.term = 0
+    SELECT z.tenant_id, z.scope_id FROM scope_sizes z
+    JOIN terms t ON t.scope_id = z.scope_id AND t.term = 0
     WHERE z.row_count > least_rows - 64 AND t.row_count >= least_rows AND NOT EXISTS (
-        SELECT FROM public.scope_models m WHERE m.scope_id = z.scope_id AND m.model = big_scopes.model AND m.is_indexed)
+        SELECT FROM scope_models m WHERE m.scope_id = z.scope_id AND m.model = big_scopes.model AND m.is_indexed)
     ORDER BY z.row_count DESC LIMIT most
 $$;
 
@@ -538,8 +573,8 @@ $$;
 CREATE OR REPLACE FUNCTION scope_rows(scopes bigint[]) RETURNS TABLE (tenant_id bigint, scope_id bigint, row_count integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT c.tenant_id, c.id, coalesce((
-        SELECT t.row_count FROM public.terms t WHERE t.scope_id = c.id AND t.term = 0), 0)
-    FROM public.scopes c WHERE c.id = ANY(scopes)
+        SELECT t.row_count FROM terms t WHERE t.scope_id = c.id AND t.term = 0), 0)
+    FROM scopes c WHERE c.id = ANY(scopes)
 $$;
 
 -- Scopes that hold vectors of other models than the current one: ids and the model only. Models are few: each is looked
@@ -548,13 +583,13 @@ CREATE OR REPLACE FUNCTION stale_scopes(current_model text, most integer)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, model text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     WITH RECURSIVE models AS (
-        SELECT min(m.model) AS model FROM public.scope_models m
+        SELECT min(m.model) AS model FROM scope_models m
         UNION ALL
-        SELECT (SELECT min(m.model) FROM public.scope_models m WHERE m.model > o.model) FROM models o
+        SELECT (SELECT min(m.model) FROM scope_models m WHERE m.model > o.model) FROM models o
         WHERE o.model IS NOT NULL
     )
     SELECT d.tenant_id, d.scope_id, o.model FROM models o CROSS JOIN LATERAL (
-        SELECT m.tenant_id, m.scope_id FROM public.scope_models m
+        SELECT m.tenant_id, m.scope_id FROM scope_models m
         WHERE m.model = o.model ORDER BY m.scope_id LIMIT most) d
     WHERE o.model <> current_model ORDER BY d.scope_id, o.model LIMIT most
 $$;
@@ -562,7 +597,7 @@ $$;
 -- Runs that ended longer ago than `age`, the oldest first, or that were kept longer ago when they were looked at last.
 CREATE OR REPLACE FUNCTION old_runs(age interval, most integer) RETURNS TABLE (tenant_id bigint, run_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT r.tenant_id, r.id FROM public.runs r
+    SELECT r.tenant_id, r.id FROM runs r
     WHERE r.finished_at IS NOT NULL AND coalesce(r.kept_at, r.finished_at) < now() - age
     ORDER BY coalesce(r.kept_at, r.finished_at) LIMIT most
 $$;
@@ -579,7 +614,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT h.id FROM (SELECT r.id, r.keywords FROM public.%I r
+        'SELECT h.id FROM (SELECT r.id, r.keywords FROM %I r
                            WHERE r.scope_id = %s AND (%s) AND r.tenant_id = $3 LIMIT 3000) h
          ORDER BY h.keywords <#> $1 LIMIT $2',
         CASE source WHEN 'turns' THEN 'turns' ELSE 'memories' END, wanted_scope,
@@ -609,6 +644,7 @@ BEGIN
             ('due_scopes', 'memory_finder'),
             ('idle_sessions', 'memory_finder'),
             ('pipeline_state', 'memory_finder'),
+            ('users_by_shard', 'memory_finder'),
             ('due_work', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),
@@ -618,7 +654,7 @@ BEGIN
             ('asks_model', 'memory_finder'),
             ('keyword_hits', 'memory_search')
         ) AS listed(name, owner)
-        JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = 'public'::regnamespace
+        JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = current_schema()::regnamespace
     LOOP
         IF entry.is_foreign THEN
             EXECUTE format('ALTER FUNCTION %s OWNER TO %I', entry.signature, entry.owner);
@@ -629,4 +665,8 @@ BEGIN
 END
 $$;
 
-REVOKE CREATE ON SCHEMA public FROM memory_finder, memory_search;
+DO $$
+BEGIN
+    EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM memory_finder, memory_search', current_schema());
+END
+$$;

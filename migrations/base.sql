@@ -1,4 +1,5 @@
--- What the revisions stand on: uuidv7(), which PostgreSQL has since 18. Applied before them by every `memory migrate`.
+-- What the revisions stand on: uuidv7(), which PostgreSQL has since 18, and new_id(). Applied before them by every
+-- `memory migrate`, once for each shard.
 
 DO $$
 DECLARE
@@ -30,5 +31,18 @@ BEGIN
         END LOOP;
         DROP FUNCTION public.uuidv7();
     END IF;
+END
+$$;
+
+-- Ids of rows: uuidv7() with the number of the shard in the place of the fraction of the millisecond, which moves on to the
+-- place of random bits. So ids of one shard order by time as before, and an id tells where to look for its row.
+DO $$
+BEGIN
+    EXECUTE format($body$
+        CREATE OR REPLACE FUNCTION %I.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $id$
+            SELECT (substr(made.id, 1, 15) || %L || substr(made.id, 16, 3) || '-' || substr(made.id, 25, 12))::uuid
+            FROM (SELECT uuidv7()::text AS id) made
+        $id$
+    $body$, current_schema(), lpad(to_hex(coalesce(nullif(current_setting('memory.shard', true), ''), '0')::integer), 3, '0') || '-8');
 END
 $$;

@@ -9,6 +9,7 @@ from memory_app.db.tables import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
+    version_table_schema=context.config.attributes["schema"],
     transaction_per_migration=False,
 )
 with context.begin_transaction():

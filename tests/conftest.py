@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from uuid import uuid4
 
+import all_shards
 import pytest
 from commands import Done, Memory
 from hypothesis import HealthCheck
@@ -14,8 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 from redis import Redis
 from run_folder import RunFolder, open_run_folder
-from sqlalchemy import Engine, create_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Engine
 
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
@@ -66,6 +66,9 @@ def template(servers: Servers) -> Servers:
     """A migrated database that nobody uses, to be copied."""
     made = embedded.create_database(servers, TEMPLATE)
     schema.upgrade(embedded_settings(made))
+    if all_shards.IS_SHARDED:
+        schema.add_shards(embedded_settings(made), len(all_shards.SHARDS) - 1)
+        all_shards.install(made.owner_url)
     return made
 
 
@@ -108,7 +111,7 @@ def environment(settings: Settings) -> dict[str, str]:
 @pytest.fixture
 def runtime(settings: Settings) -> Iterator[Runtime]:
     """The live parts of this process. Afterwards no key of ours may be left without an expiry."""
-    runtime = build(settings)
+    runtime = all_shards.at_work(build(settings))
     yield runtime
     runtime.close()
     with Redis.from_url(settings.redis.url.get_secret_value(), protocol=2) as client:
@@ -125,7 +128,7 @@ def runtime(settings: Settings) -> Iterator[Runtime]:
 @pytest.fixture
 def owner(database: Servers) -> Iterator[Engine]:
     """The database as its owner sees it, beyond row-level security."""
-    engine = create_engine(database.owner_url, poolclass=NullPool)
+    engine = all_shards.owner_engine(database.owner_url)
     yield engine
     engine.dispose()
 

@@ -9,7 +9,7 @@ from memory_app.dispatch import finder
 from memory_app.recall import counts
 from memory_app.turns import index, relay
 from workers.app import app
-from workers.parts import runtime
+from workers.parts import in_shards, runtime
 from workers.task import MemoryTask
 
 
@@ -20,9 +20,9 @@ def record_turn(self: MemoryTask, **fields: Any) -> None:
 
 
 @app.task(name=queue.INDEX_TURNS, base=MemoryTask)  # type: ignore[untyped-decorator]
-def index_turns() -> None:
-    """Embed what was accepted and not yet indexed, of any session."""
-    index.index_turns(runtime())
+def index_turns(shard: int | None = None) -> None:
+    """Embed what was accepted and not yet indexed, of any session; of one shard, where a message names it."""
+    in_shards(index.index_turns, shard)
 
 
 @app.task(name=queue.FIND_DUE, base=MemoryTask)  # type: ignore[untyped-decorator]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.dispatch import periodic, upkeep
-from memory_app.recall import reembed, scope_index
+from memory_app.dispatch import big_scopes, periodic, upkeep
+from memory_app.recall import reembed
 from memory_app.sleep import synthesis
 from workers.app import app
 from workers.parts import runtime
@@ -25,8 +25,8 @@ def find_periodic() -> None:
 
 @app.task(name=queue.INDEX_SCOPES, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
 def index_scopes() -> None:
-    """Build the search indexes of scopes that grew too big to scan."""
-    scope_index.index_big_scopes(runtime())
+    """Build the search indexes of scopes that grew too big to scan, and move users for whom there is no room."""
+    big_scopes.index(runtime())
 
 
 @app.task(name=queue.REEMBED, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]

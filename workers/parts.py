@@ -6,9 +6,12 @@ Where tasks are threads there is no child: they share the process, and the runti
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
+from memory_app.errors import InvalidInput
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
+from memory_app.tenancy.shards import in_each
 
 POOL_WAIT_SECONDS = 30.0
 """Nobody waits for the answer of a worker, but many threads share few connections: none is held during a call."""
@@ -26,6 +29,22 @@ def runtime() -> Runtime:
         if _parts is None:
             _parts = build(_for_worker(Settings()))
         return _parts
+
+
+def in_shards(act: Callable[[Runtime], object], shard: int | None) -> None:
+    """Act in the shard that a message names, or in each where it names none."""
+    if shard is None:
+        in_each(runtime(), act)
+    else:
+        act(at(shard))
+
+
+def at(shard: int) -> Runtime:
+    """The runtime at work in the shard that a message names. Raises `InvalidInput` for what is no number."""
+    # Whatever stood in a queue comes here, and an error must not repeat it.
+    if type(shard) is not int:
+        raise InvalidInput("shard: a whole number is wanted", field="shard")
+    return runtime().at(shard)
 
 
 def start_alone() -> None:

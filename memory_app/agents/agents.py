@@ -57,7 +57,10 @@ def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: Agen
     # All parts are checked before a connection is taken: nothing is stored of a change that is wrong in one.
     parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
     with transaction(runtime.engine, tenant_id) as connection:
-        return _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+        # The directory first: it holds the row until the end, and whoever copies it meanwhile waits.
+        changed = agents.change(connection, tenant_id, scope.agent, parts=parts)
+        agents.copy_to_shards(connection, tenant_id, scope.agent)
+        return _agent(changed)
 
 
 def _checked_persona(change: AgentChange) -> dict[str, Any] | None:

@@ -1,4 +1,5 @@
-"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``."""
+"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness`` and
+``shards``."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from memory_app.bench import beam, cases, locomo, longmemeval, stage
+from memory_app.bench import big_scopes as big_scopes_bench
 from memory_app.bench import context as context_bench
 from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import model_throughput as model_throughput_bench
+from memory_app.bench import moves as moves_bench
 from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
 from memory_app.bench.conversation import Conversation, read_json
@@ -200,6 +203,47 @@ def fairness(
     write_table("fairness", ("what", "value"), list(figures["rates"].items()))
 
 
+@app.command()
+def shards(
+    big_scopes: Annotated[
+        int, typer.Option(min=0, help="Scopes with search indexes; 0 leaves them out.")
+    ] = 60,
+    rows: Annotated[int, typer.Option(min=100, help="Memories of each, with which a scope is big.")] = 15_000,
+    indexed_max: Annotated[int, typer.Option(min=1, help="Most of them in one shard.")] = 50,
+    callers: Annotated[int, typer.Option(min=1, help="Recalls at the same time.")] = 20,
+    calls: Annotated[int, typer.Option(min=1, help="Recalls of each caller.")] = 10,
+    users: Annotated[int, typer.Option(min=0, help="Users who are moved; 0 leaves the moves out.")] = 100,
+    memories: Annotated[int, typer.Option(min=1, help="Memories of each.")] = 1_000,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """Big scopes that no longer fit into one shard, and users who are moved while they chat.
+
+    Ends with 1 where a recall failed, or a turn or row was lost, doubled, out of order or changed.
+    """
+    figures: dict[str, Any] = {"machine": stage.machine()}
+    if big_scopes:
+        recall: dict[str, object] = {"scan_rows": rows, "big_scopes_max": indexed_max}
+        with stage.prepared(_part(data, "big-scopes"), say=say, recall=recall) as memory:
+            figures["big scopes"] = big_scopes_bench.measure(
+                memory, scopes=big_scopes, rows=rows, callers=callers, calls=calls, say=say
+            )
+    if users:
+        with stage.prepared(_part(data, "moves"), say=say) as memory:
+            figures["moves"] = moves_bench.measure(memory, users=users, memories=memories, say=say)
+    _write(json_file, figures)
+    parts = {name: figures[name] for name in ("big scopes", "moves") if name in figures}
+    for name, part in parts.items():
+        _show_shards(name, part)
+    if any(count for part in parts.values() for count in part["faults"].values()):
+        raise typer.Exit(1)
+
+
+def _part(data: Path | None, name: str) -> Path | None:
+    """A folder for each part, so that none finds the shards of another."""
+    return None if data is None else data / name
+
+
 def _sections(embedder: str | None) -> dict[str, dict[str, object]]:
     """Settings for labelled conversations, of which some hold a whole file in one message."""
     sections: dict[str, dict[str, object]] = {"record": {"text_limit_chars": 1_000_000}}
@@ -301,6 +345,16 @@ def _show_growth(figures: Sequence[Mapping[str, Any]], former: Sequence[Mapping[
         old = [before.get(key, {}).get(name) for name in counted if former]
         rows.append((*key, *old, *(figure[name] for name in counted)))
     write_table("growth", columns, rows)
+
+
+def _show_shards(name: str, figures: Mapping[str, Any]) -> None:
+    write_table(name, ("what", "value"), list(figures["rates"].items()))
+    if planning := figures.get("planning"):
+        write_table("one recall of a big scope", tuple(planning[0]), [tuple(of.values()) for of in planning])
+    _show_times("milliseconds", figures["times"])
+    for title in ("refusals", "faults"):
+        if counts := figures[title]:
+            write_table(f"{name}: {title}", ("what", "count"), list(counts.items()))
 
 
 def _show_times(title: str, times: Mapping[str, Mapping[str, Any]]) -> None:

@@ -14,27 +14,22 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from memory_app import MemoryApp, NewTurn, Role, Scope, Statement, blas_threads
+from memory_app import MemoryApp, NewTurn, Role, Scope, blas_threads
 from memory_app.bench.figures import time_figures
-from memory_app.bench.plain_rows import unjudged_row
-from memory_app.bench.prose import messages, statements
+from memory_app.bench.plain_rows import BATCH, fill
+from memory_app.bench.prose import messages
 from memory_app.bench.rows import bulk
 from memory_app.bench.stage import Say
 from memory_app.db import db
-from memory_app.memories.remember import prepare
-from memory_app.memories.rows import memories
-from memory_app.memories.rows import terms as term_store
 from memory_app.recall.scope_index import index_big_scopes
 from memory_app.records.scoring import PRESETS
 from memory_app.tenancy.access import owner_connection, owner_url
-from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import names
 from memory_app.turns import index
 
 AGENT, USER, SESSION = "assistant", "me", "chat"
 SCOPE = Scope(AGENT, USER, SESSION)
 
-BATCH = 500
 TURNS_SHARE = 10
 """One turn for so many memories: only the last weeks' turns are searched."""
 
@@ -47,7 +42,7 @@ def measure(
     """Times of each call in milliseconds, after the rows were written."""
     turns = max(memories // TURNS_SHARE, 100)
     say(f"writing {memories} memories and {turns} turns")
-    scope_id = _fill(memory, memories)
+    scope_id = fill(memory, Scope(AGENT, USER), memories)
     _converse(memory, turns)
     say(f"copying them to {other_users} other users")
     written = _fill_others(memory, scope_id, other_users)
@@ -66,22 +61,6 @@ def measure(
         "scopes_with_own_index": indexed,
     }
     return {"rows": rows, "times": dict(times)}
-
-
-def _fill(memory: MemoryApp, count: int) -> int:
-    """The scope's id, with ``count`` memories in it."""
-    with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
-        scope_id = names.ensure_scope(connection, memory.tenant_id, Scope(AGENT, USER)).id
-    texts = statements(count, seed=1)
-    while batch := list(islice(texts, BATCH)):
-        # Embedded outside of the transaction, as the product does it.
-        prepared = prepare(memory.runtime, [Statement("fact", text) for text in batch], policy=Policy())
-        with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
-            for item in prepared:
-                row = unjudged_row(item, model=memory.runtime.embedder.model, now=datetime.now(UTC))
-                memories.insert(connection, memory.tenant_id, scope_id, new=row)
-            term_store.add(connection, memory.tenant_id, [(scope_id, item.keywords) for item in prepared])
-    return scope_id
 
 
 def _converse(memory: MemoryApp, count: int) -> None:

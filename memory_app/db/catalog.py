@@ -18,6 +18,8 @@ from sqlalchemy import Connection, text
 
 import migrations
 from memory_app.db import prerequisites
+from memory_app.db.prerequisites import DEFAULT_SCHEMA
+from memory_app.db.shards import HOME, schema_of
 from memory_app.db.tables import metadata
 
 EXPECTED = Path(migrations.__file__).parent / "schema.txt"
@@ -100,15 +102,29 @@ def _repair(name: str, definition: str, *, is_missing: bool) -> str:
     return definition if is_missing else f"DROP INDEX {rest}; {definition}"
 
 
-def objects(connection: Connection) -> dict[str, str]:
-    """Definition by name of what is there. Sets the search path of the transaction."""
-    path = prerequisites.search_path(connection)
+def objects(connection: Connection, *, shard: int = HOME) -> dict[str, str]:
+    """Definition by name of what is there in a shard. Sets the search path of the transaction.
+
+    The schema of every shard is called "public" here: all have the same objects.
+    """
+    schema = schema_of(shard)
+    path = prerequisites.search_path(connection, schema=schema)
     connection.execute(_SET_SEARCH_PATH, {"path": f"{path}, pg_temp"})
-    elsewhere = path.removeprefix(prerequisites.DEFAULT_SCHEMA)
     rows = connection.execute(
-        _OBJECTS, {"tables": list(TABLES), "roles": list(ROLES), "elsewhere": elsewhere}
+        _OBJECTS,
+        {
+            "tables": list(TABLES),
+            "roles": list(ROLES),
+            "elsewhere": path.removeprefix(schema),
+            "schema": schema,
+        },
     )
-    return {str(row.name): " ".join(str(row.definition).split()) for row in rows}
+    return {
+        row.name.replace(schema, DEFAULT_SCHEMA): " ".join(
+            row.definition.replace(schema, DEFAULT_SCHEMA).split()
+        )
+        for row in rows
+    }
 
 
 def read_expected() -> dict[str, str]:
@@ -117,9 +133,9 @@ def read_expected() -> dict[str, str]:
     return dict(line.split("\t", 1) for line in lines)
 
 
-def differences_of(connection: Connection) -> tuple[Difference, ...]:
-    """How this database differs from what the code expects. Sets the search path as `objects` does."""
-    return differences(read_expected(), objects(connection))
+def differences_of(connection: Connection, *, shard: int = HOME) -> tuple[Difference, ...]:
+    """How a shard differs from what the code expects. Sets the search path as `objects` does."""
+    return differences(read_expected(), objects(connection, shard=shard))
 
 
 def differences(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[Difference, ...]:

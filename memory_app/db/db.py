@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from memory_app.db import revision
+from memory_app.db import revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
@@ -22,7 +22,6 @@ LEAST_VERSION = 16
 
 DRIVER = "postgresql+psycopg"
 
-_SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _FOR_READING = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5min', true), set_config('enable_sort', 'off', true)"
@@ -211,12 +210,34 @@ def _leave_dropped_role(context: Any) -> None:
 def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
     """One transaction in which only rows of ``tenant_id`` exist; None sees no tenant's rows.
 
-    What was asked for with `before_commit` runs last. Raises `StoreUnavailable` when the server is away, busy, or
-    the outcome of the commit is unknown, and `StoreRefused` when it turns us away.
+    It works in the shard that the engine is bound to. What was asked for with `before_commit` runs last. Raises
+    `StoreUnavailable` when the server or the shard is away, the server is busy, or the outcome of the commit is
+    unknown, and `StoreRefused` when it turns us away.
     """
+    with _opened(engine, tenant_id, first=()) as connection:
+        yield connection
+
+
+@contextmanager
+def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
+    """A transaction that only reads, and sees one state of the tenant however long it takes.
+
+    Whoever is read to may be slow: the server waits 5 minutes between two statements. Rows that stand in an index come
+    in its order and at once; sorting a million of them first would take longer than a statement may. Raises as
+    `transaction`.
+    """
+    with _opened(engine, tenant_id, first=(_STEADY, _FOR_READING)) as connection:
+        yield connection
+
+
+@contextmanager
+def _opened(engine: Engine, tenant_id: int | None, *, first: Sequence[TextClause]) -> Iterator[Connection]:
+    """``first`` are statements that come before the tenant is set: an isolation level must be named before the first
+    query, and setting the tenant is one."""
     with translated(engine), _begun(engine) as connection:
-        if tenant_id is not None:
-            connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
+        for statement in first:
+            connection.execute(statement)
+        shards.begin(connection, tenant_id)
         last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
         # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
         info = connection.info
@@ -228,22 +249,6 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
         # Only where the body came to its end; what failed has nothing to write.
         for act, values in last.items():
             act(connection, values)
-
-
-@contextmanager
-def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
-    """A transaction that only reads, and sees one state of the tenant however long it takes.
-
-    Whoever is read to may be slow: the server waits 5 minutes between two statements. Rows that stand in an index come
-    in its order and at once; sorting a million of them first would take longer than a statement may. Raises as
-    `transaction`.
-    """
-    # The tenant is set afterwards: an isolation level must be named before the first query, and setting it is one.
-    with transaction(engine, None) as connection:
-        connection.execute(_STEADY)
-        connection.execute(_FOR_READING)
-        connection.execute(_SET_TENANT, {"tenant": str(tenant_id)})
-        yield connection
 
 
 def before_commit(connection: Connection, act: Callable[[Connection, list[Any]], None], value: Any) -> None:

@@ -108,6 +108,20 @@ class Amounts:
     memories: Mapping[str, int]
     missed_periods: Mapping[str, int]
 
+    def __add__(self, other: Amounts) -> Amounts:
+        """What two shards hold together."""
+        return Amounts(
+            sessions=self.sessions + other.sessions,
+            turns=_sum(self.turns, other.turns),
+            memories=_sum(self.memories, other.memories),
+            missed_periods=_sum(self.missed_periods, other.missed_periods),
+        )
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    # A sum of counters would leave out what counts 0.
+    return {name: one.get(name, 0) + other.get(name, 0) for name in (*one, *other)}
+
 
 def server(connection: Connection) -> Server:
     row = connection.execute(_SERVER).one()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,8 @@ from sqlalchemy.exc import DBAPIError
 import migrations
 from memory_app.db import app_role, catalog, prerequisites, revision
 from memory_app.db.db import connect_owner, translated
-from memory_app.errors import Misconfigured, StoreUnavailable
+from memory_app.db.shards import HOME, LARGEST, first_key, schema_of
+from memory_app.errors import Conflict, Misconfigured, StoreUnavailable
 
 MIGRATIONS = Path(migrations.__file__).parent
 
@@ -47,10 +49,23 @@ _SET_LIMITS = text(
 _LOCK = text("SELECT pg_advisory_xact_lock(:key)")
 _LIMIT_STATEMENT = text("SELECT set_config('statement_timeout', :statement_timeout, true)")
 _EXISTING = text(
-    "SELECT name FROM unnest(CAST(:tables AS text[])) name WHERE to_regclass(name) IS NOT NULL ORDER BY 1"
+    """SELECT :schema || '.' || name FROM unnest(CAST(:tables AS text[])) name
+    WHERE to_regclass(:schema || '.' || name) IS NOT NULL ORDER BY 1"""
 )
 _LET_SCRIPT_KNOW = text(
-    "SELECT set_config('search_path', :path, true), set_config('memory.tables', :tables, true)"
+    """SELECT set_config('search_path', :path, true), set_config('memory.tables', :tables, true),
+    set_config('memory.shard', :shard, true)"""
+)
+_OTHER_SHARDS = text("SELECT id FROM public.shards WHERE id > 0 ORDER BY id")
+_NEXT_SHARD = text("SELECT coalesce(max(id), 0) + 1 FROM public.shards")
+_ENTER = text("INSERT INTO public.shards (id) VALUES (:shard)")
+_NOTE_REVISION = text("UPDATE public.shards SET revision = :revision WHERE id = :shard")
+_SEQUENCES = text(
+    """SELECT CAST(c.oid AS regclass)::text FROM pg_class c
+    WHERE c.relnamespace = CAST(:schema AS text)::regnamespace AND c.relkind = 'S'"""
+)
+_COPY_TENANTS = text(
+    "INSERT INTO tenants OVERRIDING SYSTEM VALUE SELECT * FROM public.tenants ON CONFLICT DO NOTHING"
 )
 
 
@@ -69,29 +84,57 @@ def upgrade(
     """
     engine = connect_owner(owner_url, statement_timeout_ms=0)
     password = make_url(app_url).password
-    deadline = time.monotonic() + patience_seconds
+    login = _Login(str(password) if password else None, session_defaults)
+    deadline = _Deadline(patience_seconds)
     try:
         with translated(engine):
-            while not _is_upgraded(engine, str(password) if password else None, session_defaults):
-                if time.monotonic() > deadline:
-                    raise StoreUnavailable(
-                        f"the tables stayed in use for {patience_seconds:.0f} s and nothing was changed; run "
-                        "`memory migrate` again when no long transaction or other migration is under way"
-                    )
-                time.sleep(random.uniform(*PAUSE_SECONDS))
+            _insist(engine, lambda connection: _upgrade(connection, login), shard=HOME, deadline=deadline)
+            # The home shard first, since it has the list of the others. One by one, so that the tables of each are
+            # locked only for as long as its own work takes.
+            for shard in _others(engine):
+                _migrate_shard(engine, shard, deadline)
     finally:
         engine.dispose()
     return revision.newest()
 
 
-def differences(owner_url: str) -> tuple[catalog.Difference, ...]:
-    """What the database has otherwise than the code expects: what `upgrade` cannot make again, such as a column."""
-    engine = connect_owner(owner_url)
+def add_shards(owner_url: str, count: int, *, patience_seconds: float = PATIENCE_SECONDS) -> tuple[int, ...]:
+    """Make shards for new users; their numbers. Raises as `upgrade`, and `Conflict` when there are too many.
+
+    One that was begun and not finished is finished by `upgrade`.
+    """
+    engine = connect_owner(owner_url, statement_timeout_ms=0)
+    deadline = _Deadline(patience_seconds)
+    added = []
     try:
-        with translated(engine), engine.begin() as connection:
-            return catalog.differences_of(connection)
+        with translated(engine):
+            for _ in range(count):
+                with engine.begin() as connection:
+                    shard = _enter(connection)
+                _migrate_shard(engine, shard, deadline)
+                added.append(shard)
     finally:
         engine.dispose()
+    return tuple(added)
+
+
+def differences(owner_url: str) -> tuple[tuple[int, catalog.Difference], ...]:
+    """What a shard has otherwise than the code expects: what `upgrade` cannot make again, such as a column."""
+    engine = connect_owner(owner_url)
+    try:
+        with translated(engine):
+            return tuple(
+                (shard, difference)
+                for shard in (HOME, *_others(engine))
+                for difference in _differences_of(engine, shard)
+            )
+    finally:
+        engine.dispose()
+
+
+def _differences_of(engine: Engine, shard: int) -> tuple[catalog.Difference, ...]:
+    with engine.begin() as connection:
+        return catalog.differences_of(connection, shard=shard)
 
 
 def run_script(connection: Connection, name: str) -> None:
@@ -99,11 +142,43 @@ def run_script(connection: Connection, name: str) -> None:
     prerequisites.run(connection, (MIGRATIONS / name).read_text(encoding="utf-8"))
 
 
-def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping[str, str]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """What the application's role gets: its password, unless it has none, and how its sessions behave."""
+
+    password: str | None
+    session_defaults: Mapping[str, str]
+
+
+class _Deadline:
+    """Until when it is tried again."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._at
+
+
+def _insist(engine: Engine, work: Callable[[Connection], None], *, shard: int, deadline: _Deadline) -> None:
+    """Work in one transaction, again and again while others are in the way; `StoreUnavailable` after the deadline."""
+    while not _is_done(engine, work):
+        if deadline.is_over:
+            tables, in_it = ("tables", "") if shard == HOME else (f"tables of shard {shard}", " in it")
+            raise StoreUnavailable(
+                f"the {tables} stayed in use for {deadline.seconds:.0f} s and nothing was changed{in_it}; run "
+                "`memory migrate` again when no long transaction or other migration is under way"
+            )
+        time.sleep(random.uniform(*PAUSE_SECONDS))
+
+
+def _is_done(engine: Engine, work: Callable[[Connection], None]) -> bool:
     """Try once; False, and nothing is changed, when somebody else was in the way."""
     try:
         with engine.begin() as connection:
-            _upgrade(connection, password, session_defaults)
+            work(connection)
     except (DBAPIError, psycopg.Error) as error:
         if _is_collision(error):
             return False
@@ -111,35 +186,100 @@ def _is_upgraded(engine: Engine, password: str | None, session_defaults: Mapping
     return True
 
 
-def _upgrade(connection: Connection, password: str | None, session_defaults: Mapping[str, str]) -> None:
+def _enter(connection: Connection) -> int:
+    """Enter the next shard into the list, still without a schema; its number."""
+    _begin(connection)
+    _check_not_ahead(connection)
+    shard = int(connection.execute(_NEXT_SHARD).scalar_one())
+    if shard > LARGEST:
+        raise Conflict(f"there are {LARGEST} shards already, and no more can be told apart")
+    connection.execute(_ENTER, {"shard": shard})
+    return shard
+
+
+def _migrate_shard(engine: Engine, shard: int, deadline: _Deadline) -> None:
+    _insist(engine, lambda connection: _upgrade_shard(connection, shard), shard=shard, deadline=deadline)
+
+
+def _upgrade(connection: Connection, login: _Login) -> None:
+    """Migrate the home shard."""
+    _begin(connection)
+    prerequisites.ensure(connection)
+    _check_not_ahead(connection)
+    _apply(connection, HOME)
+    if login.password:
+        app_role.write_password(connection, login.password)
+    app_role.write_defaults(connection, login.session_defaults)
+
+
+def _upgrade_shard(connection: Connection, shard: int) -> None:
+    """Migrate a shard other than the home shard; makes its schema if it is new."""
+    _begin(connection)
+    schema = schema_of(shard)
+    is_new = revision.stored(connection, shard=shard) is None
+    if is_new:
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
+    _apply(connection, shard)
+    if is_new:
+        _start_sequences(connection, shard)
+    _copy_tenants(connection)
+    connection.execute(_NOTE_REVISION, {"shard": shard, "revision": revision.newest()})
+
+
+def _begin(connection: Connection) -> None:
     connection.execute(
         _SET_LIMITS, {"lock_timeout": str(LOCK_TIMEOUT_MS), "statement_timeout": STATEMENT_TIMEOUT}
     )
     # Of the transaction: it goes with it, however that ends.
     connection.execute(_LOCK, {"key": ADVISORY_LOCK})
-    prerequisites.ensure(connection)
+
+
+def _check_not_ahead(connection: Connection) -> None:
     stored = revision.stored(connection)
     if revision.is_ahead(stored):
         raise Misconfigured(str(revision.difference(stored)))
+
+
+def _apply(connection: Connection, shard: int) -> None:
+    """Run the scripts and the revisions in a shard."""
     # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
-    path = f"{prerequisites.search_path(connection)}, pg_temp"
-    connection.execute(_LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES)})
+    path = f"{prerequisites.search_path(connection, schema=schema_of(shard))}, pg_temp"
+    connection.execute(
+        _LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES), "shard": str(shard)}
+    )
     run_script(connection, "base.sql")
-    if stored != revision.newest():
-        _lock_tables(connection)
+    if revision.stored(connection, shard=shard) != revision.newest():
+        _lock_tables(connection, shard)
     config = _config()
     config.attributes["connection"] = connection
+    config.attributes["schema"] = schema_of(shard)
     command.upgrade(config, "head")
     # Last, as it gives rights on what the revisions made.
     run_script(connection, "access.sql")
-    if password:
-        app_role.write_password(connection, password)
-    app_role.write_defaults(connection, session_defaults)
 
 
-def _lock_tables(connection: Connection) -> None:
-    """Lock every table that is there at once, since a revision changes several while others use them in any order."""
-    tables = connection.execute(_EXISTING, {"tables": list(catalog.TABLES)}).scalars().all()
+def _others(engine: Engine) -> tuple[int, ...]:
+    """The shards beside the home shard."""
+    with engine.begin() as connection:
+        return tuple(connection.execute(_OTHER_SHARDS).scalars())
+
+
+def _start_sequences(connection: Connection, shard: int) -> None:
+    """Let the shard draw keys that no other shard draws."""
+    for sequence in connection.execute(_SEQUENCES, {"schema": schema_of(shard)}).scalars().all():
+        first = first_key(shard)
+        connection.execute(text(f"ALTER SEQUENCE {sequence} MINVALUE {first} START {first} RESTART {first}"))
+
+
+def _copy_tenants(connection: Connection) -> None:
+    """What foreign keys of the shard refer to. Later ones are written with the tenant itself."""
+    connection.execute(_COPY_TENANTS)
+
+
+def _lock_tables(connection: Connection, shard: int) -> None:
+    """Lock every table of a shard at once, since a revision changes several while others use them in any order."""
+    names_of = {"tables": list(catalog.TABLES), "schema": schema_of(shard)}
+    tables = connection.execute(_EXISTING, names_of).scalars().all()
     if not tables:
         return
     names = ", ".join(tables)

@@ -81,9 +81,9 @@ def vector_schema(connection: Connection) -> str:
     return str(connection.execute(_VECTOR_SCHEMA).scalar_one_or_none() or DEFAULT_SCHEMA)
 
 
-def search_path(connection: Connection) -> str:
-    """The schemas of our tables and of pgvector, as ``search_path`` takes them."""
-    return ", ".join(dict.fromkeys((DEFAULT_SCHEMA, vector_schema(connection))))
+def search_path(connection: Connection, *, schema: str = DEFAULT_SCHEMA) -> str:
+    """The schemas of a shard, of the home shard and of pgvector, as ``search_path`` takes them."""
+    return ", ".join(dict.fromkeys((schema, DEFAULT_SCHEMA, vector_schema(connection))))
 
 
 def run(connection: Connection, statement: str) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 import migrations
+from memory_app.db.shards import HOME, schema_of
 
 VERSIONS = Path(migrations.__file__).parent / "versions"
 
-_IS_THERE = text("SELECT to_regclass('public.alembic_version') IS NOT NULL")
-_REVISION = text("SELECT version_num FROM public.alembic_version")
+_IS_THERE = text("SELECT to_regclass(:table) IS NOT NULL")
 
 
 @cache
@@ -32,11 +32,12 @@ def is_ahead(revision: str | None) -> bool:
     return revision is not None and revision not in known()
 
 
-def stored(connection: Connection) -> str | None:
-    """The database's; None for one that was never migrated."""
-    if not connection.execute(_IS_THERE).scalar_one():
+def stored(connection: Connection, *, shard: int = HOME) -> str | None:
+    """The one of a shard; None where it was never migrated."""
+    table = f"{schema_of(shard)}.alembic_version"
+    if not connection.execute(_IS_THERE, {"table": table}).scalar_one():
         return None
-    revision: str | None = connection.execute(_REVISION).scalar_one_or_none()
+    revision: str | None = connection.execute(text(f"SELECT version_num FROM {table}")).scalar_one_or_none()
     return revision
 
 

@@ -6,7 +6,8 @@ Any number may run at once, in Beat's task and as processes of their own: a clai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -25,6 +26,7 @@ from memory_app.jobs.rows import health, runs
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.outage import OutageLog
 from memory_app.runtime import Runtime
+from memory_app.tenancy import shards
 from memory_app.turns import extract, index, routing
 from memory_app.turns.rows import waiting
 from memory_app.turns.rows.waiting import DueSession
@@ -43,9 +45,15 @@ class Due:
     sessions: tuple[DueSession, ...]
     runs: tuple[DueRun, ...] = ()
 
+    def __add__(self, other: Due) -> Due:
+        return Due(self.turns + other.turns, self.sessions + other.sessions, self.runs + other.runs)
+
+
+NOTHING = Due(0, ())
+
 
 def look(runtime: Runtime) -> Due:
-    """Read what is due now, over all tenants and fair across them."""
+    """Read what is due now in the runtime's shard, over all tenants and fair across them."""
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
         due_sessions = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
@@ -54,7 +62,11 @@ def look(runtime: Runtime) -> Due:
 
 
 def find_due(runtime: Runtime) -> Due:
-    """Send a hint for everything that is due; what is under way already is not sent twice."""
+    """Send a hint for everything that is due in any shard; what is under way already is not sent twice."""
+    return sum(shards.in_each(runtime, _find_due), NOTHING)
+
+
+def _find_due(runtime: Runtime) -> Due:
     due = look(runtime)
     # One message for all of them: whoever indexes claims the turns of any session, and goes on while there are more.
     if due.turns:
@@ -70,6 +82,10 @@ def find_due(runtime: Runtime) -> Due:
 
 def drain(runtime: Runtime, *, on_step: Callable[[], None] = lambda: None) -> Due:
     """Do everything that is due in this process, without any message; ``on_step`` is called before each piece."""
+    return sum(shards.in_each(runtime, lambda here: _drain(here, on_step)), NOTHING)
+
+
+def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:
     due = look(runtime)
     if due.turns:
         on_step()
@@ -94,23 +110,33 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     away_since: float | None = None
     while True:
         life.note()
-        try:
+        # Apart from each other: where one shard is away, the steps fail after they did their work in the others.
+        with _told(outage):
             periodic.enqueue_due(runtime)
+        with _told(outage):
             away_since = None if _answers(runtime) else away_since or time.monotonic()
+        with _told(outage):
             # Not at once: a restart of Redis takes seconds, and workers do the work faster.
             if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
                 drain(runtime, on_step=life.touch)
             else:
                 find_due(runtime)
-        except StoreUnavailable as error:
-            outage.note(error)
-        except Transient as error:
-            log.warning("finder_waits", error=error.kind)
-        except MemoryAppError as error:
-            log.error("finder_failed", error=error.kind)
         if _stops(life, should_stop, settings.every_seconds):
             life.end()
             return
+
+
+@contextmanager
+def _told(outage: OutageLog) -> Iterator[None]:
+    """Log what fails in the block; the finder goes on."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        outage.note(error)
+    except Transient as error:
+        log.warning("finder_waits", error=error.kind)
+    except MemoryAppError as error:
+        log.error("finder_failed", error=error.kind)
 
 
 def _stops(life: Life, should_stop: Callable[[float], bool], seconds: float) -> bool:

@@ -25,6 +25,7 @@ from memory_app.jobs.schedule import END_SESSIONS, periodic_jobs
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.sleep import session_end
+from memory_app.tenancy import shards
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -40,12 +41,19 @@ class PeriodicRuns:
     runs: int = 0
     missed: int = 0
 
+    def __add__(self, other: PeriodicRuns) -> PeriodicRuns:
+        return PeriodicRuns(self.runs + other.runs, self.missed + other.missed)
+
 
 _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
 
 def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRuns:
     """Enqueue a run for every periodic job that is due at ``now`` (None: the database's clock), and hint workers."""
+    return sum(shards.in_each(runtime, lambda here: _enqueue_due(here, now)), PeriodicRuns())
+
+
+def _enqueue_due(runtime: Runtime, now: datetime | None) -> PeriodicRuns:
     with transaction(runtime.engine, None) as connection:
         # The database's clock, because those of several machines differ.
         at = now or clock.now(connection)

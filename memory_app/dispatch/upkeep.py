@@ -17,6 +17,7 @@ from memory_app.db.db import transaction
 from memory_app.jobs.rows import runs
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
+from memory_app.tenancy import shards
 from memory_app.turns.extractor import RULES
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,10 @@ def tidy(runtime: Runtime) -> int:
 
     Two calls at once take different runs.
     """
+    return sum(shards.in_each(runtime, _tidy))
+
+
+def _tidy(runtime: Runtime) -> int:
     age = timedelta(days=runtime.settings.schedule.keep_runs_days)
     until = time.monotonic() + MOST_SECONDS
     dropped = 0

@@ -38,7 +38,8 @@ def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
         name: Price(price.tokens_in, price.tokens_out) for name, price in runtime.settings.chat.prices.items()
     }
     cost: Decimal = dollars(used, prices)
-    with transaction(runtime.engine, tenant_id) as connection:
+    # In the home shard, so that a cap holds for all shards together.
+    with transaction(runtime.directory.engine, tenant_id) as connection:
         usage.add(
             connection,
             tenant_id,
@@ -71,7 +72,7 @@ def _chats(runtime: Runtime, tenant_id: int) -> Chats:
     cap = Cap(settings.tokens_per_day, settings.dollars_per_day)
     if cap != Cap():
         # In a transaction of its own, which is over before the model is asked.
-        with transaction(runtime.engine, tenant_id) as connection:
+        with transaction(runtime.directory.engine, tenant_id) as connection:
             spent = usage.today(connection, tenant_id)
         wait = wait_for_cap(spent.tokens, spent.cost_usd, cap, now=spent.now)
         if wait > 0:

@@ -58,6 +58,8 @@ def erase_session(
     if row is None or scope.session is None:
         return NOTHING
     if not names.lock_scope(connection, tenant_id, row.id):
+        # Somebody erased the whole person, or the rows are in another shard now and wait there to be erased.
+        names.check_users_shard(connection, tenant_id, scope.user)
         return NOTHING
     session = sessions.find(connection, row.id, scope.session)
     if session is None:
@@ -77,6 +79,8 @@ def erase_user(
     connection: Connection, tenant_id: int, user: str, *, before: datetime | None = None
 ) -> Forgotten:
     """Erase a person with all agents: turns, sessions, memories, entities, and what of it stands elsewhere."""
+    persons.lock_entry(connection, tenant_id, user)
+    names.check_users_shard(connection, tenant_id, user)
     user_id = persons.lock_user(connection, tenant_id, user, before=before)
     if user_id is None:
         return NOTHING

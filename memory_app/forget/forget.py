@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME, at_home
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.forget import receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
@@ -29,6 +30,7 @@ from memory_app.records.reports import ForgetReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import in_scopes_shard, in_users_shard, where_stored
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ class _Rehearsed(Exception):
         self.forgotten = forgotten
 
 
+@where_stored
 def forget_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Run:
     """Delete a memory, every row that says the same or was merged into it, and what rested on it alone.
 
@@ -59,6 +62,7 @@ def forget_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Run:
     return _forget(runtime, tenant_id, erase, of=Subject.MEMORY, name=str(memory_id))
 
 
+@where_stored
 def forget_turn(runtime: Runtime, tenant_id: int, turn_id: UUID) -> Run:
     """Delete a turn, its share in every count, and the memories that came only from it.
 
@@ -74,6 +78,7 @@ def forget_turn(runtime: Runtime, tenant_id: int, turn_id: UUID) -> Run:
     return _forget(runtime, tenant_id, erase, of=Subject.TURN, name=str(turn_id))
 
 
+@in_scopes_shard
 def forget_session(runtime: Runtime, tenant_id: int, scope: Scope, *, dry_run: bool = False) -> Run:
     """Delete a session with its turns, its own memories and those that came only from it.
 
@@ -98,7 +103,12 @@ def forget_user(runtime: Runtime, tenant_id: int, user: str, *, dry_run: bool = 
     def erase(connection: Connection) -> Forgotten:
         return erase_user(connection, tenant_id, user)
 
-    return _forget(runtime, tenant_id, erase, of=Subject.USER, name=user, dry_run=dry_run)
+    return in_users_shard(
+        runtime,
+        tenant_id,
+        user,
+        lambda here: _forget(here, tenant_id, erase, of=Subject.USER, name=user, dry_run=dry_run),
+    )
 
 
 def forget_again(runtime: Runtime, receipt: Receipt, erase: Erase, *, dry_run: bool = False) -> Run:
@@ -121,7 +131,7 @@ def forget_again(runtime: Runtime, receipt: Receipt, erase: Erase, *, dry_run: b
 
 def read_erasure(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> Erasure:
     """A receipt. `NotFound` for an unknown one."""
-    with transaction(runtime.engine, tenant_id) as connection:
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         erasure = receipts.read(connection, erasure_id)
     if erasure is None:
         raise NotFound(f"no erasure {erasure_id}", field="id")
@@ -179,12 +189,14 @@ def _carry_out(
             if dry_run:
                 # The same transaction, rolled back: so the counts are those that a real erasure would have.
                 raise _Rehearsed(forgotten)
-            # The receipt is part of the transaction: none without an erasure, and no erasure without one.
-            receipt = record(connection, forgotten)
-            run = _write_run(connection, tenant_id, options=options, forgotten=forgotten, receipt=receipt)
+            # The receipt is part of the transaction: none without an erasure, and no erasure without one. It stays
+            # in the home shard, whatever becomes of the other.
+            with at_home(connection):
+                receipt = record(connection, forgotten)
+                run = _write_run(connection, tenant_id, options=options, forgotten=forgotten, receipt=receipt)
     except _Rehearsed as rehearsed:
         forgotten = rehearsed.forgotten
-        with transaction(runtime.engine, tenant_id) as connection:
+        with transaction(runtime.at(HOME).engine, tenant_id) as connection:
             run = _write_run(connection, tenant_id, options=options, forgotten=forgotten, receipt=None)
         return run, None
     # After the commit: what is read between the two would else be put into Redis again.

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from memory_app.db import inspection
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.forget import forget, receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
@@ -26,6 +27,7 @@ from memory_app.forget.settlement import NOTHING, Forgotten, united
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
+from memory_app.tenancy.shards import in_each
 
 Tenants = Mapping[int, str]
 
@@ -161,7 +163,8 @@ def replay(
         )
 
 
-_Match = tuple[Subject, str]
+_Match = tuple[Subject, str, int]
+"""What a digest is about: its kind, its name or id, and the shard that has it."""
 
 
 def _by_id(lines: Iterable[receipt_file.Line]) -> dict[UUID, Receipt]:
@@ -198,12 +201,16 @@ def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
 
 def _matches_of(runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
     matches: dict[bytes, _Match] = {}
-    with transaction(runtime.engine, tenant_id) as connection:
-        # A digest cannot be turned back into a name, so each name that is here is digested and compared.
-        for name in receipts.names(connection, tenant_id, of):
-            digest = subject_digest(tenant_id, of, name)
-            if digest in digests:
-                matches[digest] = (of, name)
+
+    def look(here: Runtime) -> None:
+        with transaction(here.engine, tenant_id) as connection:
+            # A digest cannot be turned back into a name, so each name that is here is digested and compared.
+            for name in receipts.names(connection, tenant_id, of):
+                digest = subject_digest(tenant_id, of, name)
+                if digest in digests:
+                    matches[digest] = (of, name, here.shard)
+
+    in_each(runtime, look)
     return matches
 
 
@@ -215,11 +222,13 @@ def _erase_again(
 
     def erase(connection: Connection) -> Forgotten:
         forgotten = NOTHING
-        for of, name in subjects:
+        for of, name, _ in subjects:
             forgotten = united(forgotten, _erase_older(connection, receipt, of=of, name=name))
         return forgotten
 
-    run = forget.forget_again(runtime, receipt, erase, dry_run=dry_run)
+    # All subjects of a receipt stand in one scope. A user whose rows are gone is in the list of the home shard only.
+    shard = next((shard for _, _, shard in subjects), HOME)
+    run = forget.forget_again(runtime.at(shard), receipt, erase, dry_run=dry_run)
     counts: Mapping[str, int] = run.report["counts"]
     return counts
 

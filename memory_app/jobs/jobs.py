@@ -25,6 +25,7 @@ from memory_app.jobs.rows.runs import Run, RunClaim, RunLease
 from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import where_stored
 
 log = structlog.get_logger(__name__)
 
@@ -141,6 +142,7 @@ def complete(connection: Connection, claimed: RunLease, report: Report) -> None:
         raise Fenced
 
 
+@where_stored
 def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float = 0) -> Run:
     """The run, after waiting until it is done or failed for ``wait_seconds`` at most. `NotFound` for an unknown one."""
     deadline = time.monotonic() + wait_seconds

@@ -110,6 +110,7 @@ COMMANDS = {
         "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
     ),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
+    "shards": Entry("transfer.shard_commands", "Shards of the database.", is_group=True),
     "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),
     "bench": Entry("bench.commands", "Measure retrieval, latency, throughput and growth.", is_group=True),
 }

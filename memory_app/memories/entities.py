@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
+from memory_app.db.shards import at_home
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.jobs.rows import runs
 from memory_app.memories.remember import drop_context
@@ -24,6 +25,7 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 
 CARD_FACTS = 10
 CARD_LINKED = 20
@@ -47,13 +49,21 @@ class MergedEntity:
     run_id: UUID
 
 
+@in_scopes_shard
 def list_entities(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[Entity, ...]:
     """Who and what is talked about, most mentioned first."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return entities.listed(connection, row.visible, limit=limit)
+        listed = names.over_visible(
+            connection,
+            row,
+            lambda scopes: entities.listed(connection, scopes, limit=limit),
+            order=lambda entity: -entity.mention_count,
+        )
+    return listed[:limit]
 
 
+@in_scopes_shard
 def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:
     """The card of the entity that ``key`` leads to; a merged key leads to its heir.
 
@@ -62,10 +72,15 @@ def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:
     _check_key(key, "key")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        resolved = _need(connection, _own_first(row), key=key, field="key")
-        return _card(connection, _heir(connection, resolved))
+        resolved = entities.resolve(connection, _own_first(row), key)
+        if resolved is not None or not row.shared:
+            return _card(connection, _heir(connection, _existing(resolved, key=key, field="key")))
+        with at_home(connection):
+            resolved = _need(connection, row.shared, key=key, field="key")
+            return _card(connection, _heir(connection, resolved))
 
 
+@in_scopes_shard
 def merge(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str, into: str) -> MergedEntity:
     """The entity ``key`` is the same thing as ``into``: its mentions and aliases move there, its key stays as an alias.
 
@@ -78,8 +93,7 @@ def merge(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str, into: str
         raise InvalidInput("into: an entity cannot be merged into itself", field="into")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        if not names.lock_scope(connection, tenant_id, row.id):
-            raise NotFound("the person was erased while this ran")
+        names.hold_scope(connection, tenant_id, scope, row.id)
         # Only this user's own entities: the agent's are shared with other users, for whom they must stay apart.
         merged = _need(connection, (row.id,), key=key, field="key")
         heir = _need(connection, (row.id,), key=into, field="into")
@@ -187,7 +201,10 @@ def _by_id(connection: Connection, scope_id: int, entity_id: int) -> Entity:
 
 
 def _need(connection: Connection, scope_ids: tuple[int, ...], *, key: str, field: str) -> Resolved:
-    resolved = entities.resolve(connection, scope_ids, key)
+    return _existing(entities.resolve(connection, scope_ids, key), key=key, field=field)
+
+
+def _existing(resolved: Resolved | None, *, key: str, field: str) -> Resolved:
     if resolved is None:
         raise NotFound(f"{field}: no entity {key!r} here", field=field)
     return resolved

@@ -32,7 +32,7 @@ from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
-from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 
 LIMIT_MAX = 500
 QUERY_LIMIT = 8_000
@@ -77,6 +77,7 @@ class _Keys:
     object: str | None
 
 
+@in_scopes_shard
 def add_fact(
     runtime: Runtime,
     tenant_id: int,
@@ -119,6 +120,7 @@ def _check_type(type: str | None, field: str) -> None:
         raise InvalidInput(f"{field}: one of {', '.join(ENTITY_TYPES)}", field=field)
 
 
+@in_scopes_shard
 def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQuery) -> tuple[FactHit, ...]:
     """The facts of the scope, the agent's own included, that fit the query. Embeds a text that is searched by meaning.
 
@@ -132,18 +134,58 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQue
         vector = embed_queries(runtime.embedder, [text])[0].tolist()
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        probe = _probe(connection, row, query=query, keys=keys)
-        if query.history:
-            return facts.history(connection, probe)
-        if text is None:
-            return facts.newest(connection, probe)
-        if vector is None:
-            words = terms(text)
-            counts, total = term_store.document_counts(connection, row.visible, keyword_weights(words))
-            return facts.by_keyword(connection, probe, keywords=query_weights(words, counts, total))
         # No cosine is below −1, so that one lets everything through.
         floor = runtime.embedder.thresholds.fact_floor if query.floor else -1.0
-        return facts.by_meaning(connection, probe, vector=vector, model=runtime.embedder.model, floor=floor)
+        meaning = None if vector is None else _Meaning(vector, runtime.embedder.model, floor)
+        hits = names.over_visible(
+            connection,
+            row,
+            lambda scopes: _find(connection, scopes, query=query, keys=keys, text=text, meaning=meaning),
+            order=_by_relation_and_time if query.history else _best_or_newest,
+        )
+    return hits[: query.limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """A text as a vector of a model; ``floor`` is the lowest cosine of a hit."""
+
+    vector: list[float]
+    model: str
+    floor: float
+
+
+def _find(
+    connection: Connection,
+    scope_ids: tuple[int, ...],
+    *,
+    query: FactQuery,
+    keys: _Keys,
+    text: str | None,
+    meaning: _Meaning | None,
+) -> tuple[FactHit, ...]:
+    probe = _probe(connection, scope_ids, query=query, keys=keys)
+    if query.history:
+        return facts.history(connection, probe)
+    if text is None:
+        return facts.newest(connection, probe)
+    if meaning is None:
+        words = terms(text)
+        counts, total = term_store.document_counts(connection, scope_ids, keyword_weights(words))
+        return facts.by_keyword(connection, probe, keywords=query_weights(words, counts, total))
+    return facts.by_meaning(
+        connection, probe, vector=meaning.vector, model=meaning.model, floor=meaning.floor
+    )
+
+
+def _best_or_newest(hit: FactHit) -> tuple[float, int]:
+    # Without a text there is no score, and the newest come first.
+    return (-(hit.score or 0.0), -hit.memory.id.int)
+
+
+def _by_relation_and_time(hit: FactHit) -> tuple[bool, str, datetime, UUID]:
+    memory = hit.memory
+    return (memory.relation is None, memory.relation or "", memory.valid_from, memory.id)
 
 
 def _checked(query: FactQuery) -> tuple[_Keys, str | None]:
@@ -196,12 +238,12 @@ def _searched(query: FactQuery) -> str | None:
     return text
 
 
-def _probe(connection: Connection, row: ScopeRow, *, query: FactQuery, keys: _Keys) -> FactProbe:
-    heirs = entities.heirs_by_alias(connection, row.visible)
+def _probe(connection: Connection, scope_ids: tuple[int, ...], *, query: FactQuery, keys: _Keys) -> FactProbe:
+    heirs = entities.heirs_by_alias(connection, scope_ids)
     # What was known at a date is asked of that date, unless another is named; now is the database's.
     as_of = query.as_of or query.known_at or clock.now(connection)
     return FactProbe(
-        scope_ids=row.visible,
+        scope_ids=scope_ids,
         limit=query.limit,
         as_of=None if query.history else as_of,
         known_at=query.known_at,

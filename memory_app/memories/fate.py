@@ -20,6 +20,7 @@ from memory_app.records.records import RECOVERABLE, Memory
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import where_stored
 
 EARLIER = "or less long where more are retired after it than the scope may hold"
 """No more retired memories can be revived than the scope may hold: the oldest are deleted early."""
@@ -37,6 +38,7 @@ def hubs_among(runtime: Runtime, strengths: Sequence[MemoryStrength], ceiling: C
     return hubs(strengths, degree=runtime.settings.decay.hub_degree, capacity=ceiling.memories)
 
 
+@where_stored
 def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """Bring back an expired or evicted memory, as if just seen; repeating it changes nothing.
 
@@ -45,9 +47,8 @@ def revive(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """
     with transaction(runtime.engine, tenant_id) as connection:
         stored = memories.read(connection, memory_id)
-        if stored is None:
+        if stored is None or not names.lock_scope(connection, tenant_id, stored.scope_id):
             raise NotFound(f"no memory {memory_id}", field="id")
-        names.lock_scope(connection, tenant_id, stored.scope_id)
         revive_row(connection, stored.scope_id, stored.memory)
         revived = memories.read(connection, memory_id)
     drop_context(runtime, stored.scope_id)

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, NotFound, TooLarge
 from memory_app.language.text import clean_given
 from memory_app.memories.remember import drop_context
@@ -19,6 +20,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 
 NOTE_LIMIT = 2_000
 """Longest note, in characters."""
@@ -49,6 +51,7 @@ class _Target:
     memory_id: UUID | None
 
 
+@in_scopes_shard
 def give_feedback(
     runtime: Runtime,
     tenant_id: int,
@@ -65,10 +68,29 @@ def give_feedback(
     assistant, `TooLarge` for the note.
     """
     note_text = _checked_note(note)
+    try:
+        return _give(runtime, tenant_id, scope, target=target, label=label, note=note_text)
+    except NotFound:
+        # What all users of the agent share may stand in the home shard.
+        if runtime.shard == HOME or not _is_shared(runtime, tenant_id, scope):
+            raise
+    agent = Scope(scope.agent, None)
+    return _give(runtime.at(HOME), tenant_id, agent, target=target, label=label, note=note_text)
+
+
+def _is_shared(runtime: Runtime, tenant_id: int, scope: Scope) -> bool:
+    with transaction(runtime.engine, tenant_id) as connection:
+        row = names.find_scope(connection, tenant_id, scope)
+    return row is not None and bool(row.shared)
+
+
+def _give(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, target: UUID, label: Label, note: str | None
+) -> Given:
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         resolved = _target(connection, row, target)
-        names.lock_scope(connection, tenant_id, resolved.scope_id)
+        names.hold_scope(connection, tenant_id, scope, resolved.scope_id)
         if resolved.memory_id is not None:
             # Under the lock: sleep may have merged the memory since it was read above.
             standing = _standing(connection, resolved.scope_id, resolved.memory_id)
@@ -80,7 +102,7 @@ def give_feedback(
             turn_id=resolved.turn_id,
             memory_id=resolved.memory_id,
             label=label.value,
-            note=note_text,
+            note=note,
         )
         effect = _move(connection, resolved, target=target, label=label)
     drop_context(runtime, resolved.scope_id)

@@ -23,6 +23,7 @@ from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard, where_stored
 
 VERSIONS_LIMIT = 500
 """Most rows of a chain shown in one answer."""
@@ -57,12 +58,14 @@ class Why:
     fate: str
 
 
+@where_stored
 def read_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """One memory of the tenant, retired ones included."""
     with transaction(runtime.engine, tenant_id) as connection:
         return _need(connection, memory_id).memory
 
 
+@in_scopes_shard
 def list_memories(
     runtime: Runtime, tenant_id: int, scope: Scope, *, filters: MemoryFilter
 ) -> tuple[Memory, ...]:
@@ -72,17 +75,24 @@ def list_memories(
     kinds = None if filters.kind is None else (kind_of(filters.kind).name,)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return memories.listed(
+        listed = names.over_visible(
             connection,
-            row.visible,
-            kinds=kinds,
-            tag=filters.tag,
-            limit=filters.limit,
-            before=filters.before,
-            history=filters.history,
+            row,
+            lambda scopes: memories.listed(
+                connection,
+                scopes,
+                kinds=kinds,
+                tag=filters.tag,
+                limit=filters.limit,
+                before=filters.before,
+                history=filters.history,
+            ),
+            order=lambda memory: -memory.id.int,
         )
+    return listed[: filters.limit]
 
 
+@where_stored
 def versions(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory, ...]:
     """The chain a memory stands in: what it replaced or was made of, and what replaced it; the last one standing comes
     last. A text never changes, so each version is a row of its own."""
@@ -93,6 +103,7 @@ def versions(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory,
         )
 
 
+@where_stored
 def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
     """Evidence, parents, successor and jobs behind a memory, its strength now and when it fades."""
     with transaction(runtime.engine, tenant_id) as connection:
@@ -121,13 +132,14 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
     )
 
 
+@where_stored
 def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> Memory:
     """Pin or unpin; pinning brings back what expired or was evicted. `Conflict` for one that is otherwise retired."""
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
+        # Reviving makes a row current again, which only one transaction of a scope may do at a time.
+        _hold(connection, tenant_id, stored)
         if pinned and stored.memory.retired_reason in RECOVERABLE:
-            # Reviving makes a row current again, which only one transaction of a scope may do at a time.
-            names.lock_scope(connection, tenant_id, stored.scope_id)
             fate.revive_row(connection, stored.scope_id, stored.memory)
         if not memories.pin(connection, stored.scope_id, memory_id, pinned=pinned):
             raise _retired(stored.memory)
@@ -136,6 +148,7 @@ def pin(runtime: Runtime, tenant_id: int, memory_id: UUID, *, pinned: bool) -> M
     return changed.memory
 
 
+@where_stored
 def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """Close the interval now and keep the row as history; repeating it changes nothing.
 
@@ -143,6 +156,7 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     """
     with transaction(runtime.engine, tenant_id) as connection:
         stored = _need(connection, memory_id)
+        _hold(connection, tenant_id, stored)
         closed = memories.invalidate(connection, stored.scope_id, memory_id, until=clock.now(connection))
         changed = _need(connection, memory_id)
         # Closed already by an earlier call: the same answer again.
@@ -178,6 +192,12 @@ def _need(connection: Connection, memory_id: UUID) -> ScopedMemory:
     if stored is None:
         raise NotFound(f"no memory {memory_id}", field="id")
     return stored
+
+
+def _hold(connection: Connection, tenant_id: int, stored: ScopedMemory) -> None:
+    """Lock the memory's scope. `NotFound` when it is gone: erased, or in another shard now."""
+    if not names.lock_scope(connection, tenant_id, stored.scope_id):
+        raise NotFound(f"no memory {stored.memory.id}", field="id")
 
 
 def _retired(memory: Memory) -> Conflict:

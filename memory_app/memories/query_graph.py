@@ -17,6 +17,7 @@ from memory_app.records.records import Mention, Origin, Role, Statement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 
 LIMIT_MAX = 100
 
@@ -68,6 +69,7 @@ def _query(turn: Turn, question: str, mentions: Sequence[Mention]) -> Statement:
     )
 
 
+@in_scopes_shard
 def search(
     runtime: Runtime, tenant_id: int, scope: Scope, *, text: str, limit: int = 10
 ) -> tuple[SimilarQuery, ...]:

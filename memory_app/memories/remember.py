@@ -38,6 +38,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 
 __all__ = [
     "DERIVED",
@@ -74,6 +75,7 @@ class Remembered:
     notes: tuple[str, ...] = ()
 
 
+@in_scopes_shard
 def remember(
     runtime: Runtime, tenant_id: int, scope: Scope, *, statement: Statement, deduplicate: bool = True
 ) -> Remembered:
@@ -98,8 +100,7 @@ def remember(
         turn_scopes=row.visible,
     )
     with transaction(runtime.engine, tenant_id) as connection:
-        if not names.lock_scope(connection, tenant_id, row.id):
-            raise NotFound("the person was erased while this ran; nothing was stored")
+        names.hold_scope(connection, tenant_id, scope, row.id)
         remembered = write(connection, runtime, place, prepared=prepared, deduplicate=deduplicate)
         capacity.keep_ceiling(
             connection, runtime, tenant_id, scope_id=row.id, policy=policy, written=[remembered.id]

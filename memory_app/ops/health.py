@@ -6,21 +6,26 @@ work becomes late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 import structlog
+from sqlalchemy import Connection
 
 from memory_app.db import revision
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.jobs import life
 from memory_app.jobs.life import BEAT, FINDER, Heard
-from memory_app.jobs.rows.health import DueWork, PipelineState, due_work, pipeline_state
+from memory_app.jobs.rows.health import DueWork, PipelineState, due_work, pipeline_state, united
 from memory_app.ops import due
 from memory_app.runtime import Runtime
 
 log = structlog.get_logger(__name__)
+
+Answer = TypeVar("Answer")
 
 WORK = ("turns", "sessions", "runs", "periodic jobs")
 
@@ -58,7 +63,7 @@ def health(runtime: Runtime) -> Health:
     pipeline, database = read_pipeline(runtime)
     heard = _listen(runtime)
     work = _work(runtime, heard or {})
-    return Health((database, _broker(runtime), *work, *_processes(heard)), pipeline)
+    return Health((database, *_shards(runtime), _broker(runtime), *work, *_processes(heard)), pipeline)
 
 
 def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
@@ -69,10 +74,40 @@ def read_pipeline(runtime: Runtime) -> tuple[PipelineState | None, Part]:
             # A newer schema is no failure: during a rolling upgrade the old release goes on with it.
             if stored != revision.newest() and not revision.is_ahead(stored):
                 return None, Part("database", revision.difference(stored))
-            return pipeline_state(connection), Part("database")
+        return _pipeline(runtime), Part("database")
     except MemoryAppError as error:
         log.warning("database_away", error=error.kind, reason=error.message)
         return None, Part("database", error.message)
+
+
+def _pipeline(runtime: Runtime) -> PipelineState:
+    """The state of all shards together, as far as they are there."""
+    states, _ = _look_at_shards(runtime, pipeline_state)
+    first, *others = states
+    return sum(others, first)
+
+
+def _look_at_shards(runtime: Runtime, look: Callable[[Connection], Answer]) -> tuple[list[Answer], list[str]]:
+    """What each shard answers, the home shard first, and why others do not. Raises only for the home shard."""
+    with transaction(runtime.engine, None) as connection:
+        answers = [look(connection)]
+    reasons = []
+    for shard in runtime.directory.shards()[1:]:
+        try:
+            with transaction(runtime.at(shard.id).engine, None) as connection:
+                answers.append(look(connection))
+        except MemoryAppError as error:
+            reasons.append(error.message)
+    return answers, reasons
+
+
+def _shards(runtime: Runtime) -> tuple[Part, ...]:
+    """Shards that cannot be used, whose users get 503; the others go on. None where all can."""
+    try:
+        _, reasons = _look_at_shards(runtime, pipeline_state)
+    except MemoryAppError:
+        return ()
+    return (Part("shards", "; ".join(reasons), is_needed=False),) if reasons else ()
 
 
 def _broker(runtime: Runtime) -> Part:
@@ -123,5 +158,5 @@ def _work(runtime: Runtime, heard: Mapping[str, Heard]) -> tuple[Part, ...]:
 
 
 def _look(runtime: Runtime) -> tuple[DueWork, ...]:
-    with transaction(runtime.engine, None) as connection:
-        return due_work(connection)
+    works, _ = _look_at_shards(runtime, due_work)
+    return united(chain.from_iterable(works))

@@ -6,6 +6,7 @@ import typer
 
 from memory_app.console.output import err, out
 from memory_app.console.settings import Data, find_settings
+from memory_app.db.shards import HOME
 from memory_app.errors import Misconfigured
 from memory_app.tenancy import schema
 
@@ -19,9 +20,10 @@ def migrate(data: Data = None) -> None:
     revision = schema.upgrade(settings)
     # Migrations run on what their predecessors left; an object that a person changed by hand is only noticed here.
     differences = schema.differences(settings)
-    for difference in differences:
+    for shard, difference in differences:
+        where = "" if shard == HOME else f"shard {shard}: "
         err.print(
-            f"{difference.name} is {difference.state}: {difference.remedy}",
+            f"{where}{difference.name} is {difference.state}: {difference.remedy}",
             markup=False,
             highlight=False,
             soft_wrap=True,

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Dropped
 from memory_app.db import db, inspection
+from memory_app.db.directory import Directory
 from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
 from memory_app.jobs import workers_ping
@@ -37,13 +38,14 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
     """
     engine = app_engine(settings)
     try:
-        with db.transaction(engine, None) as connection:
-            pipeline = health.pipeline_state(connection)
+        places = Directory(engine).engines()
+        first, *others = [_pipeline(place) for place in places]
+        pipeline = sum(others, first)
         amounts = {}
         # A transaction for each tenant: row-level security shows the rows of one at a time.
         for tenant_id, name in _tenants(settings, engine, tenant):
-            with db.transaction(engine, tenant_id) as connection:
-                amounts[name] = inspection.amounts(connection)
+            first_amounts, *more = [_amounts(place, tenant_id) for place in places]
+            amounts[name] = sum(more, first_amounts)
     finally:
         engine.dispose()
     return Status(
@@ -52,6 +54,16 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         dropped=_dropped(settings),
         tenants=amounts,
     )
+
+
+def _pipeline(place: Engine) -> PipelineState:
+    with db.transaction(place, None) as connection:
+        return health.pipeline_state(connection)
+
+
+def _amounts(place: Engine, tenant_id: int) -> Amounts:
+    with db.transaction(place, tenant_id) as connection:
+        return inspection.amounts(connection)
 
 
 def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:

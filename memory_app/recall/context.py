@@ -41,6 +41,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns import stream
 from memory_app.turns.rows import sessions
 from memory_app.turns.rows.sessions import Ongoing, SessionRow
@@ -103,6 +104,7 @@ class _Read:
     topic: _Topic | ScopedQuery | None = None
 
 
+@in_scopes_shard
 def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextRequest) -> ContextWindow:
     """Build the window for the next reply. For a scope without any data it holds the persona and nothing else.
 
@@ -265,14 +267,14 @@ def _standing_memories(
     """Read the memories of every window, by their cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
     if hot_context is None:
-        return always_shown.strongest(connection, row.visible, limits)
+        return _strongest(connection, row, limits)
     cached = hot_context.cached.context
     # Part of the key, so that a kind that is new in this version shows at once.
     asked = asked_about("standing", *limits)
     if cached is not None and cached.asked == asked:
         # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
-        return always_shown.by_ids(connection, row.visible, cached.ids.get("standing", ()))
-    memories = always_shown.strongest(connection, row.visible, limits)
+        return _by_ids(connection, row, cached.ids.get("standing", ()))
+    memories = _strongest(connection, row, limits)
     ids = tuple(memory.id for memory in memories)
     fresh = CachedContext(asked, {"standing": ids})
     try:
@@ -281,6 +283,16 @@ def _standing_memories(
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
     return memories
+
+
+def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> tuple[Memory, ...]:
+    return names.over_visible(
+        connection, row, lambda scopes: always_shown.strongest(connection, scopes, limits)
+    )
+
+
+def _by_ids(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> tuple[Memory, ...]:
+    return names.over_visible(connection, row, lambda scopes: always_shown.by_ids(connection, scopes, ids))
 
 
 def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
@@ -411,15 +423,15 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
     insights = kinds_of_section(Section.INSIGHTS)
     artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
     # Hits carry only what recall shows; these sections need whole memories and cards.
-    about = always_shown.by_ids(connection, row.visible, artifacts[:ARTIFACT_LIMIT])
+    about = _by_ids(connection, row, artifacts[:ARTIFACT_LIMIT])
     entities: Sequence[cards.EntityCard] = ()
     if entity_keys:
-        entities = cards.whole(
+        entities = names.over_visible(
             connection,
-            row.visible,
-            entity_keys[:CARDS],
-            facts=CARD_FACTS,
-            linked=CARD_FACTS,
+            row,
+            lambda scopes: cards.whole(
+                connection, scopes, entity_keys[:CARDS], facts=CARD_FACTS, linked=CARD_FACTS
+            ),
         )
     return _Topic(
         hits=recalled.memories,

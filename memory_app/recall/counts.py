@@ -6,7 +6,8 @@ never writes to the database.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -19,6 +20,7 @@ from memory_app.memories.rows import memories
 from memory_app.recall.records import Hit
 from memory_app.records.records import Tier
 from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
+from memory_app.tenancy.shards import in_each
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +57,11 @@ def note_recalls(runtime: Runtime) -> int:
         if not batch:
             break
         for tenant_id, counts in batch.items():
-            with transaction(runtime.engine, tenant_id) as connection:
-                count += memories.note_recalls(connection, counts)
+            count += sum(in_each(runtime, partial(_add, tenant_id=tenant_id, counts=counts)))
     return count
+
+
+def _add(runtime: Runtime, *, tenant_id: int, counts: Mapping[UUID, int]) -> int:
+    """Those of the memories that the runtime's shard has."""
+    with transaction(runtime.engine, tenant_id) as connection:
+        return memories.note_recalls(connection, counts)

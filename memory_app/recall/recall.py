@@ -7,17 +7,30 @@ cannot be had (the embedder is away) is left out and named in ``degraded``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
+
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew, transaction
+from memory_app.db.shards import at_home
 from memory_app.recall import candidates
 from memory_app.recall.counts import note_hits
-from memory_app.recall.query import ScopedQuery, check_query, embed_missing, embed_query, prepare_query
+from memory_app.recall.query import (
+    QueryVectors,
+    ScopedQuery,
+    check_query,
+    embed_missing,
+    embed_query,
+    prepare_query,
+)
 from memory_app.recall.ranking import rank
 from memory_app.recall.records import Hit, Recalled, RecallQuery
+from memory_app.recall.rows.search import Probe
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 
 __all__ = ["Hit", "RecallQuery", "Recalled", "recall", "search", "search_previous_models"]
 
@@ -25,6 +38,7 @@ REPEATS_LIMIT = 1_000
 """Rows of each tier looked through where so many repeat each other that too few remained."""
 
 
+@in_scopes_shard
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery) -> Recalled:
     """Return the best rows of the scope for the query; each user's scope includes the agent's own memories.
 
@@ -48,9 +62,31 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
 def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Recalled:
     """Search and rank in the caller's transaction, whose own changes count. Calls no model and notes nothing.
 
-    More rows are read where repeats left too few hits.
+    What all users of the agent share is searched separately where it stands in another shard.
     """
-    probe = candidates.probe_of(runtime, scoped)
+    recalled = _search_shard(connection, scoped, candidates.probe_of(runtime, scoped))
+    # What is shared belongs to no session.
+    if not scoped.row.shared or scoped.query.session is not None:
+        return recalled
+    with at_home(connection):
+        shared = [_search_shared(connection, runtime, scoped, scope_id) for scope_id in scoped.row.shared]
+    hits = sorted(chain(recalled.memories, *shared), key=lambda hit: hit.score, reverse=True)
+    return replace(recalled, memories=tuple(hits[: scoped.query.limit]))
+
+
+def _search_shared(
+    connection: Connection, runtime: Runtime, scoped: ScopedQuery, scope_id: int
+) -> tuple[Hit, ...]:
+    row = names.read_scope(connection, scope_id)
+    if row is None:
+        return ()
+    vectors = QueryVectors(scoped.vectors, scoped.degraded)
+    of_shared = prepare_query(connection, runtime, row, query=scoped.query, vectors=vectors)
+    return _search_shard(connection, of_shared, candidates.probe_of(runtime, of_shared)).memories
+
+
+def _search_shard(connection: Connection, scoped: ScopedQuery, probe: Probe) -> Recalled:
+    """Search and rank in one shard. More rows are read where repeats left too few hits."""
     rows = candidates.collect(connection, scoped, probe)
     recalled = rank(scoped, rows)
     # Widened once only, so that one request does not read a whole scope full of repeats.

@@ -23,7 +23,8 @@ from memory_app.memories.rows import reembedding, scope_models
 from memory_app.memories.rows.reembedding import FIRST, StaleRow, StaleScope
 from memory_app.recall.rows import scope_index
 from memory_app.recall.scope_index import index_scope
-from memory_app.runtime import Runtime, hint_name
+from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import in_each
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,17 @@ def reembed(
     was moved stays moved.
     """
     until = None if most_seconds is None else time.monotonic() + most_seconds
+    reports = in_each(runtime, lambda here: _reembed(here, until, on_progress))
+    return Reembedded(
+        moved=sum(report.moved for report in reports),
+        refused=sum(report.refused for report in reports),
+        scopes=sum(report.scopes for report in reports),
+        left=sum(report.left for report in reports),
+        is_done=all(report.is_done for report in reports),
+    )
+
+
+def _reembed(runtime: Runtime, until: float | None, on_progress: OnProgress | None) -> Reembedded:
     run = _Run(runtime, until, on_progress)
     visited: set[StaleScope] = set()
     while not run.is_over():
@@ -79,7 +91,7 @@ def reembed_on_hint(runtime: Runtime, *, most_seconds: float) -> Reembedded:
     """Like `reembed`, for a task: sends a new hint for what remains when the time is over."""
     # Cleared before the work, so that a hint sent meanwhile is not taken for one under way.
     try:
-        hints.clear(runtime.hot, hint_name(queue.REEMBED))
+        hints.clear(runtime.hot, runtime.hint_name(queue.REEMBED))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
     report = reembed(runtime, most_seconds=most_seconds)

@@ -11,8 +11,9 @@ from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured
 from memory_app.memories.rows import scope_models
 from memory_app.recall.rows import scope_index
-from memory_app.recall.rows.scope_index import Agreement
+from memory_app.recall.rows.scope_index import Agreement, BigScope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import in_each
 
 log = structlog.get_logger(__name__)
 
@@ -40,14 +41,36 @@ def index_big_scopes(runtime: Runtime) -> int:
     No more scopes get some than the setting and the server's locks allow; the others are scanned. Building needs the
     owner of the tables: raises `Misconfigured` when ``database.owner_url`` is not set.
     """
-    model = runtime.embedder.model
+    return sum(in_each(runtime, _index_big_scopes))
+
+
+def without_room(runtime: Runtime) -> tuple[BigScope, ...]:
+    """Big scopes of the runtime's shard that have no indexes because there is no room for more."""
     with transaction(runtime.engine, None) as connection:
-        big_scopes = scope_index.big_scopes(
-            connection,
-            least_rows=runtime.settings.recall.scan_rows,
-            model=model,
-            most=MOST_SCOPES,
-        )
+        if room_left(connection, runtime) > 0:
+            return ()
+        indexed = set(scope_index.all_indexed(connection))
+        return tuple(scope for scope in _big(connection, runtime) if scope.scope_id not in indexed)
+
+
+def room_left(connection: Connection, runtime: Runtime) -> int:
+    """How many more scopes of the connection's shard may have indexes."""
+    space = room(connection, setting=runtime.settings.recall.big_scopes_max)
+    return space.most - space.indexed
+
+
+def _big(connection: Connection, runtime: Runtime) -> tuple[BigScope, ...]:
+    return scope_index.big_scopes(
+        connection,
+        least_rows=runtime.settings.recall.scan_rows,
+        model=runtime.embedder.model,
+        most=MOST_SCOPES,
+    )
+
+
+def _index_big_scopes(runtime: Runtime) -> int:
+    with transaction(runtime.engine, None) as connection:
+        big_scopes = _big(connection, runtime)
     # First, because dropped indexes make room for others.
     if runtime.owner is not None:
         _drop_needless(runtime, runtime.owner)

@@ -35,6 +35,7 @@ from memory_app.sleep.rows import sleeping
 from memory_app.sleep.rules import CONSOLIDATION_STEPS, MergeRules, SleepOptions
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +44,7 @@ OPTIONS = SleepOptions(max_inspected=sys.maxsize, min_strength=math.inf)
 cycle, since they are merged in one transaction that holds the scope; another run merges the rest."""
 
 
+@in_scopes_shard
 def ask(
     runtime: Runtime, tenant_id: int, scope: Scope, *, kind: str | None = None, dry_run: bool = False
 ) -> Run:

@@ -50,6 +50,7 @@ from memory_app.sleep.report import CycleReport, GateResult, MergedCluster, Name
 from memory_app.sleep.rows import images, sleeping
 from memory_app.sleep.rules import SCOPE_STEPS, SleepOptions, Step, checked_options
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +103,7 @@ class _Cycle:
         )
 
 
+@in_scopes_shard
 def ask(
     runtime: Runtime, tenant_id: int, scope: Scope, *, options: Mapping[str, object] | None = None
 ) -> Run:
@@ -114,7 +116,7 @@ def ask(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         # Two calls at once must not both see that no cycle is open.
-        names.lock_scope(connection, tenant_id, row.id)
+        names.hold_scope(connection, tenant_id, scope, row.id)
         open_run = sleeping.open_run(connection, tenant_id, row.id, name=RunName.SLEEP)
         if open_run is not None:
             raise Conflict(f"a cycle of this agent and user is under way: run {open_run}", field="user")

@@ -36,6 +36,7 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import search_columns
 
 log = structlog.get_logger(__name__)
@@ -47,6 +48,7 @@ TURNS_AT_ONCE = 500
 """Turns in one transaction, which locks the counts of their terms."""
 
 
+@in_scopes_shard
 def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
     """Enqueue decay of the scope. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:

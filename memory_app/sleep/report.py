@@ -13,12 +13,15 @@ from typing import Any
 from uuid import UUID
 
 from memory_app.db.db import transaction
+from memory_app.errors import NotFound
+from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, ScopeRun
 from memory_app.memories.rows import entities, merges
 from memory_app.records.reports import Report
 from memory_app.records.run import Trigger
 from memory_app.runtime import Runtime
 from memory_app.sleep.rules import SleepOptions, summary
+from memory_app.tenancy.shards import where_stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +135,22 @@ def with_texts(runtime: Runtime, tenant_id: int, run: Run) -> Run:
 
     Both are null where a memory or the entity is gone. Runs whose report is not that of a sleep cycle stay as they are.
     """
-    report = run.report
-    if not isinstance(run, ScopeRun) or not isinstance(report, dict):
+    if not isinstance(run, ScopeRun) or not isinstance(run.report, dict):
         return run
     # Only reports of a cycle have this field, that of the end of a session included.
-    if "summary_chars" not in report:
+    if "summary_chars" not in run.report:
         return run
+    return _with_texts(runtime, tenant_id, run.id, run=run)
+
+
+@where_stored
+def _with_texts(runtime: Runtime, tenant_id: int, run_id: UUID, *, run: ScopeRun) -> Run:
+    report = run.report
     ids = {id for cluster in report["clusters"] for id in _members(cluster)}
     labels: dict[int, str] = {}
     with transaction(runtime.engine, tenant_id) as connection:
+        if runs.read(connection, run_id) is None:
+            raise NotFound(f"no run {run_id}", field="id")
         texts = {row.memory.id: row.memory.text for row in merges.rows(connection, run.scope_id, list(ids))}
         for pattern in report["patterns"]:
             profile = entities.find(connection, run.scope_id, pattern["entity"])

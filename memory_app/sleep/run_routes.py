@@ -58,7 +58,7 @@ async def read_run(
     """A run and its report."""
     run = await wait_for(
         call,
-        partial(jobs.read, call.runtime, call.tenant_id, run_id=id),
+        partial(jobs.read, call.runtime, call.tenant_id, id),
         is_over=lambda run: run.state not in OPEN,
         seconds=wait_seconds,
     )

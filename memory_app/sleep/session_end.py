@@ -39,6 +39,7 @@ from memory_app.sleep.rules import SESSION_STEPS, SleepOptions
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.transfer import snapshots
 from memory_app.turns.rows import sessions
 from memory_app.turns.rows.sessions import SessionRow
@@ -82,6 +83,7 @@ class _Ending:
         return transaction(self.runtime.engine, self.tenant_id)
 
 
+@in_scopes_shard
 def ask(
     runtime: Runtime,
     tenant_id: int,

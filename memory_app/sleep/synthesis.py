@@ -36,9 +36,11 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_each, in_scopes_shard
 from memory_app.turns.rows import sessions, turns
 
 
+@in_scopes_shard
 def ask_for(
     runtime: Runtime,
     tenant_id: int,
@@ -85,6 +87,10 @@ def enqueue_idle(runtime: Runtime) -> int:
 
     There is one run for each state of a session, however often this is called.
     """
+    return sum(in_each(runtime, _enqueue_idle))
+
+
+def _enqueue_idle(runtime: Runtime) -> int:
     silence = timedelta(minutes=runtime.settings.synthesis.idle_minutes)
     with transaction(runtime.engine, None) as connection:
         idle = sessions.idle(connection, silence=silence, most=runtime.settings.finder.batch)

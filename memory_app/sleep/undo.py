@@ -20,6 +20,7 @@ from memory_app.records.run import RunName, RunState
 from memory_app.runtime import Runtime
 from memory_app.sleep import restore
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import where_stored
 
 Undo = Callable[[Connection, int, ScopeRun], None]
 """Undoes a run under the lock on its scope; raises `Conflict` naming what blocks it."""
@@ -33,6 +34,7 @@ UNDO: Mapping[str, Undo] = {
 """How to undo a run, by its name. Runs of other names cannot be undone."""
 
 
+@where_stored
 def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
     """Undo everything a run did; the run, whose report then says when it was undone.
 
@@ -57,6 +59,7 @@ def undo_run(runtime: Runtime, tenant_id: int, run_id: UUID) -> Run:
     return undone
 
 
+@where_stored
 def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memory, ...]:
     """Take one merged memory apart: its parts are current again, as they were, and it is gone. The parts.
 
@@ -68,7 +71,8 @@ def undo_merge(runtime: Runtime, tenant_id: int, memory_id: UUID) -> tuple[Memor
         if stored is None:
             raise NotFound(f"no memory {memory_id}", field="id")
         # Before the parts are read, so that nobody merges or changes them in between.
-        names.lock_scope(connection, tenant_id, stored.scope_id)
+        if not names.lock_scope(connection, tenant_id, stored.scope_id):
+            raise NotFound(f"no memory {memory_id}", field="id")
         if not merges.parts(connection, stored.scope_id, [memory_id]):
             raise Conflict(
                 f"memory {memory_id} was not made by merging; there is nothing to undo", field="id"

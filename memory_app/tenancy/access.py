@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from memory_app.db import db
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.errors import MemoryAppError, Misconfigured, Unauthorized
 from memory_app.settings import Settings
 from memory_app.tenancy.rows import keys
@@ -24,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 def look_up(runtime: Runtime, key: str) -> Caller:
     """The holder of a key according to the database. Raises `Unauthorized` or `StoreUnavailable`."""
-    with transaction(runtime.engine, None) as connection:
+    with transaction(runtime.at(HOME).engine, None) as connection:
         caller = keys.authenticate(connection, key)
     if caller is None:
         raise Unauthorized("the key is unknown, revoked or expired")
@@ -34,7 +35,7 @@ def look_up(runtime: Runtime, key: str) -> Caller:
 def note_use(runtime: Runtime, caller: Caller) -> None:
     """Write down that the key was used; a database that is away costs only the note."""
     try:
-        with transaction(runtime.engine, None) as connection:
+        with transaction(runtime.at(HOME).engine, None) as connection:
             keys.note_use(connection, caller.key_id)
     except MemoryAppError as error:
         log.warning("key_use_not_noted", key_id=caller.key_id, error=error.kind)
@@ -54,7 +55,7 @@ def anonymous_caller(settings: Settings, tenant: str) -> Caller:
 
 def has_live_key(runtime: Runtime) -> bool:
     """Whether any tenant has a key that opens the door now."""
-    with transaction(runtime.engine, None) as connection:
+    with transaction(runtime.at(HOME).engine, None) as connection:
         return keys.has_live_key(connection)
 
 

@@ -16,8 +16,13 @@ def upgrade(settings: Settings) -> str:
     )
 
 
-def differences(settings: Settings) -> tuple[Difference, ...]:
-    """What the database has otherwise than this release expects, as its owner sees it."""
+def add_shards(settings: Settings, count: int) -> tuple[int, ...]:
+    """Make shards for new users, as the owner of the database; their numbers. Raises as `upgrade`, and `Conflict`."""
+    return migrate.add_shards(owner_url(settings), count)
+
+
+def differences(settings: Settings) -> tuple[tuple[int, Difference], ...]:
+    """What each shard has otherwise than this release expects, as its owner sees it, with the shard's number."""
     return migrate.differences(owner_url(settings))
 
 

@@ -1,22 +1,24 @@
 """Export as JSON Lines: everything that is stored about a person, an agent or a tenant, line by line.
 
-All lines show one state of the database, which is read in one transaction, and none is held in memory.
+All lines of a shard show one state of it, which is read in one transaction, and none is held in memory.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection
 
 from memory_app.db import clock
-from memory_app.db.db import steady
+from memory_app.db.db import steady, transaction
+from memory_app.db.shards import HOME, shard_of
 from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.errors import NotFound
 from memory_app.language.framing import unframed
@@ -24,6 +26,8 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import NORMALISER_VERSION, terms
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_users_shard
 from memory_app.transfer import snapshots as transfer
 from memory_app.transfer.export_lines import (
     END,
@@ -58,15 +62,12 @@ def export_lines(
     """
     selection = _Selection(tenant_id, agent=agent, user=user, with_vectors=with_vectors)
     counts: Counter[str] = Counter()
-    with (
-        steady(runtime.engine, tenant_id) as connection,
-        closing(_rows(connection, selection)) as rows,
-    ):
+    with closing(_rows(runtime, selection)) as rows:
         # Before the header goes out: once a line was sent, a caller over HTTP can no longer get a 404.
         first = next(rows, None)
         if first is None and selection.extent is not Extent.TENANT:
             raise _not_found(agent, user)
-        yield _header(connection, runtime, selection)
+        yield _header(runtime, selection)
         for type, line in chain([] if first is None else [first], rows):
             counts[type] += 1
             yield line
@@ -94,7 +95,12 @@ def import_lines(
         for scope in parsed.lists
     ]
     zones = {user or name: zone for name, zone in parsed.zones.items()}
-    return transfer.load_all(runtime, tenant_id, snapshots, time_zones=zones)
+    return in_users_shard(
+        runtime,
+        tenant_id,
+        user or parsed.header["user"],
+        lambda here: transfer.load_all(here, tenant_id, snapshots, time_zones=zones),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +123,35 @@ class _Selection:
         return extent_of(self.agent, self.user)
 
 
-def _rows(connection: Connection, selection: _Selection) -> Generator[tuple[str, str], None, None]:
-    """Type and line of each row."""
+def _rows(runtime: Runtime, selection: _Selection) -> Generator[tuple[str, str], None, None]:
+    """Type and line of each row, shard by shard."""
+    for here in _places(runtime, selection):
+        with steady(here.engine, selection.tenant_id) as connection:
+            yield from _rows_of_shard(connection, selection)
+
+
+def _places(runtime: Runtime, selection: _Selection) -> Iterator[Runtime]:
+    """The runtime in the shards that hold rows of the selection."""
+    if selection.user is None:
+        # The home shard comes first, with agents and use.
+        for shard in runtime.directory.shards():
+            yield runtime.at(shard.id)
+    else:
+        yield in_users_shard(runtime, selection.tenant_id, selection.user, partial(_checked_place, selection))
+
+
+def _checked_place(selection: _Selection, here: Runtime) -> Runtime:
+    assert selection.user is not None
+    with transaction(here.engine, selection.tenant_id) as connection:
+        names.check_users_shard(connection, selection.tenant_id, selection.user)
+    return here
+
+
+def _rows_of_shard(connection: Connection, selection: _Selection) -> Generator[tuple[str, str], None, None]:
     tenant_id, agent, user = selection.tenant_id, selection.agent, selection.user
+    is_home = shard_of(connection) == HOME
     # Persona and policy belong to the agent, not to a person: the export of one person leaves them out.
-    if selection.extent in (Extent.AGENT, Extent.TENANT):
+    if is_home and selection.extent in (Extent.AGENT, Extent.TENANT):
         for row in exports.agents(connection, tenant_id, agent):
             yield "agent", line_of("agent", row)
     for row in exports.users(connection, tenant_id, agent=agent, user=user):
@@ -131,21 +161,23 @@ def _rows(connection: Connection, selection: _Selection) -> Generator[tuple[str,
         yield "scope", line_of("scope", scope.row, agent=scope.agent, user=scope.user)
         for type, row in exports.rows(connection, scope.id, with_vectors=selection.with_vectors):
             yield type, line_of(type, row, agent=scope.agent, user=scope.user)
-    if selection.extent is Extent.TENANT:
+    if is_home and selection.extent is Extent.TENANT:
         for row in exports.usage(connection, tenant_id):
             yield "usage", line_of("usage", row)
 
 
-def _header(connection: Connection, runtime: Runtime, selection: _Selection) -> str:
+def _header(runtime: Runtime, selection: _Selection) -> str:
     embedder = runtime.embedder
+    with transaction(runtime.engine, selection.tenant_id) as connection:
+        tenant, now = exports.tenant_name(connection, selection.tenant_id), clock.now(connection)
     header = {
         "format": FORMAT,
         "version": VERSION,
         "extent": selection.extent,
-        "tenant": exports.tenant_name(connection, selection.tenant_id),
+        "tenant": tenant,
         "agent": selection.agent,
         "user": selection.user,
-        "created_at": clock.now(connection).isoformat(),
+        "created_at": now.isoformat(),
         "with_vectors": selection.with_vectors,
         "embedder": embedder_meta(embedder.model, embedder.dimensions),
         "normaliser": NORMALISER_VERSION,

@@ -110,7 +110,7 @@ def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAns
     names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429 or
     503: several large snapshots are under way.
     """
-    imported = snapshots.load(call.runtime, call.tenant_id, scope=scope, document=dict(body))
+    imported = snapshots.load(call.runtime, call.tenant_id, scope, document=dict(body))
     return ImportedAnswer.model_validate(imported)
 
 

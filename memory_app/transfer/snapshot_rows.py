@@ -185,7 +185,7 @@ INTERNAL: Mapping[str, tuple[str, ...]] = {
     "nodes": ("session_id", "run_id"),
     "entities": ("id",),
     "sessions": ("id", "fence", "lease_until", "starts", "asked_seq"),
-    "turns": ("session_id", "idempotency_key", "request_hash", "lease_until"),
+    "turns": ("user_id", "session_id", "idempotency_key", "request_hash", "lease_until"),
 }
 """Columns that stay inside, besides those of tenant and scope: numbers of this database, leases, what callers sent."""
 

@@ -25,6 +25,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.transfer.rows import checkpoints, snapshots
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshot import (
@@ -48,6 +49,7 @@ class Imported:
     counts: Mapping[str, int]
 
 
+@in_scopes_shard
 def export(runtime: Runtime, tenant_id: int, scope: Scope) -> dict[str, Any]:
     """The whole scope as a snapshot. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:
@@ -94,6 +96,7 @@ def _close(nodes: Sequence[dict[str, Any]]) -> None:
             node["successor"] = None
 
 
+@in_scopes_shard
 def load(runtime: Runtime, tenant_id: int, scope: Scope, document: Any) -> Imported:
     """Fill an empty scope from a snapshot.
 
@@ -119,7 +122,7 @@ def load_all(
         for scope, document, lists in loads:
             row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
             # Every writer of memories takes this lock, so the scope stays empty until it is filled.
-            names.lock_scope(connection, tenant_id, row.id)
+            names.hold_scope(connection, tenant_id, Scope(scope.agent, scope.user), row.id)
             _check_room(connection, runtime, row=row, lists=lists)
             snapshots.load(connection, tenant_id, row.id, lists=lists)
             # The import writes past the counts that the capacity check relies on; the next write counts again.
@@ -180,6 +183,7 @@ def _too_large(name: str, content: str, limit: int, *, setting: str) -> TooLarge
     )
 
 
+@in_scopes_shard
 def make_checkpoint(
     runtime: Runtime, tenant_id: int, scope: Scope, *, most: int | None = None
 ) -> CheckpointRow:
@@ -225,6 +229,7 @@ def checkpoint(
     return checkpoints.add(connection, tenant_id, row.id, session=session, content=content)
 
 
+@in_scopes_shard
 def list_checkpoints(
     runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int = 50, before: UUID | None = None
 ) -> tuple[CheckpointRow, ...]:
@@ -236,6 +241,7 @@ def list_checkpoints(
         return checkpoints.listed(connection, row.id, limit=limit, before=before)
 
 
+@in_scopes_shard
 def read_checkpoint(runtime: Runtime, tenant_id: int, scope: Scope, checkpoint_id: UUID) -> dict[str, Any]:
     """The document of a checkpoint; it can be imported like a snapshot."""
     with transaction(runtime.engine, tenant_id) as connection:

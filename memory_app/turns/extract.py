@@ -41,7 +41,7 @@ from memory_app.memories.rows import queries as query_store
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.records.reports import ExtractionReport
-from memory_app.runtime import Runtime, hint_name
+from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.turns import extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
@@ -116,7 +116,7 @@ def extract_session(
 
 def _clear_hint(runtime: Runtime, session_id: int) -> None:
     try:
-        hints.clear(runtime.hot, hint_name(queue.EXTRACT_SESSION, session_id=session_id))
+        hints.clear(runtime.hot, runtime.hint_name(queue.EXTRACT_SESSION, session_id=session_id))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
 

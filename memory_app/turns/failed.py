@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from uuid import UUID
 
 import structlog
@@ -10,6 +11,7 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import in_each, where_stored
 from memory_app.turns.rows import failed_turns, sessions, stages
 from memory_app.turns.rows.failed_turns import FailedTurn
 
@@ -24,8 +26,13 @@ def failed(
     """Turns of the tenant that wait for somebody's decision, newest first; ids and reasons, no text."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidInput(f"limit: 1 to {PAGE_LIMIT}", field="limit")
-    with transaction(runtime.engine, tenant_id) as connection:
-        return failed_turns.failed(connection, limit=limit, before=before)
+
+    def look(here: Runtime) -> tuple[FailedTurn, ...]:
+        with transaction(here.engine, tenant_id) as connection:
+            return failed_turns.failed(connection, limit=limit, before=before)
+
+    rows = sorted(chain.from_iterable(in_each(runtime, look)), key=lambda turn: turn.id, reverse=True)
+    return tuple(rows[:limit])
 
 
 def replay(runtime: Runtime, tenant_id: int, turn_id: UUID) -> None:
@@ -41,6 +48,7 @@ def discard(runtime: Runtime, tenant_id: int, turn_id: UUID) -> None:
     _settle(runtime, tenant_id, turn_id, again=False)
 
 
+@where_stored
 def _settle(runtime: Runtime, tenant_id: int, turn_id: UUID, *, again: bool) -> None:
     with transaction(runtime.engine, tenant_id) as connection:
         change = failed_turns.replay if again else failed_turns.discard

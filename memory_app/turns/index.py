@@ -29,7 +29,7 @@ from memory_app.memories import remember
 from memory_app.memories.rows import scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import Role, Turn
-from memory_app.runtime import Runtime, hint_name
+from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.turns import routing
 from memory_app.turns.rows import failed_turns, index_work, speakers, turns, waiting
@@ -88,7 +88,7 @@ def index_turns(
 def _clear_hint(runtime: Runtime) -> None:
     """Before looking, so that a turn committed after the look brings a new hint."""
     try:
-        hints.clear(runtime.hot, hint_name(queue.INDEX_TURNS))
+        hints.clear(runtime.hot, runtime.hint_name(queue.INDEX_TURNS))
     except MemoryAppError as error:
         log.warning("hint_not_cleared", error=error.kind)
 

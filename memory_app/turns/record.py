@@ -24,12 +24,14 @@ from memory_app.runtime import Runtime
 from memory_app.settings import Extract
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.intake import Limits, checked_batch, request_hash
 from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
 
 
+@in_scopes_shard
 def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn]) -> tuple[Ticket, ...]:
     """Accept turns of one session in the order given; one ticket each, in the same order.
 
@@ -102,7 +104,9 @@ def _store(
         # The lock first: under it the numbers have no gaps, and two calls of one session cannot both store a key.
         session = _locked(connection, tenant_id, scope)
         keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
-        earlier_uses = acceptance.known_keys(connection, tenant_id, keys) if keys else {}
+        earlier_uses = (
+            acceptance.known_keys(connection, tenant_id, user_id=session.user_id, keys=keys) if keys else {}
+        )
         fresh = _fresh(prepared, earlier_uses)
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:

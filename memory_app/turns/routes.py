@@ -92,7 +92,7 @@ async def read_ticket(
     """The ticket of a turn: its stage, what came of it, why if nothing did, and what it waits for."""
     row = await wait_for(
         call,
-        partial(tickets.look, call.runtime, call.tenant_id, turn_id=id),
+        partial(tickets.look, call.runtime, call.tenant_id, id),
         is_over=lambda row: row.stage in tickets.TERMINAL,
         seconds=wait_seconds,
     )

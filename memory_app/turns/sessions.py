@@ -6,10 +6,12 @@ from memory_app.db.db import transaction
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import sessions
 from memory_app.turns.rows.sessions import SessionRow
 
 
+@in_scopes_shard
 def list_sessions(
     runtime: Runtime, tenant_id: int, scope: Scope, *, active: bool | None, limit: int
 ) -> tuple[SessionRow, ...]:

@@ -12,6 +12,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import counts
 from memory_app.turns.rows.counts import ScopeCounts
 
@@ -26,6 +27,7 @@ class Stats:
     max_links: int
 
 
+@in_scopes_shard
 def stats(runtime: Runtime, tenant_id: int, scope: Scope) -> Stats:
     """How much the scope holds and how much it may hold."""
     with transaction(runtime.engine, tenant_id) as connection:

@@ -19,12 +19,14 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import sessions, turns
 from memory_app.turns.rows.sessions import SessionRow
 
 log = structlog.get_logger(__name__)
 
 
+@in_scopes_shard
 def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[ListedTurn, ...]:
     """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session."""
     with transaction(runtime.engine, tenant_id) as connection:
@@ -90,6 +92,7 @@ def _rebuild(runtime: Runtime, connection: Connection, scope_id: int, *, token: 
     stream.rebuild(runtime.hot, scope_id, [stream.Entry(*entry) for entry in entries], token=token)
 
 
+@in_scopes_shard
 def clear_hot(runtime: Runtime, tenant_id: int, scope: Scope) -> None:
     """Begin the session afresh: drop the stream and the cached context. No knowledge is lost.
 

@@ -14,6 +14,7 @@ from memory_app.db.db import transaction
 from memory_app.errors import NotFound, RateLimited
 from memory_app.records.records import Stage
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import where_stored
 from memory_app.turns.rows import stages
 from memory_app.turns.rows.stages import TicketRow
 from memory_app.turns.waiting_for import waiting_for
@@ -34,6 +35,7 @@ _waiters: Counter[int] = Counter()
 _lock = Lock()
 
 
+@where_stored
 def ticket(runtime: Runtime, tenant_id: int, turn_id: UUID, *, wait_seconds: float = 0.0) -> TicketRow:
     """The ticket of a turn; with ``wait_seconds`` (at most `WAIT_LIMIT_SECONDS`) as soon as its stage is terminal.
 
@@ -57,7 +59,11 @@ def explained(runtime: Runtime, tenant_id: int, row: TicketRow) -> TicketRow:
     """The ticket, with what it waits for unless its stage is terminal."""
     if row.stage in TERMINAL:
         return row
-    return replace(row, waiting_for=waiting_for(runtime, tenant_id, row.id))
+    try:
+        return replace(row, waiting_for=waiting_for(runtime, tenant_id, row.id))
+    except NotFound:
+        # It was forgotten a moment ago.
+        return row
 
 
 @contextmanager
@@ -87,6 +93,7 @@ def pauses(seconds: float) -> Iterator[float]:
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
 
+@where_stored
 def look(runtime: Runtime, tenant_id: int, turn_id: UUID) -> TicketRow:
     """The ticket as it is now. Raises `NotFound`."""
     with transaction(runtime.engine, tenant_id) as connection:

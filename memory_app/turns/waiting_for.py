@@ -12,12 +12,13 @@ from uuid import UUID
 
 from memory_app import queue
 from memory_app.db.db import transaction
-from memory_app.errors import MemoryAppError
+from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import breaker
 from memory_app.jobs import life
 from memory_app.jobs.life import Heard, worker_of
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.tenancy.shards import where_stored
 from memory_app.turns.routing import queue_of
 from memory_app.turns.rows import progress
 from memory_app.turns.rows.progress import COUNT_LIMIT, Progress
@@ -33,11 +34,14 @@ class Surroundings:
     has_model: bool
 
 
-def waiting_for(runtime: Runtime, tenant_id: int, turn_id: UUID) -> str | None:
-    """The sentence for a turn that is neither extracted nor failed; None when it is gone."""
+@where_stored
+def waiting_for(runtime: Runtime, tenant_id: int, turn_id: UUID) -> str:
+    """The sentence for a turn that is neither extracted nor failed; `NotFound` when it is gone."""
     with transaction(runtime.engine, tenant_id) as connection:
         state = progress.read(connection, turn_id)
-    return None if state is None else explain(state, _surroundings(runtime))
+    if state is None:
+        raise NotFound(f"no turn {turn_id}", field="id")
+    return explain(state, _surroundings(runtime))
 
 
 def explain(state: Progress, around: Surroundings) -> str:

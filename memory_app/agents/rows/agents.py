@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
+from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import agents
 
 
@@ -50,6 +51,19 @@ def change(
     # An UPDATE that sets nothing is no valid SQL.
     statement = _CHANGE if parts else _READ
     return _agent(connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one())
+
+
+def copy_to_shards(connection: Connection, tenant_id: int, name: str) -> None:
+    """Let the copies of an agent in other shards say what the directory says. In the transaction of the change."""
+    # One that is missing gets its copies anew when it is restored and migrated.
+    for schema in other_schemas(connection):
+        statement = text(
+            f"""UPDATE {schema}.agents c
+            SET persona = a.persona, policy = a.policy, default_memories = a.default_memories
+            FROM public.agents a
+            WHERE a.tenant_id = :tenant AND a.name = :agent AND c.tenant_id = a.tenant_id AND c.id = a.id"""
+        )
+        connection.execute(statement, {"tenant": tenant_id, "agent": name})
 
 
 def _agent(row: Row[Any]) -> AgentRow:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, TextClause, text
 from memory_app.db import db
 from memory_app.db.expressions import column_list
 from memory_app.db.tables.memories import memories
-from memory_app.db.tables.search import terms
+from memory_app.db.tables.search import scope_models, scope_sizes, terms
 
 _OF_ONE_SCOPE = ("id", "scope_id", "session_id", "run_id", "successor")
 """Columns that another scope cannot have the same values in."""
@@ -29,6 +29,7 @@ def _copying(table: Table) -> TextClause:
 
 
 _COPIES = {table.name: _copying(table) for table in (memories, terms)}
+_COPIES_OF_SIZE = tuple(_copying(table) for table in (scope_sizes, scope_models))
 
 
 def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Sequence[int]) -> int:
@@ -36,6 +37,12 @@ def copy_memories(connection: Connection, source_scope_id: int, scope_ids: Seque
     values = {"source": source_scope_id, "targets": list(scope_ids)}
     written = {table: connection.execute(copying, values).rowcount for table, copying in _COPIES.items()}
     return written["memories"]
+
+
+def copy_size(connection: Connection, source_scope_id: int, scope_ids: Sequence[int]) -> None:
+    """Note for each of the scopes the size and the models of another one, by which maintenance finds a big scope."""
+    for copying in _COPIES_OF_SIZE:
+        connection.execute(copying, {"source": source_scope_id, "targets": list(scope_ids)})
 
 
 def make_bare_table(connection: Connection) -> None:

@@ -2,16 +2,16 @@
 -- and wherever pgvector is, given a search path with its schema; "owner" stands for the role that owns the tables.
 
 WITH owner AS (
-    SELECT relowner AS oid FROM pg_class WHERE oid = to_regclass('public.tenants')
+    SELECT relowner AS oid FROM pg_class WHERE oid = to_regclass(CAST(:schema AS text) || '.tenants')
 ), relation AS (
     SELECT c.* FROM pg_class c
-    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname = ANY(CAST(:tables AS text[]))
+    WHERE c.relnamespace = CAST(:schema AS text)::regnamespace AND c.relkind = 'r' AND c.relname = ANY(CAST(:tables AS text[]))
 ), role AS (
     SELECT oid, rolname::text AS name FROM pg_roles WHERE rolname = ANY(CAST(:roles AS text[]))
     UNION ALL SELECT 0, 'public'
 ), routine AS (
     SELECT p.* FROM pg_proc p
-    WHERE p.pronamespace = 'public'::regnamespace AND p.proname <> 'uuidv7'
+    WHERE p.pronamespace = CAST(:schema AS text)::regnamespace AND p.proname NOT IN ('uuidv7', 'new_id')
       AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ), rights AS (
@@ -30,8 +30,8 @@ WITH owner AS (
     SELECT 'function ' || CAST(p.oid AS regprocedure), a.grantee, a.privilege_type
     FROM routine p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
     UNION ALL
-    SELECT 'schema public', r.oid, what FROM role r, unnest(ARRAY['USAGE', 'CREATE']) what
-    WHERE r.oid <> 0 AND has_schema_privilege(r.oid, 'public', what)
+    SELECT 'schema ' || CAST(:schema AS text), r.oid, what FROM role r, unnest(ARRAY['USAGE', 'CREATE']) what
+    WHERE r.oid <> 0 AND has_schema_privilege(r.oid, CAST(:schema AS text), what)
     UNION ALL
     SELECT 'schema of pgvector', r.oid, 'USAGE'
     FROM role r, pg_extension e

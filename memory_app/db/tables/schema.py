@@ -60,9 +60,8 @@ def serial() -> Column[int]:
 
 
 def time_ordered() -> Column[object]:
-    # They sort by time, so that new rows stand together in an index. PostgreSQL has the function since 18; for older
-    # servers the migrations make one.
-    return Column("id", Uuid, server_default=text("uuidv7()"), nullable=False)
+    # They sort by time, so that new rows stand together in an index, and name the shard in which they were made.
+    return Column("id", Uuid, server_default=text("new_id()"), nullable=False)
 
 
 def count(name: str, *, start: int = 0) -> Column[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     Date,
     ForeignKeyConstraint,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     LargeBinary,
     Numeric,
     PrimaryKeyConstraint,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -79,9 +81,13 @@ users = Table(
     Column("name", Text, nullable=False),
     Column("time_zone", Text, nullable=False, server_default="UTC"),
     instant("created_at", now=True),
+    # The one that holds the user's rows. A copy in another shard than the home shard says the same.
+    Column("shard", SmallInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "name"),
     UniqueConstraint("tenant_id", "id", name="users_tenant_id_id_key"),
+    # Who is where, for the list of shards.
+    Index("users_shard_idx", "shard"),
 )
 
 scopes = Table(
@@ -111,6 +117,18 @@ scopes = Table(
     ),
     Index("scopes_tenant_user_idx", "tenant_id", "user_id"),
 )
+
+shards = Table(
+    "shards",
+    metadata,
+    Column("id", SmallInteger, autoincrement=False, nullable=False),
+    # The newest one that it was migrated to; NULL while it is being made.
+    Column("revision", Text),
+    Column("is_open", Boolean, nullable=False, server_default=text("true")),
+    instant("created_at", now=True),
+    PrimaryKeyConstraint("id"),
+)
+"""The shards, in the directory; ``is_open``: new users come to it."""
 
 usage = Table(
     "usage",

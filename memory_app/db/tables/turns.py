@@ -114,6 +114,8 @@ turns = Table(
     Column("keywords", SPARSEVEC()),
     Column("terms", ARRAY(Integer)),
     Column("traits", SmallInteger, nullable=False, server_default=text("0")),
+    # The scope's, for the key below; rows from before it was written have none.
+    Column("user_id", BigInteger),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),
@@ -129,9 +131,10 @@ turns = Table(
     CheckConstraint("(embedding IS NULL) = (embedding_model IS NULL)", name="embedding"),
     Index("turns_id_idx", "id"),
     Index(
-        "turns_idempotency_key",
+        "turns_user_idempotency_key",
         "tenant_id",
         "idempotency_key",
+        "user_id",
         unique=True,
         postgresql_where=text("idempotency_key IS NOT NULL"),
     ),

@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
 
 from memory_app.db.expressions import among, not_among
+from memory_app.db.shards import HOME, shard_of
 from memory_app.db.tables import metadata
 from memory_app.db.tables.memories import evidence
 from memory_app.db.tables.tenancy import scopes, users
@@ -68,6 +69,16 @@ _NEW_SCOPES = (
     .values(seeded_at=None)
 )
 _DELETE_USER = delete(users).where(_IS_USER)
+# As strong as the lock of the user's row, which in the home shard is the same row.
+_LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
+_IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
+_DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
+_NEW_ENTRY = text(f"UPDATE public.users SET time_zone = DEFAULT, created_at = now() {_IN_DIRECTORY}")
+
+
+def lock_entry(connection: Connection, tenant_id: int, user: str) -> None:
+    """Hold the user's entry in the directory until the end of the transaction: nobody moves the user meanwhile."""
+    connection.execute(_LOCK_ENTRY, {"tenant": tenant_id, "name": user})
 
 
 def lock_user(
@@ -100,6 +111,8 @@ def delete_user(
         counts[table] = connection.execute(statement, values).rowcount
     counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
+    if shard_of(connection) != HOME:
+        connection.execute(_DELETE_ENTRY, values)
     return {table: count for table, count in counts.items() if count}
 
 
@@ -107,5 +120,7 @@ def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_id
     """Make the user one who came today: without the old time zone."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
     connection.execute(_NEW_USER, values)
+    if shard_of(connection) != HOME:
+        connection.execute(_NEW_ENTRY, values)
     # The default memories of the agents were erased with the rest, so they are stored again.
     connection.execute(_NEW_SCOPES, values)

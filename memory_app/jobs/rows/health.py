@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
@@ -51,9 +52,31 @@ class PipelineState:
     oldest_due_seconds: float
     failed: int
 
+    def __add__(self, other: PipelineState) -> PipelineState:
+        """The state of two shards together."""
+        return PipelineState(
+            unindexed=self.unindexed + other.unindexed,
+            claimable=self.claimable + other.claimable,
+            oldest_unindexed_seconds=max(self.oldest_unindexed_seconds, other.oldest_unindexed_seconds),
+            due_sessions=self.due_sessions + other.due_sessions,
+            oldest_due_seconds=max(self.oldest_due_seconds, other.oldest_due_seconds),
+            failed=self.failed + other.failed,
+        )
+
 
 def pipeline_state(connection: Connection) -> PipelineState:
     return PipelineState(*connection.execute(_PIPELINE).one())
+
+
+def united(works: Iterable[DueWork]) -> tuple[DueWork, ...]:
+    """The work of several shards, one for each kind."""
+    by_kind: dict[str, DueWork] = {}
+    for work in works:
+        other = by_kind.get(work.kind, work)
+        by_kind[work.kind] = DueWork(
+            work.kind, max(work.oldest_seconds, other.oldest_seconds), work.is_held or other.is_held
+        )
+    return tuple(by_kind.values())
 
 
 def due_work(connection: Connection) -> tuple[DueWork, ...]:

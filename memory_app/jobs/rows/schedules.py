@@ -25,7 +25,8 @@ _WAKE = text(
     CROSS JOIN unnest(CAST(:jobs AS text[]), CAST(:seconds AS double precision[]), CAST(:aligned AS boolean[]))
         AS j(name, seconds, aligned)
     CROSS JOIN LATERAL (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at) t
-    CROSS JOIN LATERAL (SELECT floor(j.seconds * ((c.id * 2654435761) % 4294967296) / 4294967296) AS phase) p
+    CROSS JOIN LATERAL (
+        SELECT floor(j.seconds * (c.id % 4294967296 * 2654435761 % 4294967296) / 4294967296) AS phase) p
     WHERE c.id = ANY(:scopes) AND NOT EXISTS (
         SELECT FROM schedules s WHERE s.scope_id = c.id AND s.job = j.name AND s.due_at IS NOT NULL)
     ORDER BY c.id, j.name

@@ -41,11 +41,11 @@ from memory_app.memories.rows.memory_rows import (
 from memory_app.records.kinds import material_kinds
 from memory_app.records.records import FROM_EVIDENCE, STATED, Memory, Origin, Retirement
 
-# The ids are made first and once, since RETURNING promises no order and `uuidv7()` gives another one at each call.
+# The ids are made first and once, since RETURNING promises no order and `new_id()` gives another one at each call.
 _INSERT = text(
     f"""
     WITH given AS MATERIALIZED (
-        SELECT uuidv7() AS new_id, v.* FROM jsonb_populate_recordset(
+        SELECT new_id() AS new_id, v.* FROM jsonb_populate_recordset(
             CAST(NULL AS memories), CAST(:rows AS jsonb)) WITH ORDINALITY AS v
         ORDER BY v.ordinality
     ), stored AS (

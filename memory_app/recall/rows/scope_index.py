@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, text
 
 from memory_app.db.db import translated
+from memory_app.db.shards import schema_of, shard_of
 
 TABLES = ("turns", "memories")
 
@@ -23,16 +24,16 @@ EF_CONSTRUCTION = 128
 _BIG = text("SELECT tenant_id, scope_id FROM big_scopes(:least_rows, :model, :most)")
 _VALID = text(
     """SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE c.relname = :name AND c.relnamespace = 'public'::regnamespace"""
+    WHERE c.relname = :name AND c.relnamespace = CAST(CAST(:schema AS text) AS regnamespace)"""
 )
 _OF_SCOPE = text(
-    """SELECT c.relname FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
-      AND c.relname ~ :pattern"""
+    """SELECT c.relname FROM pg_class c
+    WHERE c.relkind = 'i' AND c.relnamespace = CAST(CAST(:schema AS text) AS regnamespace) AND c.relname ~ :pattern"""
 )
 
 _ALL = text(
     f"""SELECT DISTINCT CAST(substring(c.relname FROM '_(?\\:hnsw|words)_([0-9]+)') AS bigint) AS scope_id
-    FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace
+    FROM pg_class c WHERE c.relkind = 'i' AND c.relnamespace = CAST(CAST(:schema AS text) AS regnamespace)
       AND c.relname ~ '^({"|".join(TABLES)})_(hnsw|words)_[0-9]+(_[0-9a-f]+)?$' ORDER BY 1"""
 )
 _ROWS = text("SELECT tenant_id, scope_id, row_count FROM scope_rows(:scopes)")
@@ -70,7 +71,7 @@ the index's. Distances are compared, not ids: of rows that say the same any will
 
 _DEFINED = text(
     """SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c
-    WHERE c.relkind = 'i' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ :pattern"""
+    WHERE c.relkind = 'i' AND c.relnamespace = CAST(CAST(:schema AS text) AS regnamespace) AND c.relname ~ :pattern"""
 )
 
 
@@ -99,7 +100,7 @@ def big_scopes(connection: Connection, *, least_rows: int, model: str, most: int
 
 def all_indexed(connection: Connection) -> tuple[int, ...]:
     """Every scope of any tenant that has search indexes, also one that is gone; from the catalogue."""
-    return tuple(connection.execute(_ALL).scalars())
+    return tuple(connection.execute(_ALL, {"schema": _schema(connection)}).scalars())
 
 
 def scope_rows(connection: Connection, scope_ids: Sequence[int]) -> tuple[ScopeRows, ...]:
@@ -127,19 +128,21 @@ def build(
     ``keep_others`` keeps the whole indexes of other models, whose rows still wait to be embedded again. Takes seconds
     to minutes and blocks no writer. Raises `StoreUnavailable`.
     """
-    definitions = _definitions(scope_id, model, dimensions)
+    schema = _schema(owner)
+    definitions = _definitions(schema, scope_id, model=model, dimensions=dimensions)
     # No transaction: PostgreSQL refuses to build an index concurrently inside of one.
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         # The limit of statements is for requests; this takes minutes.
         connection.execute(text("SET statement_timeout = 0"))
         # pgvector builds an index much more slowly once its graph exceeds this.
         connection.execute(text("SET maintenance_work_mem = '512MB'"))
-        for name in _existing(connection, scope_id):
+        for name in _existing(connection, schema, scope_id):
             # An interrupted build leaves an invalid index, which IF NOT EXISTS would accept.
-            is_whole = connection.execute(_VALID, {"name": name}).scalar_one_or_none()
+            values = {"schema": schema, "name": name}
+            is_whole = connection.execute(_VALID, values).scalar_one_or_none()
             is_needless = name not in definitions and not keep_others
             if not is_whole or is_needless:
-                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {schema}.{name}"))
         for definition in definitions.values():
             connection.execute(text(definition))
     return tuple(definitions)
@@ -184,23 +187,31 @@ def agreement(
 
 def drop_unused(owner: Engine, scope_id: int, *, keep: Sequence[str]) -> None:
     """Drop the scope's vector indexes of models that are not among ``keep``; the keyword indexes fit any model."""
+    schema = _schema(owner)
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for name, definition in connection.execute(_DEFINED, {"pattern": _pattern(scope_id)}).all():
+        values = {"schema": schema, "pattern": _pattern(scope_id)}
+        for name, definition in connection.execute(_DEFINED, values).all():
             # The index's name has only a digest of the model; its WHERE clause has the model's name.
             is_kept = any(f"embedding_model = {_literal(model)}" in definition for model in keep)
             if "_hnsw_" in name and not is_kept:
-                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {schema}.{name}"))
 
 
 def drop(owner: Engine, scope_id: int) -> None:
     """Drop the indexes of a scope that is gone or small again."""
+    schema = _schema(owner)
     with translated(owner), owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for name in _existing(connection, scope_id):
-            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+        for name in _existing(connection, schema, scope_id):
+            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {schema}.{name}"))
 
 
-def _existing(connection: Connection, scope_id: int) -> list[str]:
-    return list(connection.execute(_OF_SCOPE, {"pattern": _pattern(scope_id)}).scalars())
+def _schema(place: Engine | Connection) -> str:
+    return schema_of(shard_of(place))
+
+
+def _existing(connection: Connection, schema: str, scope_id: int) -> list[str]:
+    values = {"schema": schema, "pattern": _pattern(scope_id)}
+    return list(connection.execute(_OF_SCOPE, values).scalars())
 
 
 def _pattern(scope_id: int) -> str:
@@ -211,7 +222,7 @@ def _literal(model: str) -> str:
     return "'" + model.replace("'", "''") + "'"
 
 
-def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
+def _definitions(schema: str, scope_id: int, *, model: str, dimensions: int) -> dict[str, str]:
     """Statement by index name. The names carry a digest of the model, since another model needs other indexes."""
     scope, size = int(scope_id), int(dimensions)
     tag = hashlib.sha256(f"{model}:{size}".encode()).hexdigest()[:8]
@@ -221,12 +232,13 @@ def _definitions(scope_id: int, model: str, dimensions: int) -> dict[str, str]:
     for table in TABLES:
         vectors, words = f"{table}_hnsw_{scope}_{tag}", f"{table}_words_{scope}"
         statements[vectors] = (
-            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {vectors} ON {table} "
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {vectors} ON {schema}.{table} "
             f"USING hnsw ((CAST(embedding AS halfvec({size}))) halfvec_cosine_ops) "
             f"WITH (ef_construction = {EF_CONSTRUCTION}) "
             f"WHERE scope_id = {scope} AND embedding_model = {literal}"
         )
         statements[words] = (
-            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {words} ON {table} USING gin (terms) WHERE scope_id = {scope}"
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {words} ON {schema}.{table} "
+            f"USING gin (terms) WHERE scope_id = {scope}"
         )
     return statements

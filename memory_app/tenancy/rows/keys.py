@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Text, bindparam, func, or_, select, text, upd
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
+from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import api_keys, tenants
 from memory_app.errors import InvalidInput, NotFound
 
@@ -112,6 +113,9 @@ def note_use(connection: Connection, key_id: int) -> None:
 def ensure_tenant(connection: Connection, name: str) -> int:
     """The id of a tenant, made when it is new. Needs the owner's connection."""
     connection.execute(_ENSURE_TENANT, {"name": name})
+    for schema in other_schemas(connection):
+        copy = f"INSERT INTO {schema}.tenants OVERRIDING SYSTEM VALUE SELECT * FROM public.tenants WHERE name = :name"
+        connection.execute(text(f"{copy} ON CONFLICT DO NOTHING"), {"name": name})
     return int(connection.execute(_TENANT, {"name": name}).scalar_one())
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
 
-from memory_app.db.expressions import among
+from memory_app.db.expressions import among, column_list
+from memory_app.db.shards import HOME, at_home, shard_of
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
-from memory_app.errors import NotFound
+from memory_app.errors import Moved, NotFound
 from memory_app.records.scope import Scope
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeRow:
-    """Keys and what else is read with them. ``visible`` are the scope ids a question in this scope may look at."""
+    """Keys and what else is read with them. ``visible`` are the ids of the scopes of this shard that a question in this
+    scope may look at, and ``shared`` those of the home shard, where that is another one."""
 
     id: int
     agent_id: int
@@ -34,11 +37,12 @@ class ScopeRow:
     now: datetime
     """The database's clock when the row was read."""
     visible: tuple[int, ...]
+    shared: tuple[int, ...]
 
     @property
     def own_first(self) -> tuple[int, ...]:
-        """``visible`` with this scope before the wider ones."""
-        return (self.id, *(scope for scope in self.visible if scope != self.id))
+        """All of them, with this scope before the wider ones."""
+        return (self.id, *(scope for scope in (*self.visible, *self.shared) if scope != self.id))
 
 
 _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
@@ -46,7 +50,10 @@ _COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_
     now() AS now,
     ARRAY(SELECT c.id UNION
           SELECT v.id FROM scopes v
-          WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS visible"""
+          WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS visible,
+    ARRAY(SELECT v.id FROM public.scopes v
+          WHERE current_schema() <> 'public'
+            AND v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS shared"""
 
 # An agent may know a million people. Names become keys before the scope is looked for, so that no plan, however old
 # the statistics, can come by way of all of them.
@@ -77,8 +84,27 @@ _READ = text(
     """
 )
 
-_ENSURE_AGENT = insert(agents).on_conflict_do_nothing().inline()
-_ENSURE_USER = insert(users).on_conflict_do_nothing().inline()
+# First in the directory. Another shard then gets a copy of both rows, for its foreign keys. The agent FOR SHARE, so
+# that a change of it either comes before the copy or changes it, too.
+_ENTER_AGENT = text(
+    "INSERT INTO public.agents (tenant_id, name) VALUES (:tenant, :agent) ON CONFLICT DO NOTHING"
+)
+_ENTER_USER = text(
+    "INSERT INTO public.users (tenant_id, name, shard) VALUES (:tenant, :user, :shard) ON CONFLICT DO NOTHING"
+)
+_COPY_AGENT = text(
+    f"""INSERT INTO agents ({column_list(agents.c)}) OVERRIDING SYSTEM VALUE
+    SELECT {column_list(agents.c)} FROM public.agents WHERE tenant_id = :tenant AND name = :agent FOR SHARE
+    ON CONFLICT DO NOTHING"""
+)
+_COPY_USER = text(
+    f"""INSERT INTO users ({column_list(users.c)}) OVERRIDING SYSTEM VALUE
+    SELECT {column_list(users.c)} FROM public.users WHERE tenant_id = :tenant AND name = :user
+    ON CONFLICT DO NOTHING"""
+)
+_USERS_SHARD = text("SELECT shard FROM public.users WHERE tenant_id = :tenant AND name = :user")
+# Held until the end of the transaction, so that nobody moves or erases the user meanwhile.
+_HELD_USERS_SHARD = text(f"{_USERS_SHARD} FOR KEY SHARE")
 _ENSURE_SCOPE = text(
     """
     INSERT INTO scopes (tenant_id, agent_id, user_id)
@@ -103,26 +129,65 @@ _UNSEEDED = (
     .order_by(scopes.c.id)
 )
 _MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
-_SET_TIME_ZONE = update(users).where(
-    users.c.tenant_id == bindparam("tenant"), users.c.name == bindparam("user")
-)
+_SET_TIME_ZONE = {
+    table: text(f"UPDATE {table} SET time_zone = :time_zone WHERE tenant_id = :tenant AND name = :user")
+    for table in ("users", "public.users")
+}
 
 
 def find_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow | None:
-    """The scope of an agent and a user (or of the agent alone), or None when nothing was ever stored for it."""
+    """The scope of an agent and a user (or of the agent alone), or None when nothing was ever stored for it.
+
+    Raises `Moved` where the user is in another shard than that of the connection.
+    """
     names = {"tenant": tenant_id, "agent": scope.agent}
     # Two statements: one for both would need IS NOT DISTINCT FROM, which no index serves.
     if scope.user is None:
         row = connection.execute(_FIND_OF_AGENT, names).one_or_none()
     else:
         row = connection.execute(_FIND, {**names, "user": scope.user}).one_or_none()
-    return None if row is None else _scope_row(row)
+    if row is not None:
+        return _scope_row(row)
+    check_users_shard(connection, tenant_id, scope.user)
+    return None
+
+
+def check_users_shard(
+    connection: Connection, tenant_id: int, user: str | None, *, hold: bool = False
+) -> None:
+    """Raise `Moved` where the user is known and is in another shard than that of the connection.
+
+    ``hold``: nobody moves or erases the user until the end of the transaction.
+    """
+    if user is None:
+        return
+    statement = _HELD_USERS_SHARD if hold else _USERS_SHARD
+    shard = connection.execute(statement, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+    if shard is not None and shard != shard_of(connection):
+        raise Moved(shard)
 
 
 def read_scope(connection: Connection, scope_id: int) -> ScopeRow | None:
     """The scope by its key, or None when the person was forgotten."""
     row = connection.execute(_READ, {"scope": scope_id}).one_or_none()
     return None if row is None else _scope_row(row)
+
+
+def over_visible(
+    connection: Connection,
+    row: ScopeRow,
+    read: Callable[[tuple[int, ...]], Sequence[Item]],
+    *,
+    order: Callable[[Item], Any] | None = None,
+) -> tuple[Item, ...]:
+    """What ``read`` finds in the scopes that a question may look at: in this shard, and where they are apart also in
+    the home shard. Each part comes in its own order; ``order`` is the key of both together."""
+    items = tuple(read(row.visible))
+    if not row.shared:
+        return items
+    with at_home(connection):
+        items = (*items, *read(row.shared))
+    return items if order is None else tuple(sorted(items, key=order))
 
 
 def need_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow:
@@ -141,12 +206,19 @@ def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeR
     row = find_scope(connection, tenant_id, scope)
     if row is not None:
         return row
+    shard = shard_of(connection)
+    names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user, "shard": shard}
     # Each row in its own statement, and each may be there already: somebody else may be making the same scope.
-    connection.execute(_ENSURE_AGENT, {"tenant_id": tenant_id, "name": scope.agent})
+    connection.execute(_ENTER_AGENT, names)
     if scope.user is not None:
-        connection.execute(_ENSURE_USER, {"tenant_id": tenant_id, "name": scope.user})
-    names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user}
-    connection.execute(_ENSURE_SCOPE, names)
+        connection.execute(_ENTER_USER, names)
+    if shard != HOME:
+        connection.execute(_COPY_AGENT, names)
+        connection.execute(_COPY_USER, names)
+    is_new = bool(connection.execute(_ENSURE_SCOPE, names).rowcount)
+    # The directory decides: another process may have put the same user elsewhere, or be moving the user. A user whose
+    # scope was there is not held: an erasure has the scope and waits for the user, and we shall wait for the scope.
+    check_users_shard(connection, tenant_id, scope.user, hold=is_new)
     return need_scope(connection, tenant_id, scope)
 
 
@@ -156,6 +228,13 @@ def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
     False when the scope is gone, which is how a late worker learns that the person was forgotten.
     """
     return connection.execute(_LOCK, {"tenant": tenant_id, "scope": scope_id}).one_or_none() is not None
+
+
+def hold_scope(connection: Connection, tenant_id: int, scope: Scope, scope_id: int) -> None:
+    """Like `lock_scope`, for a scope that was just found. Raises `Moved` or `NotFound` when it is gone meanwhile."""
+    if not lock_scope(connection, tenant_id, scope_id):
+        check_users_shard(connection, tenant_id, scope.user)
+        raise NotFound("the person was erased while this ran; nothing was stored", field="user")
 
 
 def agent_persona(connection: Connection, tenant_id: int, agent: str) -> dict[str, Any] | None:
@@ -175,7 +254,10 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
 
 def set_time_zone(connection: Connection, tenant_id: int, *, user: str, zone: str) -> None:
     """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
-    connection.execute(_SET_TIME_ZONE, {"tenant": tenant_id, "user": user, "time_zone": zone})
+    for table, statement in _SET_TIME_ZONE.items():
+        # In the home shard both are one.
+        if table == "users" or shard_of(connection) != HOME:
+            connection.execute(statement, {"tenant": tenant_id, "user": user, "time_zone": zone})
 
 
 def _scope_row(row: Row[Any]) -> ScopeRow:
@@ -192,6 +274,7 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         is_seeded=row.is_seeded,
         now=row.now,
         visible=tuple(row.visible),
+        shared=tuple(row.shared),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause, bindparam, select, text
 
+from memory_app.db.shards import shard_of
 from memory_app.db.tables.tenancy import tenants
 from memory_app.transfer.export_lines import TYPED_TYPES
 from memory_app.transfer.rows.snapshots import LIST_QUERIES
@@ -82,8 +83,8 @@ _SCOPES = text(
 )
 _USERS = text(
     """
-    SELECT (to_jsonb(u) - 'id' - 'tenant_id')::text FROM users u
-    WHERE u.tenant_id = :tenant AND (CAST(:user AS text) IS NULL OR u.name = :user)
+    SELECT (to_jsonb(u) - 'id' - 'tenant_id' - 'shard')::text FROM users u
+    WHERE u.tenant_id = :tenant AND u.shard = :shard AND (CAST(:user AS text) IS NULL OR u.name = :user)
       AND (CAST(:agent AS text) IS NULL OR EXISTS (
           SELECT FROM scopes c JOIN agents a ON a.id = c.agent_id
           WHERE c.tenant_id = :tenant AND c.user_id = u.id AND a.name = :agent))
@@ -123,8 +124,9 @@ def agents(connection: Connection, tenant_id: int, agent: str | None) -> Iterato
 
 
 def users(connection: Connection, tenant_id: int, *, agent: str | None, user: str | None) -> Iterator[str]:
-    """Users, or those that an agent knows, as JSON."""
-    for row in _streamed(connection, _USERS, tenant=tenant_id, agent=agent, user=user):
+    """Users of the connection's shard, or those that an agent knows, as JSON."""
+    shard = shard_of(connection)
+    for row in _streamed(connection, _USERS, tenant=tenant_id, agent=agent, user=user, shard=shard):
         yield row[0]
 
 

@@ -25,9 +25,11 @@ class KnownKey:
     ticket: Ticket
 
 
+# A turn of an earlier release does not say whose it is; its scope does.
 _KNOWN_KEYS = text(
     f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage
-    FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)"""
+    FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)
+      AND :user = coalesce(t.user_id, (SELECT c.user_id FROM scopes c WHERE c.id = t.scope_id))"""
 )
 
 _NEW_TURN = columns_of(turns, NewTurn)
@@ -51,8 +53,8 @@ _ACCEPT = text(
                 ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
         WHERE s.scope_id = :scope AND s.id = :session
     )
-    INSERT INTO turns (tenant_id, scope_id, session_id, {column_list(_GIVEN)})
-    SELECT :tenant, :scope, :session, {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
+    INSERT INTO turns (tenant_id, scope_id, user_id, session_id, {column_list(_GIVEN)})
+    SELECT :tenant, :scope, :user, :session, {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
     FROM jsonb_populate_recordset(CAST(NULL AS turns), CAST(:turns AS jsonb)) AS t
     ORDER BY t.seq
     RETURNING id, seq
@@ -60,9 +62,11 @@ _ACCEPT = text(
 )
 
 
-def known_keys(connection: Connection, tenant_id: int, keys: Sequence[str]) -> dict[str, KnownKey]:
-    """Earlier uses of these idempotency keys by this tenant."""
-    rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "keys": list(keys)})
+def known_keys(
+    connection: Connection, tenant_id: int, *, user_id: int, keys: Sequence[str]
+) -> dict[str, KnownKey]:
+    """Earlier uses of these idempotency keys for this user."""
+    rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "user": user_id, "keys": list(keys)})
     return {
         row.idempotency_key: KnownKey(
             bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
@@ -96,6 +100,7 @@ def accept(
     values = {
         "tenant": tenant_id,
         "scope": session.scope_id,
+        "user": session.user_id,
         "session": session.id,
         "n": len(rows),
         "turns": json.dumps(rows, ensure_ascii=False, default=str),

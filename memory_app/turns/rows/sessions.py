@@ -49,6 +49,7 @@ class LockedSession:
 
     id: int
     scope_id: int
+    user_id: int
     next_seq: int
     policy: dict[str, Any]
     created_at: datetime
@@ -100,7 +101,7 @@ _SELECT = select(*_COLUMNS, func.now().label("now"))
 # NO KEY UPDATE: rows that refer to the session, such as a run, can be written while it is held.
 _LOCK = text(
     f"""
-    SELECT s.id, s.scope_id, s.next_seq, a.policy, s.created_at, now() AS now
+    SELECT s.id, s.scope_id, {USER_ID} AS user_id, s.next_seq, a.policy, s.created_at, now() AS now
     FROM sessions s JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
     WHERE s.name = :session AND s.scope_id = (
         SELECT id FROM scopes WHERE tenant_id = :tenant AND agent_id = {AGENT_ID} AND user_id = {USER_ID})
@@ -232,6 +233,7 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
     return LockedSession(
         id=row.id,
         scope_id=row.scope_id,
+        user_id=row.user_id,
         next_seq=row.next_seq,
         policy=dict(row.policy),
         created_at=row.created_at,

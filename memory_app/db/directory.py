@@ -1,0 +1,165 @@
+"""The directory: which shards there are, and which one holds the rows of a user. Read through a short cache.
+
+What the cache says of a user may be old. It does no harm: the rows of a user stand in one shard only, and whoever does
+not find the user there asks the directory itself (`memory_app.tenancy.rows.names`).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from threading import Lock
+
+from sqlalchemy import Connection, Engine, bindparam, select, text
+
+from memory_app.db import revision
+from memory_app.db.db import transaction
+from memory_app.db.shards import HOME, at_shard
+from memory_app.db.tables.tenancy import shards as shards_table
+from memory_app.db.tables.tenancy import users
+from memory_app.errors import StoreUnavailable
+
+KNOWN_SECONDS = 2.0
+"""How long the list of shards is trusted."""
+
+USERS_KEPT = 50_000
+"""Users whose shard a process remembers."""
+
+_SHARDS = select(shards_table.c.id, shards_table.c.revision, shards_table.c.is_open).order_by(
+    shards_table.c.id
+)
+_USERS_SHARD = select(users.c.shard).where(
+    users.c.tenant_id == bindparam("tenant"), users.c.name == bindparam("user")
+)
+_USERS_BY_SHARD = text("SELECT shard, user_count FROM users_by_shard()")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of the list; ``is_open``: new users come to it. ``revision`` None: it is being made."""
+
+    id: int
+    revision: str | None
+    is_open: bool
+
+    @property
+    def difference(self) -> str | None:
+        """What keeps this code from working in it, and what to do; None: nothing does."""
+        # The home shard answers for itself; a newer release may have migrated this one.
+        if self.id == HOME or revision.is_ahead(self.revision) or self.revision == revision.newest():
+            return None
+        if self.revision is None:
+            return f"shard {self.id} is not finished; run `memory migrate`"
+        return (
+            f"shard {self.id} is at revision {self.revision}, behind {revision.newest()} of this code; "
+            "run `memory migrate`"
+        )
+
+
+@dataclass(slots=True)
+class Directory:
+    """What this process knows of the directory. Safe between threads."""
+
+    engine: Engine
+    _shards: tuple[Shard, ...] = (Shard(HOME, None, True),)
+    _read_at: float = -KNOWN_SECONDS
+    _homes: OrderedDict[tuple[int, str], int] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def known(self) -> tuple[Shard, ...]:
+        """The shards as they were when the list was read last; the home shard first."""
+        with self._lock:
+            return self._shards
+
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards, read again where that was long ago; as they were while the home shard is away."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._read_at < KNOWN_SECONDS:
+                return self._shards
+        return self.read_again()
+
+    def read_again(self) -> tuple[Shard, ...]:
+        """The shards as the list is now; as they were while the home shard is away."""
+        now = time.monotonic()
+        try:
+            with transaction(self.engine, None) as connection:
+                listed = read(connection)
+        except StoreUnavailable:
+            # Whoever goes on is told so by the first statement that needs the home shard.
+            return self.known()
+        with self._lock:
+            self._shards, self._read_at = listed, now
+        return listed
+
+    def engines(self) -> tuple[Engine, ...]:
+        """The engine bound to each shard that this code can work in."""
+        return tuple(at_shard(self.engine, shard.id) for shard in self.shards() if shard.difference is None)
+
+    def check(self, number: int) -> None:
+        """Raise `StoreUnavailable` where this code cannot work in the shard."""
+        if number == HOME:
+            return
+        listed = {shard.id: shard for shard in self.shards()}
+        # One that was added since the list was read.
+        shard = listed.get(number) or {shard.id: shard for shard in self.read_again()}.get(number)
+        difference = f"there is no shard {number}" if shard is None else shard.difference
+        if difference is not None:
+            raise StoreUnavailable(difference, retry_after=5)
+
+    def shard_of_user(self, tenant_id: int, user: str) -> int:
+        """The shard of a user; of one whom nobody knows yet, the shard to put them in."""
+        with self._lock:
+            number = self._homes.get((tenant_id, user))
+            if number is not None:
+                self._homes.move_to_end((tenant_id, user))
+                return number
+        # Only for users who are new here, so that the usual call reads nothing.
+        shards = self.shards()
+        if len(shards) == 1:
+            self.note(tenant_id, user, HOME)
+            return HOME
+        stored = self.read_shard_of_user(tenant_id, user)
+        if stored is not None:
+            return stored
+        # Not noted: another process may put the same user elsewhere, and the directory decides.
+        usable = [shard.id for shard in shards if shard.is_open and shard.difference is None]
+        return random.choice(usable or [HOME])
+
+    def read_shard_of_user(self, tenant_id: int, user: str) -> int | None:
+        """The shard of a user by the directory itself, which is then remembered; None for nobody we know."""
+        if len(self.known()) == 1:
+            return HOME
+        with transaction(self.engine, tenant_id) as connection:
+            stored = users_shard(connection, tenant_id, user)
+        if stored is not None:
+            self.note(tenant_id, user, stored)
+        return stored
+
+    def note(self, tenant_id: int, user: str, number: int) -> None:
+        """Remember where a user is."""
+        with self._lock:
+            self._homes[tenant_id, user] = number
+            self._homes.move_to_end((tenant_id, user))
+            if len(self._homes) > USERS_KEPT:
+                self._homes.popitem(last=False)
+
+
+def read(connection: Connection) -> tuple[Shard, ...]:
+    """The list of shards, from the home shard, which comes first."""
+    listed = {row.id: Shard(row.id, row.revision, row.is_open) for row in connection.execute(_SHARDS)}
+    # Nothing has to be said of the home shard, as long as it is the only one or takes new users.
+    home = listed.pop(HOME, Shard(HOME, None, True))
+    return (home, *listed.values())
+
+
+def users_shard(connection: Connection, tenant_id: int, user: str) -> int | None:
+    """The shard of a user, from the home shard; None for nobody we know."""
+    return connection.execute(_USERS_SHARD, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+
+
+def users_by_shard(connection: Connection) -> dict[int, int]:
+    """How many users of all tenants each shard holds, from the home shard."""
+    return {row.shard: row.user_count for row in connection.execute(_USERS_BY_SHARD)}

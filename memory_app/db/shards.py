@@ -1,0 +1,112 @@
+"""Shards: schemas with the same tables, each of which holds the rows of some users.
+
+The home shard is schema ``public``. It holds the directory besides: tenants, keys, agents, users with the shard that
+each is in, and the list of shards. The others are ``shard_0001`` and so on; each has copies of the rows of the
+directory that its foreign keys need.
+
+An engine is bound to a shard by `at_shard`, and `memory_app.db.db.transaction` leads its statements there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, text
+
+from memory_app.errors import StoreUnavailable
+
+HOME = 0
+
+LARGEST = 4_095
+"""The number of a shard has 12 bits in an id."""
+
+ROOM_BITS = 40
+"""Keys that a shard draws from its sequences begin at its number shifted by as many bits. So no two shards draw the
+same one, and a row keeps its key when its user moves. All are below 2^53, which any JSON reader holds exactly."""
+
+_OPTION = "shard"
+_HOME_PATH = "home_path"
+
+# The path first, since a row is evaluated from left to right; then the schema of the shard before all others. A table
+# that the shard lacks would be that of the home shard: so the last column tells whether the shard is there at all.
+_LEAD = text(
+    """SELECT current_setting('search_path') AS home_path,
+    set_config('search_path', :schema || ', ' || current_setting('search_path'), true),
+    set_config('memory.tenant', :tenant, true),
+    to_regclass(:schema || '.alembic_version') IS NOT NULL AS is_there"""
+)
+_SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+_OTHER_SCHEMAS = text(
+    """SELECT schema FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0) listed
+    WHERE to_regclass(schema || '.alembic_version') IS NOT NULL ORDER BY schema"""
+)
+_SET_PATH = text("SELECT set_config('search_path', :path, true)")
+
+
+def schema_of(number: int) -> str:
+    """The schema of a shard."""
+    return "public" if number == HOME else f"shard_{number:04d}"
+
+
+def at_shard(engine: Engine, number: int) -> Engine:
+    """The same engine, connections and all, whose transactions work in a shard."""
+    return engine.execution_options(**{_OPTION: number})
+
+
+def shard_of(place: Engine | Connection) -> int:
+    """The shard that an engine or a connection works in."""
+    return int(place.get_execution_options().get(_OPTION, HOME))
+
+
+def first_key(number: int) -> int:
+    """The first key of a shard's sequences."""
+    return (number << ROOM_BITS) + 1
+
+
+def hint_of(id: UUID) -> int:
+    """The shard in which a row of this id was made, if the id was made in another shard than the home shard.
+
+    Ids of the home shard hold a fraction of a millisecond in the place of the number, so this is a place to look first
+    and no more.
+    """
+    return (id.int >> 64) & LARGEST
+
+
+def begin(connection: Connection, tenant_id: int | None) -> None:
+    """Let the transaction see the tenant's rows in the shard of the connection; None: no tenant's.
+
+    Raises `StoreUnavailable` where the shard is missing.
+    """
+    number = shard_of(connection)
+    tenant = "" if tenant_id is None else str(tenant_id)
+    if number == HOME:
+        if tenant:
+            connection.execute(_SET_TENANT, {"tenant": tenant})
+        return
+    row = connection.execute(_LEAD, {"schema": schema_of(number), "tenant": tenant}).one()
+    if not row.is_there:
+        raise StoreUnavailable(
+            f"shard {number} is missing: there is no schema {schema_of(number)}; restore it from a backup",
+            retry_after=5,
+        )
+    connection.info[_HOME_PATH] = row.home_path
+
+
+def other_schemas(connection: Connection) -> tuple[str, ...]:
+    """The schemas of the shards beside the home shard, as far as they are there."""
+    return tuple(connection.execute(_OTHER_SCHEMAS).scalars())
+
+
+@contextmanager
+def at_home(connection: Connection) -> Iterator[Connection]:
+    """In the block the transaction works in the home shard."""
+    if shard_of(connection) == HOME:
+        yield connection
+        return
+    home_path = connection.info[_HOME_PATH]
+    connection.execute(_SET_PATH, {"path": home_path})
+    yield connection
+    # Only where the block came to its end: a transaction that failed takes no statement any more, and ends anyway.
+    connection.execute(_SET_PATH, {"path": f"{schema_of(shard_of(connection))}, {home_path}"})

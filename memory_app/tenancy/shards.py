@@ -1,0 +1,128 @@
+"""Have a verb done in the right shard: that of the user whom its scope names, or the one that holds the row of an id.
+
+A verb takes the runtime first. These decorators hand it the same runtime bound to a shard (`Runtime.at`), and take it
+to another shard where the rows turn out to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+import structlog
+
+from memory_app.db.shards import HOME, hint_of
+from memory_app.errors import InvalidInput, MemoryAppError, Moved, NotFound, StoreUnavailable
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+TRIES = 3
+"""A user who moves is found at the second try; the third is for one who moves back."""
+
+
+def in_scopes_shard(
+    verb: Callable[Concatenate[Runtime, int, Scope, P], Answer],
+) -> Callable[Concatenate[Runtime, int, Scope, P], Answer]:
+    """Do a verb about a scope in the shard of its user; that of an agent alone in the home shard."""
+
+    @wraps(verb)
+    def do(runtime: Runtime, tenant_id: int, scope: Scope, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        if scope.user is None:
+            return verb(runtime.at(HOME), tenant_id, scope, *args, **kwargs)
+        return in_users_shard(
+            runtime, tenant_id, scope.user, lambda here: verb(here, tenant_id, scope, *args, **kwargs)
+        )
+
+    return do
+
+
+def in_users_shard(runtime: Runtime, tenant_id: int, user: str, act: Callable[[Runtime], Answer]) -> Answer:
+    """Act in the shard of a user. Raises `Moved` when the user moves on again and again."""
+    shard = runtime.directory.shard_of_user(tenant_id, user)
+    for _ in range(TRIES - 1):
+        try:
+            return act(runtime.at(shard))
+        except Moved as moved:
+            shard = moved.shard
+            runtime.directory.note(tenant_id, user, shard)
+        except StoreUnavailable:
+            # A row that refers to one that has just moved away is refused by its foreign key.
+            current = runtime.directory.read_shard_of_user(tenant_id, user)
+            if current in (None, shard):
+                raise
+            shard = current
+    return act(runtime.at(shard))
+
+
+def where_stored(
+    verb: Callable[Concatenate[Runtime, int, UUID, P], Answer],
+) -> Callable[Concatenate[Runtime, int, UUID, P], Answer]:
+    """Do a verb about an id in the shard that has its row; the verb raises `NotFound` where it is not."""
+
+    @wraps(verb)
+    def do(runtime: Runtime, tenant_id: int, id: UUID, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        id = _uuid(id)
+        missing: NotFound | None = None
+        away: StoreUnavailable | None = None
+        for shard in _order(runtime, id):
+            try:
+                return verb(runtime.at(shard), tenant_id, id, *args, **kwargs)
+            except NotFound as error:
+                missing = error
+            except StoreUnavailable as error:
+                away = error
+        # It may be in the shard that is away: "not found" would not be true.
+        if away is not None:
+            raise away
+        assert missing is not None
+        raise missing
+
+    return do
+
+
+def in_each(runtime: Runtime, act: Callable[[Runtime], Answer]) -> list[Answer]:
+    """Act in every shard, one after the other. One that fails keeps none of the others from it.
+
+    Raises what the first of them raised, after the last.
+    """
+    answers: list[Answer] = []
+    failure: MemoryAppError | None = None
+    for shard in runtime.directory.shards():
+        try:
+            answers.append(act(runtime.at(shard.id)))
+        except MemoryAppError as error:
+            if shard.id != HOME:
+                log.warning("shard_left_out", shard=shard.id, error=error.kind, reason=error.message)
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return answers
+
+
+def _uuid(id: UUID | str) -> UUID:
+    # Callers in Python may hand on what they read from JSON.
+    if isinstance(id, UUID):
+        return id
+    try:
+        return UUID(id)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput("id: not a UUID", field="id") from error
+
+
+def _order(runtime: Runtime, id: UUID) -> Iterator[int]:
+    """Where to look: first where the id says that it was made, then in the home shard, then in all others."""
+    first = [
+        number
+        for number in (hint_of(id), HOME)
+        if number in {shard.id for shard in runtime.directory.known()}
+    ]
+    yield from dict.fromkeys(first)
+    # Read again only now: nearly always the row was there.
+    yield from (shard.id for shard in runtime.directory.shards() if shard.id not in first)

@@ -1,0 +1,86 @@
+"""``shards list``, ``add``, ``move-user``: shards of one server, and who is in which."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from memory_app.console.connect import Tenant, connect
+from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.settings import Data, find_settings
+from memory_app.runtime import build
+from memory_app.tenancy import schema
+from memory_app.transfer import shards
+from memory_app.transfer.shards import ListedShard
+
+app = typer.Typer(help="Shards of the database.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_shards(data: Data = None, as_json: AsJson = False) -> None:
+    """List the shards: whether new users come to each, how many it holds, and what is wrong with it."""
+    with closing(build(find_settings(data))) as runtime:
+        rows = shards.list_shards(runtime)
+    if as_json:
+        write_json([_as_json(row) for row in rows])
+        return
+    write_table(
+        "shards",
+        ("shard", "users", "new users", "state"),
+        [
+            (
+                row.shard.id,
+                row.users,
+                "yes" if row.shard.is_open else "no",
+                row.shard.difference or "in use",
+            )
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def add(
+    count: Annotated[int, typer.Argument(min=1, help="How many.")] = 1,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make shards for new users, as the owner of the tables. Every part must run this release or a newer one."""
+    numbers = schema.add_shards(find_settings(data), count)
+    if as_json:
+        write_json({"shards": numbers})
+    else:
+        for number in numbers:
+            out.print(f"shard {number} is made; new users come to it from now on", highlight=False)
+
+
+@app.command("move-user")
+def move_user(
+    user: Annotated[str, typer.Argument(help="The person, by the name that the app uses.")],
+    to: Annotated[int, typer.Option("--to", min=0, help="The number of the shard.")],
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move all rows of a user to another shard. Chats of the user wait meanwhile, and nothing else does."""
+    with connect(data, tenant) as memory:
+        moved = shards.move_user(memory.runtime, memory.tenant_id, user, to=to)
+    if as_json:
+        write_json(moved)
+    elif moved.source == moved.target:
+        out.print(f"the user is in shard {to} already", highlight=False)
+    else:
+        rows = sum(moved.rows.values())
+        out.print(f"moved {rows} rows from shard {moved.source} to shard {moved.target}", highlight=False)
+
+
+def _as_json(row: ListedShard) -> dict[str, object]:
+    return {
+        "shard": row.shard.id,
+        "revision": row.shard.revision,
+        "is_open": row.shard.is_open,
+        "users": row.users,
+        "difference": row.shard.difference,
+    }

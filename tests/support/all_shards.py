@@ -1,0 +1,134 @@
+"""One view over the shards for tests that look at rows: whatever shard a user is in, ``SELECT … FROM turns`` shows it.
+
+With ``TEST_SHARDS=1`` the suite runs with three shards. Tests that read and change rows as the owner then go through
+these views, which stand before the tables in the owner's search path. New users go to any shard where processes do the
+work, and to shard 1 in tests that call the steps of the work themselves, which are led there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sqlalchemy import Connection, Engine, Table, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from memory_app.db.shards import schema_of
+from memory_app.db.tables import metadata
+from memory_app.runtime import Runtime
+
+IS_SHARDED = bool(os.environ.get("TEST_SHARDS"))
+
+SHARDS = (0, 1, 2)
+SCHEMAS = tuple(map(schema_of, SHARDS))
+DIRECTORY = ("tenants", "api_keys", "agents", "users", "shards", "usage", "erasures")
+"""Tables whose rows in the home shard are the ones that count."""
+
+PATH = "everything, public"
+
+# A row is changed where it is; a new one comes to where its scope is.
+_FUNCTION = """
+CREATE FUNCTION everything.change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    place text;
+    changed bigint;
+BEGIN
+    FOREACH place IN ARRAY CAST(ARRAY[{schemas}] AS text[]) LOOP
+        IF TG_OP = 'DELETE' THEN
+            EXECUTE format('DELETE FROM %I.%I t WHERE %s', place, TG_TABLE_NAME, TG_ARGV[0]) USING OLD;
+        ELSIF TG_OP = 'UPDATE' THEN
+            EXECUTE format('UPDATE %I.%I t SET %s WHERE %s', place, TG_TABLE_NAME, TG_ARGV[1], TG_ARGV[0])
+            USING OLD, NEW;
+        ELSE
+            EXECUTE format('INSERT INTO %I.%I (%s) OVERRIDING SYSTEM VALUE SELECT %s WHERE %s', place, TG_TABLE_NAME,
+                           TG_ARGV[2], TG_ARGV[3], format(TG_ARGV[4], place)) USING OLD, NEW;
+        END IF;
+        GET DIAGNOSTICS changed = ROW_COUNT;
+        EXIT WHEN changed > 0;
+    END LOOP;
+    RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+END
+$$
+"""
+
+
+def install(owner_url: str) -> None:
+    """Make the views in a database with the shards."""
+    engine = create_engine(owner_url, poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA everything"))
+        connection.execute(text(_FUNCTION.format(schemas=", ".join(f"'{schema}'" for schema in SCHEMAS))))
+        for name, table in metadata.tables.items():
+            if name not in DIRECTORY:
+                _make_view(connection, table)
+    engine.dispose()
+
+
+def owner_engine(owner_url: str) -> Engine:
+    """The owner's engine of a test; with several shards it looks at all of them at once."""
+    options = {"options": f"-c search_path={PATH.replace(' ', '')}"} if IS_SHARDED else {}
+    return create_engine(owner_url, poolclass=NullPool, connect_args=options)
+
+
+def at_work(runtime: Runtime) -> Runtime:
+    """The runtime of a test that calls steps of the work itself: in shard 1, to which all new users come."""
+    if not IS_SHARDED:
+        return runtime
+    owner = create_engine(_owner_url(runtime), poolclass=NullPool)
+    with owner.begin() as connection:
+        connection.execute(text("INSERT INTO public.shards (id, is_open) VALUES (0, false)"))
+        connection.execute(text("UPDATE public.shards SET is_open = id = 1"))
+    owner.dispose()
+    return runtime.at(1)
+
+
+def _owner_url(runtime: Runtime) -> str:
+    url = runtime.settings.database.owner_url
+    assert url is not None
+    return url.get_secret_value()
+
+
+def _make_view(connection: Connection, table: Table) -> None:
+    name = table.name
+    parts = " UNION ALL ".join(f"SELECT * FROM {schema}.{name}" for schema in SCHEMAS)
+    connection.execute(text(f"CREATE VIEW everything.{name} AS {parts}"))
+    for column in table.columns:
+        # What a view is not given would be NULL, where the table has a default.
+        if column.server_default is not None and column.identity is None:
+            default = column.server_default.arg.text  # type: ignore[attr-defined]
+            connection.execute(
+                text(f"ALTER VIEW everything.{name} ALTER {column.name} SET DEFAULT {default}")
+            )
+        if column.identity is not None:
+            sequence = f"nextval(pg_get_serial_sequence('public.{name}', '{column.name}'))"
+            connection.execute(
+                text(f"ALTER VIEW everything.{name} ALTER {column.name} SET DEFAULT {sequence}")
+            )
+    keys = [column.name for column in table.primary_key]
+    changed = [column.name for column in table.columns if column.identity is None]
+    whole = [column.name for column in table.columns]
+    arguments = (
+        " AND ".join(f"t.{key} = ($1).{key}" for key in keys),
+        ", ".join(f"{column} = ($2).{column}" for column in changed),
+        ", ".join(whole),
+        ", ".join(f"($2).{column}" for column in whole),
+        _place_of(table),
+    )
+    quoted = ", ".join("'" + argument.replace("'", "''") + "'" for argument in arguments)
+    connection.execute(
+        text(
+            f"CREATE TRIGGER change INSTEAD OF INSERT OR UPDATE OR DELETE ON everything.{name} "
+            f"FOR EACH ROW EXECUTE FUNCTION everything.change({quoted})"
+        )
+    )
+
+
+def _place_of(table: Table) -> str:
+    """Whether a new row belongs to the shard whose schema is filled in."""
+    if table.name == "scopes":
+        return (
+            "'%1$I' = coalesce((SELECT CASE u.shard WHEN 0 THEN 'public' "
+            "ELSE 'shard_' || lpad(u.shard::text, 4, '0') END FROM public.users u WHERE u.id = ($2).user_id), 'public')"
+        )
+    if "scope_id" in table.columns:
+        return "EXISTS (SELECT FROM %1$I.scopes c WHERE c.id = ($2).scope_id) OR ($2).scope_id IS NULL"
+    return "true"
