@@ -11,6 +11,7 @@ from memory_app.agents.persona import DEFAULT_TEMPLATE, Persona, load_template, 
 from memory_app.agents.rows import agents
 from memory_app.agents.rows.agents import AgentRow
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.records.records import Statement
 from memory_app.records.scope import Scope
@@ -45,7 +46,7 @@ class AgentChange:
 
 def agent(runtime: Runtime, tenant_id: int, scope: Scope) -> Agent:
     """The agent of the scope; `NotFound` for one that nothing was ever stored for."""
-    with transaction(runtime.engine, tenant_id) as connection:
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         row = agents.read(connection, tenant_id, scope.agent)
     if row is None:
         raise NotFound(f"no agent {scope.agent!r}; PUT makes one, and so does its first turn", field="agent")
@@ -56,10 +57,9 @@ def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: Agen
     """Set parts of an agent, which is made when it is new. Raises `InvalidInput` naming the part that is wrong."""
     # All parts are checked before a connection is taken: nothing is stored of a change that is wrong in one.
     parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
-    with transaction(runtime.engine, tenant_id) as connection:
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         # The directory first: it holds the row until the end, and whoever copies it meanwhile waits.
         changed = agents.change(connection, tenant_id, scope.agent, parts=parts)
-        agents.copy_to_shards(connection, tenant_id, scope.agent)
         return _agent(changed)
 
 

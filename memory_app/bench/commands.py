@@ -122,13 +122,14 @@ def latency(
     memories: Annotated[int, typer.Option(min=1, help="Rows in the scope that is asked.")] = 10_000,
     other_users: Annotated[int, typer.Option(min=0, help="Times as many rows of others.")] = 10,
     calls: Annotated[int, typer.Option(min=1, help="Calls of each kind that are timed.")] = 200,
+    shards: Annotated[int, typer.Option(min=1, help="Shards; the user who is asked is in the last one.")] = 1,
     json_file: JsonFile = None,
     data: DataFolder = None,
 ) -> None:
     """Times of accept, recall with each preset, and context."""
     with stage.prepared(data, say=say) as memory:
         figures = latency_bench.measure(
-            memory, memories=memories, other_users=other_users, calls=calls, say=say
+            memory, memories=memories, other_users=other_users, calls=calls, shards=shards, say=say
         )
     figures = {"machine": stage.machine(), **figures}
     _write(json_file, figures)

@@ -25,6 +25,8 @@ from memory_app.recall.scope_index import index_big_scopes
 from memory_app.records.scoring import PRESETS
 from memory_app.tenancy.access import owner_connection, owner_url
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.schema import add_shards
+from memory_app.transfer.shards import move_user
 from memory_app.turns import index
 
 AGENT, USER, SESSION = "assistant", "me", "chat"
@@ -37,15 +39,19 @@ WARM_UP_CALLS = 5
 
 
 def measure(
-    memory: MemoryApp, *, memories: int, other_users: int, calls: int, say: Say
+    memory: MemoryApp, *, memories: int, other_users: int, calls: int, shards: int, say: Say
 ) -> Mapping[str, dict[str, Any]]:
-    """Times of each call in milliseconds, after the rows were written."""
+    """Times of each call in milliseconds, after the rows were written; of a user in the last of ``shards``."""
     turns = max(memories // TURNS_SHARE, 100)
     say(f"writing {memories} memories and {turns} turns")
     scope_id = fill(memory, Scope(AGENT, USER), memories)
     _converse(memory, turns)
     say(f"copying them to {other_users} other users")
     written = _fill_others(memory, scope_id, other_users)
+    if shards > 1:
+        say(f"moving the user to the last of {shards} shards")
+        *_, last = add_shards(memory.runtime.settings, shards - 1)
+        move_user(memory.runtime, memory.tenant_id, USER, to=last)
     indexed = index_big_scopes(memory.runtime)
     # As the API does when it starts to serve.
     blas_threads.take_one()

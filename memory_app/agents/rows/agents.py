@@ -46,15 +46,20 @@ def change(
     *,
     parts: Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]] | None],
 ) -> AgentRow:
-    """Set the given parts (``persona``, ``policy``, ``default_memories``) of an agent, made when it is new."""
+    """Set the given parts (``persona``, ``policy``, ``default_memories``) of an agent, made when it is new.
+
+    Its copies in other shards then say the same. The connection works in the home shard.
+    """
     connection.execute(_ENSURE, {"tenant_id": tenant_id, "name": name})
     # An UPDATE that sets nothing is no valid SQL.
     statement = _CHANGE if parts else _READ
-    return _agent(connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one())
+    row = connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one()
+    if parts:
+        _copy_to_shards(connection, tenant_id, name)
+    return _agent(row)
 
 
-def copy_to_shards(connection: Connection, tenant_id: int, name: str) -> None:
-    """Let the copies of an agent in other shards say what the directory says. In the transaction of the change."""
+def _copy_to_shards(connection: Connection, tenant_id: int, name: str) -> None:
     # One that is missing gets its copies anew when it is restored and migrated.
     for schema in other_schemas(connection):
         statement = text(

@@ -120,9 +120,8 @@ _LOCK = (
     # NO KEY UPDATE: rows that refer to the scope can still be inserted by others meanwhile.
     .with_for_update(key_share=True)
 )
-_PERSONA = select(agents.c.persona).where(
-    agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent")
-)
+# From the directory: a shard has a copy of an agent only once a user of it has met the agent.
+_PERSONA = text("SELECT persona FROM public.agents WHERE tenant_id = :tenant AND name = :agent")
 _UNSEEDED = (
     select(scopes.c.id)
     .where(among(scopes.c.id, "scopes"), scopes.c.seeded_at.is_(None))

@@ -433,6 +433,15 @@ def test_a_change_of_an_agent_reaches_its_users_in_every_shard(
         say(runtime, tenant, "I like rain.")
 
 
+def test_somebody_new_sees_the_agent_as_the_directory_knows_it(
+    sharded: Settings, runtime: Runtime, tenant: int
+) -> None:
+    persona = {"name": "Ada the Pirate"}
+    change_agent(runtime, tenant, Scope("ada"), change=AgentChange(frozenset({"persona"}), persona=persona))
+    window = context(runtime, tenant, Scope("ada", "zoe"), request=ContextRequest("hello"))
+    assert "Ada the Pirate" in window.text
+
+
 def test_a_missing_shard_stops_its_own_users_only(
     sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
 ) -> None:
