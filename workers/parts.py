@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from memory_app.db.shards import HOME, LARGEST
 from memory_app.errors import InvalidInput
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
@@ -42,8 +43,8 @@ def in_shards(act: Callable[[Runtime], object], shard: int | None) -> None:
 def at(shard: int) -> Runtime:
     """The runtime at work in the shard that a message names. Raises `InvalidInput` for what is no number."""
     # Whatever stood in a queue comes here, and an error must not repeat it.
-    if type(shard) is not int:
-        raise InvalidInput("shard: a whole number is wanted", field="shard")
+    if type(shard) is not int or not HOME <= shard <= LARGEST:
+        raise InvalidInput(f"shard: a whole number from {HOME} to {LARGEST} is wanted", field="shard")
     return runtime().at(shard)
 
 

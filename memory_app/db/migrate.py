@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+import structlog
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, make_url, text
@@ -36,6 +37,8 @@ call of the application and the migrator wait for each other, the migrator is th
 
 STATEMENT_TIMEOUT = "10min"
 
+log = structlog.get_logger(__name__)
+
 PATIENCE_SECONDS = 300.0
 PAUSE_SECONDS = (0.2, 1.5)
 """Between two tries, at random: two migrators must not meet again and again."""
@@ -59,6 +62,7 @@ _LET_SCRIPT_KNOW = text(
 _OTHER_SHARDS = text("SELECT id FROM public.shards WHERE id > 0 ORDER BY id")
 _NEXT_SHARD = text("SELECT coalesce(max(id), 0) + 1 FROM public.shards")
 _ENTER = text("INSERT INTO public.shards (id) VALUES (:shard)")
+_LISTED_REVISION = text("SELECT revision FROM public.shards WHERE id = :shard")
 _NOTE_REVISION = text("UPDATE public.shards SET revision = :revision WHERE id = :shard")
 _SEQUENCES = text(
     """SELECT CAST(c.oid AS regclass)::text FROM pg_class c
@@ -217,6 +221,13 @@ def _upgrade_shard(connection: Connection, shard: int) -> None:
     _begin(connection)
     schema = schema_of(shard)
     is_new = revision.stored(connection, shard=shard) is None
+    if is_new and connection.execute(_LISTED_REVISION, {"shard": shard}).scalar_one() is not None:
+        # Made anew it would be empty: its users would be strangers, and what they say would stand in the way of the
+        # rows that are restored later.
+        log.error(
+            "shard_is_missing", shard=shard, hint="restore its schema from a backup; it is not made anew"
+        )
+        return
     if is_new:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
     _apply(connection, shard)

@@ -471,6 +471,20 @@ def test_a_missing_shard_stops_its_own_users_only(
     assert count(owner, 0) == dict.fromkeys(TABLES, 0)
 
 
+def test_a_missing_shard_is_never_made_anew(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    say(runtime, tenant, "I like tea.", key="a")
+    with owner.begin() as connection:
+        connection.execute(text("ALTER SCHEMA shard_0002 RENAME TO gone"))
+    schema.upgrade(sharded)
+    with pytest.raises(StoreUnavailable, match="shard 2 is missing"):
+        say(runtime, tenant, "I like tea.", key="a")
+    with owner.begin() as connection:
+        connection.execute(text("ALTER SCHEMA gone RENAME TO shard_0002"))
+    assert say(runtime, tenant, "I like tea.", key="a").duplicate
+
+
 def test_a_shard_that_is_behind_stops_its_own_users_only(
     sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
 ) -> None:
