@@ -22,6 +22,7 @@ from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy import shards
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
@@ -117,6 +118,7 @@ def load_all(
     """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
     # All checks before the transaction: they take seconds for a large snapshot, and scopes are locked in it.
     loads = [(scope, document, _checked(runtime, document)) for scope, document in snapshots_by_scope]
+    shards.in_each(runtime, lambda here: _check_other_shard(runtime, here, tenant_id, loads))
     scope_ids: list[int] = []
     with transaction(runtime.engine, tenant_id) as connection:
         for scope, document, lists in loads:
@@ -162,9 +164,7 @@ def _check_room(
         raise Conflict(
             "the scope is not empty; import into a new user, or forget this one first", field="user"
         )
-    duplicate = snapshots.stored_id(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
-    if duplicate is not None:
-        raise Conflict(f"{duplicate} is stored in this tenant already; ids cannot stand twice", field="nodes")
+    _check_ids(connection, lists)
     ceiling = capacity.ceiling_of(runtime, parse_policy(row.policy))
     current = sum(node["retired_at"] is None for node in lists["nodes"])
     # Above a ceiling the next maintenance would evict the weakest rows without a word to whoever imported them.
@@ -173,6 +173,26 @@ def _check_room(
     links = len(lists["links"])
     if links > ceiling.links:
         raise _too_large("links", f"{links} links", ceiling.links, setting="max_links")
+
+
+def _check_other_shard(
+    runtime: Runtime,
+    here: Runtime,
+    tenant_id: int,
+    loads: Sequence[tuple[Scope, Any, Mapping[str, Sequence[Mapping[str, Any]]]]],
+) -> None:
+    # That of the import is checked under the lock of the scope.
+    if here.shard == runtime.shard:
+        return
+    with transaction(here.engine, tenant_id) as connection:
+        for _, _, lists in loads:
+            _check_ids(connection, lists)
+
+
+def _check_ids(connection: Connection, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    duplicate = snapshots.stored_id(connection, _ids(lists["nodes"]), _ids(lists["turns"]))
+    if duplicate is not None:
+        raise Conflict(f"{duplicate} is stored in this tenant already; ids cannot stand twice", field="nodes")
 
 
 def _too_large(name: str, content: str, limit: int, *, setting: str) -> TooLarge:

@@ -35,7 +35,7 @@ from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 from memory_app.tenancy.rows import keys, names
-from memory_app.transfer import shards
+from memory_app.transfer import shards, snapshots
 from memory_app.transfer.export import export_lines
 from memory_app.turns import failed, tickets
 from memory_app.turns.record import record
@@ -483,6 +483,17 @@ def test_a_missing_shard_is_never_made_anew(
     with owner.begin() as connection:
         connection.execute(text("ALTER SCHEMA gone RENAME TO shard_0002"))
     assert say(runtime, tenant, "I like tea.", key="a").duplicate
+
+
+def test_a_snapshot_beside_its_original_in_another_shard_is_refused(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    say(runtime, tenant, "I like tea.")
+    document = snapshots.export(runtime, tenant, Scope("ada", "bob"))
+    open_only(owner, 1)
+    with pytest.raises(Conflict, match="ids cannot stand twice"):
+        snapshots.load(runtime, tenant, Scope("ada", "zoe"), document)
+    assert count(owner, 1) == dict.fromkeys(TABLES, 0)
 
 
 def test_a_shard_that_is_behind_stops_its_own_users_only(
