@@ -117,6 +117,14 @@ class StoreUnavailable(Transient):
     kind = "store_unavailable"
 
 
+class ReferenceGone(StoreUnavailable):
+    """A row refers to one that was forgotten, or moved to another shard, a moment before. Nothing was stored."""
+
+
+class ShardMissing(StoreUnavailable):
+    """The shard is not there, or this code cannot work in it. Nothing was tried."""
+
+
 class StoreRefused(StoreUnavailable):
     """A wrong password, a missing role and the like: waiting is in vain, and once mended nothing needs a restart."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -19,7 +20,7 @@ from memory_app.db.db import transaction
 from memory_app.db.shards import HOME, at_shard
 from memory_app.db.tables.tenancy import shards as shards_table
 from memory_app.db.tables.tenancy import users
-from memory_app.errors import StoreUnavailable
+from memory_app.errors import ShardMissing, StoreUnavailable
 
 KNOWN_SECONDS = 2.0
 """How long the list of shards is trusted."""
@@ -99,7 +100,7 @@ class Directory:
         return tuple(at_shard(self.engine, shard.id) for shard in self.shards() if shard.difference is None)
 
     def check(self, number: int) -> None:
-        """Raise `StoreUnavailable` where this code cannot work in the shard."""
+        """Raise `ShardMissing` where this code cannot work in the shard."""
         if number == HOME:
             return
         listed = {shard.id: shard for shard in self.shards()}
@@ -107,7 +108,7 @@ class Directory:
         shard = listed.get(number) or {shard.id: shard for shard in self.read_again()}.get(number)
         difference = f"there is no shard {number}" if shard is None else shard.difference
         if difference is not None:
-            raise StoreUnavailable(difference, retry_after=5)
+            raise ShardMissing(difference, retry_after=5)
 
     def shard_of_user(self, tenant_id: int, user: str) -> int:
         """The shard of a user; of one whom nobody knows yet, the shard to put them in."""
@@ -125,6 +126,10 @@ class Directory:
         if stored is not None:
             return stored
         # Not noted: another process may put the same user elsewhere, and the directory decides.
+        return self.shard_for_new(shards)
+
+    def shard_for_new(self, shards: Iterable[Shard]) -> int:
+        """The shard for a user whom nobody knows yet, among these."""
         usable = [shard.id for shard in shards if shard.is_open and shard.difference is None]
         return random.choice(usable or [HOME])
 

@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.errors import StoreRefused, StoreUnavailable
+from memory_app.errors import ReferenceGone, StoreRefused, StoreUnavailable
 
 SETTING = "MEMORY_DATABASE__URL"
 OWNER_SETTING = "MEMORY_DATABASE__OWNER_URL"
@@ -209,9 +209,10 @@ STATES = {
 }
 """By SQLSTATE, of a connection that was open."""
 
-PASSING_STATES = frozenset({"40001", "40P01", "55P03", "57014", "25P03", "25P04", "23503"})
-"""Of a statement: serialization, deadlock, time-outs of a lock, a statement and an idle transaction, and a reference to
-what was forgotten a moment before."""
+PASSING_STATES = frozenset({"40001", "40P01", "55P03", "57014", "25P03", "25P04"})
+"""Of a statement: serialization, deadlock, time-outs of a lock, a statement and an idle transaction."""
+
+REFERENCE_GONE = "23503"
 
 RIGHT_MISSING = "42501"
 
@@ -233,6 +234,8 @@ def fault_of(error: DBAPIError, login: Login) -> StoreUnavailable | None:
         return _by_text(error, cause, login)
     if state in STATES:
         return _passing(STATES[state].format(setting=login.setting))
+    if state == REFERENCE_GONE:
+        return ReferenceGone("the database is busy (23503); try again", retry_after=RETRY_SECONDS)
     if state in PASSING_STATES:
         return _passing(f"the database is busy ({state}); try again")
     if error.connection_invalidated or isinstance(cause, psycopg.OperationalError):

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, text
 
-from memory_app.errors import StoreUnavailable
+from memory_app.errors import ShardMissing
 
 HOME = 0
 
@@ -77,7 +77,7 @@ def hint_of(id: UUID) -> int:
 def begin(connection: Connection, tenant_id: int | None) -> None:
     """Let the transaction see the tenant's rows in the shard of the connection; None: no tenant's.
 
-    Raises `StoreUnavailable` where the shard is missing.
+    Raises `ShardMissing` where the shard is missing.
     """
     number = shard_of(connection)
     tenant = "" if tenant_id is None else str(tenant_id)
@@ -87,7 +87,7 @@ def begin(connection: Connection, tenant_id: int | None) -> None:
         return
     row = connection.execute(_LEAD, {"schema": schema_of(number), "tenant": tenant}).one()
     if not row.is_there:
-        raise StoreUnavailable(
+        raise ShardMissing(
             f"shard {number} is missing: there is no schema {schema_of(number)}; restore it from a backup",
             retry_after=5,
         )

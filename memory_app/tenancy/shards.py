@@ -14,7 +14,15 @@ from uuid import UUID
 import structlog
 
 from memory_app.db.shards import HOME, hint_of
-from memory_app.errors import InvalidInput, MemoryAppError, Moved, NotFound, StoreUnavailable
+from memory_app.errors import (
+    InvalidInput,
+    MemoryAppError,
+    Moved,
+    NotFound,
+    ReferenceGone,
+    ShardMissing,
+    StoreUnavailable,
+)
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 
@@ -52,12 +60,18 @@ def in_users_shard(runtime: Runtime, tenant_id: int, user: str, act: Callable[[R
         except Moved as moved:
             shard = moved.shard
             runtime.directory.note(tenant_id, user, shard)
-        except StoreUnavailable:
-            # A row that refers to one that has just moved away is refused by its foreign key.
+        except ReferenceGone:
+            # By the foreign key to a row that has just moved away.
             current = runtime.directory.read_shard_of_user(tenant_id, user)
             if current in (None, shard):
                 raise
             shard = current
+        except ShardMissing:
+            if runtime.directory.read_shard_of_user(tenant_id, user) is not None:
+                raise
+            # Nobody knows the user yet, so another shard will do.
+            others = (other for other in runtime.directory.shards() if other.id != shard)
+            shard = runtime.directory.shard_for_new(others)
     return act(runtime.at(shard))
 
 

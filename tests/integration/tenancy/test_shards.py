@@ -485,6 +485,17 @@ def test_a_missing_shard_is_never_made_anew(
     assert say(runtime, tenant, "I like tea.", key="a").duplicate
 
 
+def test_new_users_are_put_beside_a_missing_shard(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE shards SET is_open = id > 0"))
+        connection.execute(text("ALTER SCHEMA shard_0002 RENAME TO gone"))
+    for number in range(12):
+        say(runtime, tenant, "I like tea.", scope=Scope("ada", f"user{number}", "s"))
+    assert count(owner, 1)["turns"] == 12
+
+
 def test_a_snapshot_beside_its_original_in_another_shard_is_refused(
     sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
 ) -> None:
