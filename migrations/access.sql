@@ -473,6 +473,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT u.shard, count(*) FROM users u GROUP BY u.shard
 $$;
 
+-- The shards that hold a user, by the directory: one look into the index for each, however many users there are.
+CREATE OR REPLACE FUNCTION shards_of_users() RETURNS SETOF smallint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH RECURSIVE found(shard) AS (
+        SELECT min(u.shard) FROM users u
+        UNION ALL
+        SELECT (SELECT min(u.shard) FROM users u WHERE u.shard > f.shard) FROM found f WHERE f.shard IS NOT NULL
+    )
+    SELECT f.shard FROM found f WHERE f.shard IS NOT NULL
+$$;
+
 -- How far behind the pipe is, over all tenants and without naming any. Counts go to 1,000 and no further.
 CREATE OR REPLACE FUNCTION pipeline_state()
 RETURNS TABLE (unindexed bigint, claimable bigint, oldest_unindexed_seconds double precision,
@@ -645,6 +656,7 @@ BEGIN
             ('idle_sessions', 'memory_finder'),
             ('pipeline_state', 'memory_finder'),
             ('users_by_shard', 'memory_finder'),
+            ('shards_of_users', 'memory_finder'),
             ('due_work', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),

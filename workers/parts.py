@@ -12,7 +12,7 @@ from memory_app.db.shards import HOME, LARGEST
 from memory_app.errors import InvalidInput
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
-from memory_app.tenancy.shards import in_each
+from memory_app.tenancy.shards import in_usable
 
 POOL_WAIT_SECONDS = 30.0
 """Nobody waits for the answer of a worker, but many threads share few connections: none is held during a call."""
@@ -35,7 +35,7 @@ def runtime() -> Runtime:
 def in_shards(act: Callable[[Runtime], object], shard: int | None) -> None:
     """Act in the shard that a message names, or in each where it names none."""
     if shard is None:
-        in_each(runtime(), act)
+        in_usable(runtime(), act)
     else:
         act(at(shard))
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
+import structlog
 from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from memory_app.db import revision
 from memory_app.db.db import transaction
-from memory_app.db.shards import HOME, at_shard
-from memory_app.db.tables.tenancy import shards as shards_table
+from memory_app.db.shards import HOME, at_shard, missing
 from memory_app.db.tables.tenancy import users
 from memory_app.errors import ShardMissing, StoreUnavailable
+
+log = structlog.get_logger(__name__)
 
 KNOWN_SECONDS = 2.0
 """How long the list of shards is trusted."""
@@ -28,8 +30,12 @@ KNOWN_SECONDS = 2.0
 USERS_KEPT = 50_000
 """Users whose shard a process remembers."""
 
-_SHARDS = select(shards_table.c.id, shards_table.c.revision, shards_table.c.is_open).order_by(
-    shards_table.c.id
+_SHARDS = text(
+    """SELECT id, revision, is_open, is_listed,
+    to_regclass('shard_' || lpad(id::text, 4, '0') || '.alembic_version') IS NOT NULL AS is_there
+    FROM (SELECT id, revision, is_open, true AS is_listed FROM public.shards
+          UNION ALL SELECT id, NULL, false, false FROM public.shards_of_users() id
+          WHERE id > 0 AND id NOT IN (SELECT id FROM public.shards)) entry ORDER BY id"""
 )
 _USERS_SHARD = select(users.c.shard).where(
     users.c.tenant_id == bindparam("tenant"), users.c.name == bindparam("user")
@@ -39,20 +45,37 @@ _USERS_BY_SHARD = text("SELECT shard, user_count FROM users_by_shard()")
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard of the list; ``is_open``: new users come to it. ``revision`` None: it is being made."""
+    """A shard of the list, or one that users are in though the list lacks it.
+
+    ``is_open``: new users come to it. ``revision`` None: it is being made. ``is_there``: its schema is.
+    """
 
     id: int
     revision: str | None
     is_open: bool
+    is_there: bool = True
+    is_listed: bool = True
 
     @property
     def difference(self) -> str | None:
         """What keeps this code from working in it, and what to do; None: nothing does."""
-        # The home shard answers for itself; a newer release may have migrated this one.
-        if self.id == HOME or revision.is_ahead(self.revision) or self.revision == revision.newest():
+        # The home shard answers for itself.
+        if self.id == HOME:
             return None
-        if self.revision is None:
+        if self.revision is None and self.is_listed:
             return f"shard {self.id} is not finished; run `memory migrate`"
+        if not self.is_there:
+            return missing(self.id)
+        if not self.is_listed:
+            return f"shard {self.id} holds users and is not in the list of shards; run `memory migrate`"
+        # A newer release may have migrated it.
+        if revision.is_ahead(self.revision) or self.revision == revision.newest():
+            return None
+        if self.revision not in revision.known():
+            return (
+                f"shard {self.id} is at revision {self.revision!r}, which no release has; restore the list of shards "
+                "from a backup"
+            )
         return (
             f"shard {self.id} is at revision {self.revision}, behind {revision.newest()} of this code; "
             "run `memory migrate`"
@@ -66,6 +89,7 @@ class Directory:
     engine: Engine
     _shards: tuple[Shard, ...] = (Shard(HOME, None, True),)
     _read_at: float = -KNOWN_SECONDS
+    _left_out: Mapping[int, str] = field(default_factory=dict)
     _homes: OrderedDict[tuple[int, str], int] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -93,11 +117,17 @@ class Directory:
             return self.known()
         with self._lock:
             self._shards, self._read_at = listed, now
+            before, self._left_out = self._left_out, _left_out(listed)
+        _tell_changes(before, self._left_out)
         return listed
+
+    def usable(self) -> tuple[Shard, ...]:
+        """Those that this code can work in."""
+        return tuple(shard for shard in self.shards() if shard.difference is None)
 
     def engines(self) -> tuple[Engine, ...]:
         """The engine bound to each shard that this code can work in."""
-        return tuple(at_shard(self.engine, shard.id) for shard in self.shards() if shard.difference is None)
+        return tuple(at_shard(self.engine, shard.id) for shard in self.usable())
 
     def check(self, number: int) -> None:
         """Raise `ShardMissing` where this code cannot work in the shard."""
@@ -106,7 +136,9 @@ class Directory:
         listed = {shard.id: shard for shard in self.shards()}
         # One that was added since the list was read.
         shard = listed.get(number) or {shard.id: shard for shard in self.read_again()}.get(number)
-        difference = f"there is no shard {number}" if shard is None else shard.difference
+        difference = (
+            f"there is no shard {number} in the list of shards" if shard is None else shard.difference
+        )
         if difference is not None:
             raise ShardMissing(difference, retry_after=5)
 
@@ -153,11 +185,24 @@ class Directory:
 
 
 def read(connection: Connection) -> tuple[Shard, ...]:
-    """The list of shards, from the home shard, which comes first."""
-    listed = {row.id: Shard(row.id, row.revision, row.is_open) for row in connection.execute(_SHARDS)}
+    """The shards, from the home shard, which comes first."""
+    listed = {row.id: Shard(**row) for row in connection.execute(_SHARDS).mappings()}
     # Nothing has to be said of the home shard, as long as it is the only one or takes new users.
     home = listed.pop(HOME, Shard(HOME, None, True))
     return (home, *listed.values())
+
+
+def _left_out(listed: Iterable[Shard]) -> dict[int, str]:
+    return {shard.id: shard.difference for shard in listed if shard.difference is not None}
+
+
+def _tell_changes(before: Mapping[int, str], after: Mapping[int, str]) -> None:
+    # Only changes: every part reads the list every few seconds.
+    for shard, reason in after.items():
+        if before.get(shard) != reason:
+            log.error("shard_left_out", shard=shard, reason=reason)
+    for shard in before.keys() - after.keys():
+        log.info("shard_in_use_again", shard=shard)
 
 
 def users_shard(connection: Connection, tenant_id: int, user: str) -> int | None:

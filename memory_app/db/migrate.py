@@ -59,9 +59,15 @@ _LET_SCRIPT_KNOW = text(
     """SELECT set_config('search_path', :path, true), set_config('memory.tables', :tables, true),
     set_config('memory.shard', :shard, true)"""
 )
+# A schema without an entry comes of a list that is older than the schema, as after a restore.
+_UNLISTED_SHARDS = text(
+    """SELECT CAST(right(nspname, 4) AS smallint) AS shard FROM pg_namespace
+    WHERE nspname ~ '^shard_\\d{4}$' AND to_regclass(nspname || '.alembic_version') IS NOT NULL
+    AND CAST(right(nspname, 4) AS smallint) NOT IN (SELECT id FROM public.shards) ORDER BY 1"""
+)
 _OTHER_SHARDS = text("SELECT id FROM public.shards WHERE id > 0 ORDER BY id")
 _NEXT_SHARD = text("SELECT coalesce(max(id), 0) + 1 FROM public.shards")
-_ENTER = text("INSERT INTO public.shards (id) VALUES (:shard)")
+_ENTER = text("INSERT INTO public.shards (id, revision) VALUES (:shard, :revision)")
 _LISTED_REVISION = text("SELECT revision FROM public.shards WHERE id = :shard")
 _NOTE_REVISION = text("UPDATE public.shards SET revision = :revision WHERE id = :shard")
 _SEQUENCES = text(
@@ -194,11 +200,19 @@ def _enter(connection: Connection) -> int:
     """Enter the next shard into the list, still without a schema; its number."""
     _begin(connection)
     _check_not_ahead(connection)
+    _list_again(connection)
     shard = int(connection.execute(_NEXT_SHARD).scalar_one())
     if shard > LARGEST:
         raise Conflict(f"there are {LARGEST} shards already, and no more can be told apart")
-    connection.execute(_ENTER, {"shard": shard})
+    connection.execute(_ENTER, {"shard": shard, "revision": None})
     return shard
+
+
+def _list_again(connection: Connection) -> None:
+    """Enter shards that are there into the list that lacks them."""
+    for shard in connection.execute(_UNLISTED_SHARDS).scalars().all():
+        connection.execute(_ENTER, {"shard": shard, "revision": revision.stored(connection, shard=shard)})
+        log.warning("shard_listed_again", shard=shard)
 
 
 def _migrate_shard(engine: Engine, shard: int, deadline: _Deadline) -> None:
@@ -211,6 +225,7 @@ def _upgrade(connection: Connection, login: _Login) -> None:
     prerequisites.ensure(connection)
     _check_not_ahead(connection)
     _apply(connection, HOME)
+    _list_again(connection)
     if login.password:
         app_role.write_password(connection, login.password)
     app_role.write_defaults(connection, login.session_defaults)

@@ -29,7 +29,8 @@ def newest() -> str:
 
 def is_ahead(revision: str | None) -> bool:
     """Whether a later release migrated the database. This one works on it while the other takes over."""
-    return revision is not None and revision not in known()
+    # Revisions are numbers of four digits: their order is that of the text.
+    return revision is not None and revision.isdigit() and revision > newest()
 
 
 def stored(connection: Connection, *, shard: int = HOME) -> str | None:
@@ -49,6 +50,8 @@ def difference(revision: str | None) -> str | None:
         return "the database has not been migrated yet; run `memory migrate`"
     if revision in known():
         return f"the schema is at revision {revision}, behind {newest()} of this code; run `memory migrate`"
+    if not is_ahead(revision):
+        return f"the schema is at revision {revision!r}, which no release has; restore the database from a backup"
     return (
         f"the schema is at revision {revision}, ahead of {newest()} of this code; run the release that migrated it, "
         "or a newer one"

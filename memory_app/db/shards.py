@@ -50,6 +50,11 @@ def schema_of(number: int) -> str:
     return "public" if number == HOME else f"shard_{number:04d}"
 
 
+def missing(number: int) -> str:
+    """What is said of a shard whose schema is not there."""
+    return f"shard {number} is missing: there is no schema {schema_of(number)}; restore it from a backup"
+
+
 def at_shard(engine: Engine, number: int) -> Engine:
     """The same engine, connections and all, whose transactions work in a shard."""
     return engine.execution_options(**{_OPTION: number})
@@ -87,10 +92,7 @@ def begin(connection: Connection, tenant_id: int | None) -> None:
         return
     row = connection.execute(_LEAD, {"schema": schema_of(number), "tenant": tenant}).one()
     if not row.is_there:
-        raise ShardMissing(
-            f"shard {number} is missing: there is no schema {schema_of(number)}; restore it from a backup",
-            retry_after=5,
-        )
+        raise ShardMissing(missing(number), retry_after=5)
     connection.info[_HOME_PATH] = row.home_path
 
 

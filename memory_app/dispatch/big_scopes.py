@@ -30,7 +30,7 @@ def index(runtime: Runtime) -> int:
 
 def _make_room(runtime: Runtime) -> int:
     """Move the users of big scopes that found no room; how many."""
-    crowded = shards.in_each(runtime, lambda here: (here, scope_index.without_room(here)))
+    crowded = shards.in_usable(runtime, lambda here: (here, scope_index.without_room(here)))
     return sum(_move(runtime, here, scope) for here, waiting in crowded for scope in waiting)
 
 
@@ -58,7 +58,7 @@ def _with_room(runtime: Runtime) -> int | None:
         with transaction(here.engine, None) as connection:
             return scope_index.room_left(connection, here), here.shard
 
-    left, shard = max(look(here) for here in shards.in_each(runtime, lambda here: here))
+    left, shard = max(look(here) for here in shards.in_usable(runtime, lambda here: here))
     return shard if left > 0 else None
 
 

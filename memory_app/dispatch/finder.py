@@ -63,7 +63,7 @@ def look(runtime: Runtime) -> Due:
 
 def find_due(runtime: Runtime) -> Due:
     """Send a hint for everything that is due in any shard; what is under way already is not sent twice."""
-    return sum(shards.in_each(runtime, _find_due), NOTHING)
+    return sum(shards.in_usable(runtime, _find_due), NOTHING)
 
 
 def _find_due(runtime: Runtime) -> Due:
@@ -82,7 +82,7 @@ def _find_due(runtime: Runtime) -> Due:
 
 def drain(runtime: Runtime, *, on_step: Callable[[], None] = lambda: None) -> Due:
     """Do everything that is due in this process, without any message; ``on_step`` is called before each piece."""
-    return sum(shards.in_each(runtime, lambda here: _drain(here, on_step)), NOTHING)
+    return sum(shards.in_usable(runtime, lambda here: _drain(here, on_step)), NOTHING)
 
 
 def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:

@@ -50,7 +50,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {RunName.SLEEP: {"trigger": "interval"}}
 
 def enqueue_due(runtime: Runtime, *, now: datetime | None = None) -> PeriodicRuns:
     """Enqueue a run for every periodic job that is due at ``now`` (None: the database's clock), and hint workers."""
-    return sum(shards.in_each(runtime, lambda here: _enqueue_due(here, now)), PeriodicRuns())
+    return sum(shards.in_usable(runtime, lambda here: _enqueue_due(here, now)), PeriodicRuns())
 
 
 def _enqueue_due(runtime: Runtime, now: datetime | None) -> PeriodicRuns:

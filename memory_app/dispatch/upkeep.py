@@ -35,7 +35,7 @@ def tidy(runtime: Runtime) -> int:
 
     Two calls at once take different runs.
     """
-    return sum(shards.in_each(runtime, _tidy))
+    return sum(shards.in_usable(runtime, _tidy))
 
 
 def _tidy(runtime: Runtime) -> int:

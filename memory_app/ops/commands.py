@@ -55,6 +55,8 @@ def status(
         _print(f"workers: {reason}")
     if report.dropped is not None and report.dropped.total:
         _print(f"messages dropped: {_listed(report.dropped.counts)}")
+    for reason in report.left_out:
+        _print(f"not counted: {reason}")
     columns = ("tenant", "sessions", "turns by stage", "memories by kind", "missed periods")
     rows = [
         (

@@ -17,7 +17,7 @@ from memory_app import queue
 from memory_app.db import app_role, catalog, db, inspection, revision
 from memory_app.db.app_role import Deviation
 from memory_app.db.catalog import Difference
-from memory_app.db.directory import Directory, Shard
+from memory_app.db.directory import Directory, Shard, users_by_shard
 from memory_app.db.inspection import Server
 from memory_app.db.shards import at_shard
 from memory_app.errors import MemoryAppError
@@ -156,28 +156,34 @@ def _schema(stored: str | None, differences: Sequence[Difference]) -> Check:
 
 def _shards(engine: Engine) -> Iterator[Check]:
     """Whether every shard beside the home shard is there, migrated and whole. No check where there is no other."""
-    listed = Directory(engine).shards()[1:]
+    directory = Directory(engine)
+    listed = directory.shards()[1:]
     if not listed:
         return
-    wrong = [finding for shard in listed for finding in _wrong_with(engine, shard)]
-    if wrong:
-        to_do = "run `memory migrate`; what stays missing, restore from a backup"
-        yield fail("shards", "; ".join(wrong[:DIFFERENCES_SHOWN]), to_do=to_do)
-    else:
+    with db.transaction(engine, None) as connection:
+        users = users_by_shard(connection)
+    left_out = [shard for shard in listed if shard.difference is not None]
+    for shard in left_out:
+        yield _left_out(shard, users.get(shard.id, 0))
+    usable = [shard for shard in listed if shard.difference is None]
+    differences = [row for shard in usable for row in _differences_of(engine, shard)]
+    if differences:
+        finding = "; ".join(f"shard {shard}: {row.name} is {row.state}" for shard, row in differences)
+        remedies = dict.fromkeys(row.remedy for _, row in differences)
+        yield fail("shards", finding, to_do="; ".join(remedies))
+    elif not left_out:
         yield ok("shards", f"{len(listed) + 1}, each with every object as expected")
 
 
-def _wrong_with(engine: Engine, shard: Shard) -> Iterator[str]:
-    if shard.difference is not None:
-        yield shard.difference
-        return
-    try:
-        with db.transaction(at_shard(engine, shard.id), None) as connection:
-            differences = catalog.differences_of(connection, shard=shard.id)
-    except MemoryAppError as error:
-        yield error.message
-        return
-    yield from (f"shard {shard.id}: {row.name} is {row.state}" for row in differences)
+def _left_out(shard: Shard, users: int) -> Check:
+    finding, _, to_do = str(shard.difference).partition("; ")
+    return fail("shards", f"{finding}; users in it, who are answered with 503: {users}", to_do=to_do)
+
+
+def _differences_of(engine: Engine, shard: Shard) -> list[tuple[int, Difference]]:
+    with db.transaction(at_shard(engine, shard.id), None) as connection:
+        differences = catalog.differences_of(connection, shard=shard.id)
+    return [(shard.id, row) for row in differences[:DIFFERENCES_SHOWN]]
 
 
 def _role(server: Server) -> Check:

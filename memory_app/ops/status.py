@@ -23,8 +23,10 @@ from memory_app.tenancy.rows import keys
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away."""
+    """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away. ``left_out`` says which
+    shards are not counted, and why."""
 
+    left_out: tuple[str, ...]
     pipeline: PipelineState
     workers: Mapping[str, tuple[str, ...]] | None
     dropped: Dropped | None
@@ -38,7 +40,8 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
     """
     engine = app_engine(settings)
     try:
-        places = Directory(engine).engines()
+        directory = Directory(engine)
+        places = directory.engines()
         first, *others = [_pipeline(place) for place in places]
         pipeline = sum(others, first)
         amounts = {}
@@ -49,6 +52,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
     finally:
         engine.dispose()
     return Status(
+        left_out=tuple(shard.difference for shard in directory.known() if shard.difference is not None),
         pipeline=pipeline,
         workers=_workers(settings),
         dropped=_dropped(settings),

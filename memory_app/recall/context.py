@@ -292,7 +292,12 @@ def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit
 
 
 def _by_ids(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> tuple[Memory, ...]:
-    return names.over_visible(connection, row, lambda scopes: always_shown.by_ids(connection, scopes, ids))
+    return names.over_visible(
+        connection,
+        row,
+        lambda scopes: always_shown.by_ids(connection, scopes, ids),
+        order=lambda memory: ids.index(memory.id),
+    )
 
 
 def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
@@ -432,6 +437,7 @@ def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
             lambda scopes: cards.whole(
                 connection, scopes, entity_keys[:CARDS], facts=CARD_FACTS, linked=CARD_FACTS
             ),
+            order=lambda card: entity_keys.index(card.key),
         )
     return _Topic(
         hits=recalled.memories,

@@ -20,7 +20,7 @@ from memory_app.memories.rows import memories
 from memory_app.recall.records import Hit
 from memory_app.records.records import Tier
 from memory_app.runtime import HINT_LIFE_MS, Runtime, hint_name
-from memory_app.tenancy.shards import in_each
+from memory_app.tenancy.shards import in_usable
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ def note_recalls(runtime: Runtime) -> int:
         if not batch:
             break
         for tenant_id, counts in batch.items():
-            count += sum(in_each(runtime, partial(_add, tenant_id=tenant_id, counts=counts)))
+            count += sum(in_usable(runtime, partial(_add, tenant_id=tenant_id, counts=counts)))
     return count
 
 

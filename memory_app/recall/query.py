@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import chain
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -16,6 +17,7 @@ import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew
+from memory_app.db.shards import at_home
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.keywords import anchor_terms, keyword_weights, query_weights
@@ -34,6 +36,7 @@ from memory_app.records.records import ENTITY_TYPES, Tier
 from memory_app.records.scoring import LINKED_WEIGHT, PRESETS, Weights
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
@@ -68,7 +71,8 @@ class ScopedQuery:
     ``repeat_cosine`` is the cosine from which two rows say the same. ``missing_models`` are models of rows that the
     query has no vector of yet (see `embed_missing`). ``mentioning`` are weights of memories about entities of the
     query, ``periods`` the times it names, half-open. ``spare`` rows of the limit make up for turns that the caller
-    shows anyway: that many fewer memories are searched.
+    shows anyway: that many fewer memories are searched. ``shared`` is the same query over what all users of the agent
+    share, where that stands in another shard; its ``missing_models`` are those of this one, too.
     """
 
     query: RecallQuery
@@ -90,6 +94,7 @@ class ScopedQuery:
     missing_models: tuple[str, ...]
     degraded: tuple[str, ...]
     spare: int = 0
+    shared: tuple[ScopedQuery, ...] = ()
 
     @property
     def now(self) -> datetime:
@@ -141,12 +146,14 @@ def embed_missing(runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
         more = _embed(embedder, scoped.query.text)
         vectors += more.vectors
         degraded += more.degraded
-    return replace(
+    complete = replace(
         scoped,
         vectors=tuple(vectors),
         degraded=tuple(dict.fromkeys(degraded)),
         missing_models=(),
     )
+    shared = tuple(replace(query, vectors=complete.vectors, missing_models=()) for query in scoped.shared)
+    return replace(complete, shared=shared)
 
 
 def prepare_query(
@@ -189,6 +196,8 @@ def prepare_query(
         # One more round trip, and only the ranking of memories uses it.
         if Tier.FACTS in tiers:
             mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
+    shared = _shared_queries(connection, runtime, row, query=query, vectors=vectors)
+    missing_models = _missing_models(runtime, facts) if text else ()
     return ScopedQuery(
         query=query,
         row=row,
@@ -206,10 +215,28 @@ def prepare_query(
         entities=entities,
         mentioning=mentioning,
         periods=_periods(text, facts.now, row.time_zone),
-        missing_models=_missing_models(runtime, facts) if text else (),
+        missing_models=tuple(
+            dict.fromkeys(chain(missing_models, *(other.missing_models for other in shared)))
+        ),
         degraded=vectors.degraded,
         spare=spare,
+        shared=shared,
     )
+
+
+def _shared_queries(
+    connection: Connection, runtime: Runtime, row: ScopeRow, *, query: RecallQuery, vectors: QueryVectors
+) -> tuple[ScopedQuery, ...]:
+    # What is shared belongs to no session.
+    if not row.shared or query.session is not None:
+        return ()
+    with at_home(connection):
+        rows = [names.read_scope(connection, scope_id) for scope_id in row.shared]
+        return tuple(
+            prepare_query(connection, runtime, shared, query=query, vectors=vectors)
+            for shared in rows
+            if shared is not None
+        )
 
 
 def weights_of(preset: str, policy: Policy) -> Weights:

@@ -7,26 +7,15 @@ cannot be had (the embedder is away) is left out and named in ``degraded``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import chain
-
 from sqlalchemy import Connection
 
 from memory_app.db.db import plan_anew, transaction
 from memory_app.db.shards import at_home
 from memory_app.recall import candidates
 from memory_app.recall.counts import note_hits
-from memory_app.recall.query import (
-    QueryVectors,
-    ScopedQuery,
-    check_query,
-    embed_missing,
-    embed_query,
-    prepare_query,
-)
-from memory_app.recall.ranking import rank
+from memory_app.recall.query import ScopedQuery, check_query, embed_missing, embed_query, prepare_query
+from memory_app.recall.ranking import Candidate, rank
 from memory_app.recall.records import Hit, Recalled, RecallQuery
-from memory_app.recall.rows.search import Probe
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
@@ -62,39 +51,36 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
 def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Recalled:
     """Search and rank in the caller's transaction, whose own changes count. Calls no model and notes nothing.
 
-    What all users of the agent share is searched separately where it stands in another shard.
+    More rows are read where repeats left too few hits.
     """
-    recalled = _search_shard(connection, scoped, candidates.probe_of(runtime, scoped))
-    # What is shared belongs to no session.
-    if not scoped.row.shared or scoped.query.session is not None:
-        return recalled
-    with at_home(connection):
-        shared = [_search_shared(connection, runtime, scoped, scope_id) for scope_id in scoped.row.shared]
-    hits = sorted(chain(recalled.memories, *shared), key=lambda hit: hit.score, reverse=True)
-    return replace(recalled, memories=tuple(hits[: scoped.query.limit]))
-
-
-def _search_shared(
-    connection: Connection, runtime: Runtime, scoped: ScopedQuery, scope_id: int
-) -> tuple[Hit, ...]:
-    row = names.read_scope(connection, scope_id)
-    if row is None:
-        return ()
-    vectors = QueryVectors(scoped.vectors, scoped.degraded)
-    of_shared = prepare_query(connection, runtime, row, query=scoped.query, vectors=vectors)
-    return _search_shard(connection, of_shared, candidates.probe_of(runtime, of_shared)).memories
-
-
-def _search_shard(connection: Connection, scoped: ScopedQuery, probe: Probe) -> Recalled:
-    """Search and rank in one shard. More rows are read where repeats left too few hits."""
-    rows = candidates.collect(connection, scoped, probe)
+    rows, has_more = _collect(connection, runtime, scoped)
     recalled = rank(scoped, rows)
     # Widened once only, so that one request does not read a whole scope full of repeats.
-    has_more = len(rows) >= probe.limit and probe.limit < REPEATS_LIMIT
     if len(recalled.memories) < scoped.query.limit and has_more:
-        rows = candidates.collect(connection, scoped, candidates.widened(probe, REPEATS_LIMIT))
+        rows, _ = _collect(connection, runtime, scoped, most=REPEATS_LIMIT)
         recalled = rank(scoped, rows, considered=REPEATS_LIMIT)
     return recalled
+
+
+def _collect(
+    connection: Connection, runtime: Runtime, scoped: ScopedQuery, *, most: int | None = None
+) -> tuple[list[Candidate], bool]:
+    """The candidates, and whether there may be more of them. ``most`` rows of each tier; None: what usually suffices.
+
+    What all users of the agent share is searched separately where it stands in another shard.
+    """
+    probe = candidates.probe_of(runtime, scoped)
+    limit = probe.limit if most is None else most
+    if most is not None:
+        probe = candidates.widened(probe, most)
+    rows = candidates.collect(connection, scoped, probe)
+    has_more = len(rows) >= limit and limit < REPEATS_LIMIT
+    for shared in scoped.shared:
+        with at_home(connection):
+            more, shared_has_more = _collect(connection, runtime, shared, most=most)
+        rows += more
+        has_more = has_more or shared_has_more
+    return rows, has_more
 
 
 def search_previous_models(runtime: Runtime, tenant_id: int, scoped: ScopedQuery) -> Recalled:

@@ -13,7 +13,7 @@ from memory_app.memories.rows import scope_models
 from memory_app.recall.rows import scope_index
 from memory_app.recall.rows.scope_index import Agreement, BigScope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.shards import in_each
+from memory_app.tenancy.shards import in_usable
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ def index_big_scopes(runtime: Runtime) -> int:
     No more scopes get some than the setting and the server's locks allow; the others are scanned. Building needs the
     owner of the tables: raises `Misconfigured` when ``database.owner_url`` is not set.
     """
-    return sum(in_each(runtime, _index_big_scopes))
+    return sum(in_usable(runtime, _index_big_scopes))
 
 
 def without_room(runtime: Runtime) -> tuple[BigScope, ...]:

@@ -36,7 +36,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
-from memory_app.tenancy.shards import in_each, in_scopes_shard
+from memory_app.tenancy.shards import in_scopes_shard, in_usable
 from memory_app.turns.rows import sessions, turns
 
 
@@ -87,7 +87,7 @@ def enqueue_idle(runtime: Runtime) -> int:
 
     There is one run for each state of a session, however often this is called.
     """
-    return sum(in_each(runtime, _enqueue_idle))
+    return sum(in_usable(runtime, _enqueue_idle))
 
 
 def _enqueue_idle(runtime: Runtime) -> int:

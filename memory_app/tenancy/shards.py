@@ -6,13 +6,12 @@ to another shard where the rows turn out to be there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
-import structlog
-
+from memory_app.db.directory import Shard
 from memory_app.db.shards import HOME, hint_of
 from memory_app.errors import (
     InvalidInput,
@@ -25,8 +24,6 @@ from memory_app.errors import (
 )
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-
-log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -104,16 +101,24 @@ def where_stored(
 def in_each(runtime: Runtime, act: Callable[[Runtime], Answer]) -> list[Answer]:
     """Act in every shard, one after the other. One that fails keeps none of the others from it.
 
-    Raises what the first of them raised, after the last.
+    Raises what the first of them raised, after the last; `ShardMissing` for one that cannot be used.
     """
+    return _act_in(runtime, runtime.directory.shards(), act)
+
+
+def in_usable(runtime: Runtime, act: Callable[[Runtime], Answer]) -> list[Answer]:
+    """Act in every shard that can be used, as work in the background does, which comes to the others when they are
+    mended. Otherwise like `in_each`."""
+    return _act_in(runtime, runtime.directory.usable(), act)
+
+
+def _act_in(runtime: Runtime, shards: Iterable[Shard], act: Callable[[Runtime], Answer]) -> list[Answer]:
     answers: list[Answer] = []
     failure: MemoryAppError | None = None
-    for shard in runtime.directory.shards():
+    for shard in shards:
         try:
             answers.append(act(runtime.at(shard.id)))
         except MemoryAppError as error:
-            if shard.id != HOME:
-                log.warning("shard_left_out", shard=shard.id, error=error.kind, reason=error.message)
             failure = failure or error
     if failure is not None:
         raise failure

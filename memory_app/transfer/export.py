@@ -131,11 +131,10 @@ def _rows(runtime: Runtime, selection: _Selection) -> Generator[tuple[str, str],
 
 
 def _places(runtime: Runtime, selection: _Selection) -> Iterator[Runtime]:
-    """The runtime in the shards that hold rows of the selection."""
+    """The runtime in the shards that hold rows of the selection. Raises `ShardMissing` before the first of them."""
     if selection.user is None:
-        # The home shard comes first, with agents and use.
-        for shard in runtime.directory.shards():
-            yield runtime.at(shard.id)
+        # The home shard comes first, with agents and use. All are checked now: later the caller has had lines already.
+        yield from [runtime.at(shard.id) for shard in runtime.directory.read_again()]
     else:
         yield in_users_shard(runtime, selection.tenant_id, selection.user, partial(_checked_place, selection))
 

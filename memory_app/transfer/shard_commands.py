@@ -15,6 +15,9 @@ from memory_app.tenancy import schema
 from memory_app.transfer import shards
 from memory_app.transfer.shards import ListedShard
 
+MOST_AT_ONCE = 64
+"""Each is more than a hundred objects, and PostgreSQL keeps its catalogue in memory."""
+
 app = typer.Typer(help="Shards of the database.", no_args_is_help=True)
 
 
@@ -43,7 +46,7 @@ def list_shards(data: Data = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def add(
-    count: Annotated[int, typer.Argument(min=1, help="How many.")] = 1,
+    count: Annotated[int, typer.Argument(min=1, max=MOST_AT_ONCE, help="How many.")] = 1,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,7 +17,7 @@ from memory_app import failpoint
 from memory_app.db.db import transaction
 from memory_app.db.directory import Shard, users_by_shard
 from memory_app.db.shards import HOME
-from memory_app.errors import Conflict, MemoryAppError, NotFound, StoreUnavailable
+from memory_app.errors import Conflict, MemoryAppError, NotFound, ShardMissing, StoreUnavailable
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
 from memory_app.transfer.rows import user_copy
@@ -56,13 +56,15 @@ def list_shards(runtime: Runtime) -> tuple[ListedShard, ...]:
 def move_user(runtime: Runtime, tenant_id: int, user: str, *, to: int) -> MovedUser:
     """Move all rows of a user. Moving a user who is there already changes nothing.
 
-    Raises `NotFound` for an unknown user, `StoreUnavailable` for a shard that is missing or behind, `Conflict` where a
-    memory that all users of an agent share rests on a turn of this one.
+    Raises `NotFound` for an unknown user, `ShardMissing` where one of the shards is missing or behind, `Conflict` where
+    a memory that all users of an agent share rests on a turn of this one.
     """
     runtime.directory.check(to)
     for _ in range(TRIES - 1):
         try:
             return _move(runtime, tenant_id, user, to=to)
+        except ShardMissing:
+            raise
         except StoreUnavailable as error:
             # Mostly a deadlock with whoever begins a session at this moment.
             log.info("move_tried_again", reason=error.message)
@@ -77,6 +79,7 @@ def _move(runtime: Runtime, tenant_id: int, user: str, *, to: int) -> MovedUser:
             raise NotFound(f"nothing is stored for user {user!r}", field="user")
         if locked.shard == to:
             return MovedUser(to, to, {})
+        runtime.directory.check(locked.shard)
         scope_ids = user_copy.lock_scopes(connection, tenant_id, locked)
         failpoint.reach("move.after_locks")
         if shared := user_copy.shared_evidence(connection, locked, scope_ids):

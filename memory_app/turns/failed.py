@@ -11,7 +11,7 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.runtime import Runtime
-from memory_app.tenancy.shards import in_each, where_stored
+from memory_app.tenancy.shards import in_usable, where_stored
 from memory_app.turns.rows import failed_turns, sessions, stages
 from memory_app.turns.rows.failed_turns import FailedTurn
 
@@ -31,7 +31,7 @@ def failed(
         with transaction(here.engine, tenant_id) as connection:
             return failed_turns.failed(connection, limit=limit, before=before)
 
-    rows = sorted(chain.from_iterable(in_each(runtime, look)), key=lambda turn: turn.id, reverse=True)
+    rows = sorted(chain.from_iterable(in_usable(runtime, look)), key=lambda turn: turn.id, reverse=True)
     return tuple(rows[:limit])
 
 

@@ -65,7 +65,12 @@ def install(owner_url: str) -> None:
 
 def owner_engine(owner_url: str) -> Engine:
     """The owner's engine of a test; with several shards it looks at all of them at once."""
-    options = {"options": f"-c search_path={PATH.replace(' ', '')}"} if IS_SHARDED else {}
+    return engine_over_all(owner_url) if IS_SHARDED else create_engine(owner_url, poolclass=NullPool)
+
+
+def engine_over_all(owner_url: str) -> Engine:
+    """The owner's engine, which looks at all shards at once."""
+    options = {"options": f"-c search_path={PATH.replace(' ', '')}"}
     return create_engine(owner_url, poolclass=NullPool, connect_args=options)
 
 

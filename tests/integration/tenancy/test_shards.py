@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from queries import rows
 from sqlalchemy import Connection, Engine, text
+from structlog.testing import capture_logs
 
 from memory_app import MemoryApp
 from memory_app.agents.agents import AgentChange, change_agent
@@ -20,13 +21,14 @@ from memory_app.db import catalog, directory
 from memory_app.db.db import transaction
 from memory_app.db.shards import hint_of
 from memory_app.dispatch import big_scopes, finder
-from memory_app.errors import Conflict, MemoryAppError, NotFound, StoreUnavailable
+from memory_app.errors import Conflict, MemoryAppError, NotFound, ShardMissing, StoreUnavailable
 from memory_app.forget.forget import forget_turn, forget_user, read_erasure
 from memory_app.memories import lookup
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.remember import remember
 from memory_app.ops.doctor import diagnose
 from memory_app.ops.health import health
+from memory_app.ops.status import status
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, NewTurn, Role, Stage, Statement, Ticket
@@ -423,6 +425,26 @@ def test_what_an_agent_knows_is_shared_over_the_shards(
         give_feedback(runtime, tenant, Scope("max", "bob"), target=shared.id, label=Label.UP)
 
 
+def test_what_is_shared_and_known_of_the_user_too_is_one_hit(
+    sharded: Settings, runtime: Runtime, tenant: int
+) -> None:
+    scope = Scope("ada", "bob")
+    for text_, where in (
+        ("The bakery opens at seven.", scope),
+        ("The bakery opens at seven.", Scope("ada")),
+        ("The bakery is in Park Street.", scope),
+    ):
+        remember(runtime, tenant, where, statement=Statement("fact", text_))
+    found = recall(runtime, tenant, scope, query=RecallQuery("the bakery", limit=2, explain=True))
+    assert {hit.text for hit in found.memories} == {
+        "The bakery opens at seven.",
+        "The bakery is in Park Street.",
+    }
+    assert [str((hit.explain or {}).get("cut", "")).split(" 0")[0] for hit in found.cut] == [
+        "says the same as"
+    ]
+
+
 def test_a_change_of_an_agent_reaches_its_users_in_every_shard(
     sharded: Settings, runtime: Runtime, tenant: int
 ) -> None:
@@ -461,8 +483,10 @@ def test_a_missing_shard_stops_its_own_users_only(
     assert parts["database"].reason is None
     assert parts["shards"].is_ok and "shard 2 is missing" in str(parts["shards"].reason)
     assert {check.name: check.state for check in diagnose(sharded)}["shards"] == "fail"
-    with pytest.raises(StoreUnavailable, match="shard 2 is missing"):
-        finder.drain(runtime)
+    with capture_logs() as logs:
+        for _ in range(3):
+            finder.drain(runtime)
+    assert [entry["event"] for entry in logs].count("shard_left_out") <= 1, "said once, not at every look"
     with owner.begin() as connection:
         connection.execute(text("ALTER SCHEMA away RENAME TO shard_0002"))
         indexed = connection.execute(text("SELECT count(indexed_at) FROM shard_0001.turns")).scalar_one()
@@ -527,8 +551,98 @@ def test_an_entry_without_its_shard_is_named(
     say(runtime, tenant, "I like tea.")
     with owner.begin() as connection:
         connection.execute(text("UPDATE public.users SET shard = 77"))
-    with build_again(sharded) as fresh, pytest.raises(StoreUnavailable, match="there is no shard 77"):
+    with (
+        build_again(sharded) as fresh,
+        pytest.raises(StoreUnavailable, match="there is no schema shard_0077"),
+    ):
         say(fresh, tenant, "I like rain.")
+
+
+def test_operators_see_the_rest_while_a_shard_is_missing(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    say(runtime, tenant, "I like tea.")
+    open_only(owner, 1)
+    say(runtime, tenant, "I like rain.", scope=Scope("ada", "eve", "s"))
+    with owner.begin() as connection:
+        connection.execute(text("ALTER SCHEMA shard_0002 RENAME TO away"))
+
+    sentence = "shard 2 is missing: there is no schema shard_0002; restore it from a backup"
+    assert [row.shard.difference for row in shards.list_shards(runtime)] == [None, None, sentence]
+    report = status(sharded)
+    assert report.left_out == (sentence,)
+    assert report.pipeline.unindexed == 1
+    assert failed.failed(runtime, tenant) == ()
+    # Before the first line, which would be an answer.
+    with pytest.raises(StoreUnavailable, match="shard 2 is missing"):
+        next(iter(export_lines(runtime, tenant)))
+    assert list(export_lines(runtime, tenant, user="eve"))
+    checks = [check for check in diagnose(sharded) if check.state == "fail"]
+    (finding,) = [check for check in checks if check.name == "shards"]
+    assert finding.found == (
+        "shard 2 is missing: there is no schema shard_0002; users in it, who are answered with 503: 1"
+    )
+    assert finding.to_do == "restore it from a backup"
+    others = [check for check in checks if check.name != "shards"]
+    assert not [check for check in others if "shard" in check.found]
+
+
+@pytest.mark.parametrize("target", [1, 2])
+def test_a_move_from_or_to_a_missing_shard_says_so(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int, target: int
+) -> None:
+    open_only(owner, 1)
+    say(runtime, tenant, "I like tea.")
+    with owner.begin() as connection:
+        connection.execute(text(f"ALTER SCHEMA shard_000{target} RENAME TO away"))
+    with pytest.raises(ShardMissing, match=f"shard {target} is missing"):
+        shards.move_user(runtime, tenant, "bob", to=2)
+    assert shard_of(owner) == 1
+
+
+def test_a_move_out_of_a_shard_that_is_behind_is_refused(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    say(runtime, tenant, "I like tea.")
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE shards SET revision = '0002' WHERE id = 2"))
+    with pytest.raises(ShardMissing, match="behind"):
+        shards.move_user(runtime, tenant, "bob", to=1)
+
+
+def test_a_revision_that_no_release_has_is_no_newer_one(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    say(runtime, tenant, "I like tea.")
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE shards SET revision = 'garbage' WHERE id = 2"))
+    with pytest.raises(ShardMissing, match="'garbage', which no release has"):
+        say(runtime, tenant, "I like rain.")
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE shards SET revision = '9999' WHERE id = 2"))
+    assert say(runtime, tenant, "I like rain.").seq == 2, "migrated by a later release"
+
+
+def test_a_shard_that_fell_off_the_list_is_told_from_none(
+    sharded: Settings, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    ticket = say(runtime, tenant, "I like tea.")
+    with owner.begin() as connection:
+        connection.execute(text("DELETE FROM shards WHERE id = 2"))
+    reason = "shard 2 holds users and is not in the list of shards; run `memory migrate`"
+    with pytest.raises(StoreUnavailable, match=reason):
+        tickets.ticket(runtime, tenant, ticket.id)
+    with pytest.raises(StoreUnavailable, match=reason):
+        say(runtime, tenant, "I like rain.")
+    assert [(row.shard.difference, row.users) for row in shards.list_shards(runtime)][2] == (reason, 1)
+    assert any(check.to_do == "run `memory migrate`" for check in diagnose(sharded) if check.name == "shards")
+    # Neither a new shard nor a migration takes its place.
+    assert schema.add_shards(sharded, 1) == (3,)
+    assert say(runtime, tenant, "I like rain.").seq == 2
+    with owner.begin() as connection:
+        connection.execute(text("DELETE FROM shards WHERE id = 2"))
+    schema.upgrade(sharded)
+    assert tickets.ticket(runtime, tenant, ticket.id).seq == 1
 
 
 def test_an_id_of_an_unknown_shard_is_not_found(sharded: Settings, runtime: Runtime, tenant: int) -> None:
