@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test system lint types format lock faults bench shape docs clean
+.PHONY: help demo test system shards lint types format lock faults bench shape docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: lint types ## Check style and types, and run the tests (the long faults ar
 # 5 is pytest's status when there is no such test.
 system: $(READY) ## Run the tests that need Debian's packages, which .ci/run installs
 	$(BIN)/pytest -m "system and not (slow and faults)" $(PYTEST_ARGS) || test $$? -eq 5
+
+shards: $(READY) ## Run the tests over three shards, those that look at one shard only left out
+	TEST_SHARDS=1 $(BIN)/pytest -m "not (slow and faults) and not system and not one_shard" $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, text
+from psycopg.errors import UndefinedTable
+from sqlalchemy import Connection, Engine, TextClause, text
+from sqlalchemy.exc import ProgrammingError
 
 from memory_app.errors import ShardMissing
 
@@ -30,13 +33,12 @@ _OPTION = "shard"
 _HOME_PATH = "home_path"
 
 # The path first, since a row is evaluated from left to right; then the schema of the shard before all others. A table
-# that the shard lacks would be that of the home shard: so the last column tells whether the shard is there at all.
-_LEAD = text(
-    """SELECT current_setting('search_path') AS home_path,
-    set_config('search_path', :schema || ', ' || current_setting('search_path'), true),
-    set_config('memory.tenant', :tenant, true),
-    to_regclass(:schema || '.alembic_version') IS NOT NULL AS is_there"""
-)
+# that the shard lacks would be that of the home shard. So one of its tables is read, which fails where the shard is
+# missing, and stays locked until the end: nobody can drop the schema meanwhile.
+_LEAD = """SELECT current_setting('search_path') AS home_path,
+    set_config('search_path', '{schema}, ' || current_setting('search_path'), true),
+    set_config('memory.tenant', :tenant, true)
+    FROM {schema}.alembic_version"""
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _OTHER_SCHEMAS = text(
     """SELECT schema FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0) listed
@@ -90,10 +92,18 @@ def begin(connection: Connection, tenant_id: int | None) -> None:
         if tenant:
             connection.execute(_SET_TENANT, {"tenant": tenant})
         return
-    row = connection.execute(_LEAD, {"schema": schema_of(number), "tenant": tenant}).one()
-    if not row.is_there:
-        raise ShardMissing(missing(number), retry_after=5)
+    try:
+        row = connection.execute(_lead(number), {"tenant": tenant}).one()
+    except ProgrammingError as error:
+        if isinstance(error.orig, UndefinedTable):
+            raise ShardMissing(missing(number), retry_after=5) from error
+        raise
     connection.info[_HOME_PATH] = row.home_path
+
+
+@cache
+def _lead(number: int) -> TextClause:
+    return text(_LEAD.format(schema=schema_of(number)))
 
 
 def other_schemas(connection: Connection) -> tuple[str, ...]:

@@ -166,25 +166,34 @@ def invalidate(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Memory:
     return changed.memory
 
 
+@in_scopes_shard
 def need_visible(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID) -> Memory:
     """The memory, if the scope may see it. Raises `NotFound` as if there were none."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return _need_among(connection, row.visible, memory_id)
+        found = names.over_visible(connection, row, lambda scopes: _among(connection, scopes, memory_id))
+    return _one(found, memory_id)
 
 
+@in_scopes_shard
 def need_own(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID) -> Memory:
     """The memory, if it belongs to the scope itself and not to all users of the agent. Raises `NotFound`."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return _need_among(connection, (row.id,), memory_id)
+        found = _among(connection, (row.id,), memory_id)
+    return _one(found, memory_id)
 
 
-def _need_among(connection: Connection, scope_ids: Sequence[int], memory_id: UUID) -> Memory:
-    stored = _need(connection, memory_id)
-    if stored.scope_id not in scope_ids:
+def _among(connection: Connection, scope_ids: Sequence[int], memory_id: UUID) -> tuple[Memory, ...]:
+    """The memory, if it is of one of the scopes; else none."""
+    stored = memories.read(connection, memory_id)
+    return () if stored is None or stored.scope_id not in scope_ids else (stored.memory,)
+
+
+def _one(found: Sequence[Memory], memory_id: UUID) -> Memory:
+    if not found:
         raise NotFound(f"no memory {memory_id}", field="id")
-    return stored.memory
+    return found[0]
 
 
 def _need(connection: Connection, memory_id: UUID) -> ScopedMemory:

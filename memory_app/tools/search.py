@@ -14,6 +14,7 @@ from memory_app.records.records import EmotionalState, Memory, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.tools.answers import Json, ToolAnswer, day, instant, short
 from memory_app.tools.arguments import GetContext, SearchMemory
 
@@ -73,6 +74,7 @@ def _query_text(arguments: SearchMemory) -> str:
     return f"{arguments.query}\n{message}" if message and message != arguments.query else arguments.query
 
 
+@in_scopes_shard
 def _memories(
     runtime: Runtime, tenant_id: int, scope: Scope, hits: Sequence[Hit]
 ) -> Mapping[UUID | str, Memory]:
@@ -82,7 +84,10 @@ def _memories(
         return {}
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return {memory.id: memory for memory in always_shown.by_ids(connection, row.visible, ids)}
+        found = names.over_visible(
+            connection, row, lambda scopes: always_shown.by_ids(connection, scopes, ids)
+        )
+    return {memory.id: memory for memory in found}
 
 
 def _row(hit: Hit, memories: Mapping[UUID | str, Memory]) -> Json:

@@ -27,7 +27,6 @@ MOVE_SECONDS = 60
 
 USERS_IN = text("SELECT name FROM public.users WHERE shard = :shard ORDER BY name")
 SHARD_OF = text("SELECT shard FROM public.users WHERE name = :user")
-TABLES_OF = text("SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname = :schema")
 SCOPES_BY_SHARD = " UNION ALL ".join(
     f"SELECT {shard} AS shard, u.name FROM {schema_name}.scopes c JOIN public.users u ON u.id = c.user_id"
     for shard, schema_name in zip(all_shards.SHARDS, all_shards.SCHEMAS, strict=True)
@@ -104,15 +103,9 @@ def move(stage: Stage, user: str, *, to: int, **environment: str) -> subprocess.
 
 
 def rename(owner: Engine, schema_name: str, new_name: str) -> None:
-    """Rename a schema when nobody is at work in it: a transaction under way would look for its tables elsewhere."""
+    """Rename a schema when nobody is at work in it: each transaction there holds this table until it ends."""
     with owner.begin() as connection:
-        tables = connection.execute(
-            text(
-                "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables WHERE schemaname = :s"
-            ),
-            {"s": schema_name},
-        ).scalars()
-        connection.execute(text(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(text(f"LOCK TABLE {schema_name}.alembic_version IN ACCESS EXCLUSIVE MODE"))
         connection.execute(text(f"ALTER SCHEMA {schema_name} RENAME TO {new_name}"))
 
 

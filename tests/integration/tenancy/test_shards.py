@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -423,6 +424,29 @@ def test_what_an_agent_knows_is_shared_over_the_shards(
     give_feedback(runtime, tenant, Scope("ada", "bob"), target=shared.id, label=Label.UP)
     with pytest.raises(NotFound):
         give_feedback(runtime, tenant, Scope("max", "bob"), target=shared.id, label=Label.UP)
+
+
+def test_agents_tools_serve_a_user_of_any_shard(sharded: Settings, runtime: Runtime, tenant: int) -> None:
+    shared = remember(
+        runtime, tenant, Scope("ada"), statement=Statement("fact", "The bakery opens at seven.")
+    )
+    app = MemoryApp(runtime, tenant)
+
+    def call(name: str, **arguments: object) -> Any:
+        answer = app.call_tool(BOB, name, arguments)
+        assert not answer.is_error, answer.text
+        return json.loads(answer.content)
+
+    stored = call("store_memory", text="Bob is allergic to nuts.", tags=["health"])
+    assert sorted(call("search_memory", query="What must Bob not eat?")["memories"][0]["tags"]) == [
+        "explicit-store",
+        "health",
+    ]
+    assert "nuts" in str(call("list_facts")) and "nuts" in str(call("get_context", query="food"))
+    for memory_id in (stored["id"], str(shared.id)):
+        assert call("explain_memory", memory_id=memory_id)
+    call("forget_memory", memory_id=stored["id"])
+    assert "nuts" not in str(call("search_memory", query="What must Bob not eat?"))
 
 
 def test_what_is_shared_and_known_of_the_user_too_is_one_hit(
