@@ -16,6 +16,8 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.records.run import RunState
 from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import in_scopes_shard
 
 app = typer.Typer()
 
@@ -48,9 +50,10 @@ def sleep(
         "summary_chars": summary_chars,
     }
     with connect(data, tenant) as memory:
-        enqueued = memory.sleep(Scope(agent, user), **options)
+        scope = Scope(agent, user)
+        enqueued = memory.sleep(scope, **options)
         # Here, so that the command works without workers; one that was faster is waited for.
-        jobs.perform(memory.runtime, enqueued.id, JOBS)
+        _perform(memory.runtime, memory.tenant_id, scope, enqueued.id)
         run = memory.run(enqueued.id, wait_seconds=600)
     if as_json:
         write_json(run)
@@ -58,6 +61,11 @@ def sleep(
         _show(run, dry_run=dry_run)
     if run.state is not RunState.DONE:
         raise Permanent(f"run {run.id} {run.state}: {run.reason or 'it goes on in the background'}")
+
+
+@in_scopes_shard
+def _perform(runtime: Runtime, _tenant_id: int, _scope: Scope, run_id: UUID) -> None:
+    jobs.perform(runtime, run_id, JOBS)
 
 
 @app.command()

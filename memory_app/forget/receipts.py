@@ -69,7 +69,7 @@ class Comparison:
 def tenants_of(runtime: Runtime, tenant: str | None) -> Tenants:
     """The tenant of that name, or all of them, which only the owner sees. Raises `NotFound`, `Misconfigured`."""
     if tenant is not None:
-        with transaction(runtime.engine, None) as connection:
+        with transaction(runtime.directory.engine, None) as connection:
             tenant_id = keys.find_tenant(connection, tenant)
         if tenant_id is None:
             raise NotFound(f"tenant {tenant!r} was not found; `memory keys list` shows all", field="tenant")
@@ -88,7 +88,7 @@ def list_receipts(runtime: Runtime, tenants: Tenants, *, limit: int | None = Non
     rows: list[Receipt] = []
     # One transaction for each tenant: row-level security shows the receipts of one at a time.
     for tenant_id in tenants:
-        with transaction(runtime.engine, tenant_id) as connection:
+        with transaction(runtime.directory.engine, tenant_id) as connection:
             rows += receipts.listed(connection, tenant_id, limit=limit)
     rows.sort(key=lambda row: (row.erased_at, row.id), reverse=True)
     return tuple(rows[:limit])
@@ -135,7 +135,7 @@ def replay(
     """
     # A list, so that a file that cannot be read is noticed before the first erasure.
     lines = [(path, line) for path in paths for line in receipt_file.read(path)]
-    in_database = _ids(runtime.engine, tenants)
+    in_database = _ids(runtime.directory.engine, tenants)
     in_files = [line.receipt for _, line in lines if line.receipt is not None]
     due = [row for row in in_files if _is_here(row, tenants) and row.id not in in_database]
     matches = _matches(runtime, due)

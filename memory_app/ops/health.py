@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from memory_app.db import revision
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.errors import MemoryAppError
 from memory_app.jobs import life
 from memory_app.jobs.life import BEAT, FINDER, Heard
@@ -89,7 +90,7 @@ def _pipeline(runtime: Runtime) -> PipelineState:
 
 def _look_at_shards(runtime: Runtime, look: Callable[[Connection], Answer]) -> tuple[list[Answer], list[str]]:
     """What each shard answers, the home shard first, and why others do not. Raises only for the home shard."""
-    with transaction(runtime.engine, None) as connection:
+    with transaction(runtime.at(HOME).engine, None) as connection:
         answers = [look(connection)]
     reasons = []
     for shard in runtime.directory.shards()[1:]:

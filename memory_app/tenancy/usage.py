@@ -15,5 +15,5 @@ def spending(runtime: Runtime, tenant_id: int, *, days: int = 30) -> tuple[Usage
     """Calls, tokens and dollars per day (UTC) and model of the last ``days`` days, newest first."""
     if not 1 <= days <= DAYS_LIMIT:
         raise InvalidInput(f"days: 1 to {DAYS_LIMIT}", field="days")
-    with transaction(runtime.engine, tenant_id) as connection:
+    with transaction(runtime.directory.engine, tenant_id) as connection:
         return usage.by_day(connection, tenant_id, days=days)

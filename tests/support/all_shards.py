@@ -80,7 +80,9 @@ def at_work(runtime: Runtime) -> Runtime:
         return runtime
     owner = create_engine(_owner_url(runtime), poolclass=NullPool)
     with owner.begin() as connection:
-        connection.execute(text("INSERT INTO public.shards (id, is_open) VALUES (0, false)"))
+        connection.execute(
+            text("INSERT INTO public.shards (id, is_open) VALUES (0, false) ON CONFLICT DO NOTHING")
+        )
         connection.execute(text("UPDATE public.shards SET is_open = id = 1"))
     owner.dispose()
     return runtime.at(1)

@@ -125,6 +125,7 @@ def test_the_expected_objects_are_those_of_a_migrated_database(database: Servers
     assert kinds == structure | {"policy", "trigger", "function", "right", "role"}
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("damage", MENDED)
 def test_doctor_names_what_migrate_mends(settings: Settings, owner: Engine, damage: str) -> None:
     statement, words = MENDED[damage]
@@ -140,6 +141,7 @@ def test_doctor_names_what_migrate_mends(settings: Settings, owner: Engine, dama
     assert schema_check(settings)[0] is State.OK
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("damage", BY_HAND)
 def test_doctor_names_what_an_operator_must_mend(settings: Settings, owner: Engine, damage: str) -> None:
     statement, words, remedy = BY_HAND[damage]
@@ -154,6 +156,7 @@ def test_doctor_names_what_an_operator_must_mend(settings: Settings, owner: Engi
     assert "more" not in found
 
 
+@pytest.mark.one_shard
 def test_migrate_says_what_it_could_not_make_again(owner: Engine, environment: dict[str, str]) -> None:
     with owner.begin() as connection:
         connection.execute(text("ALTER TABLE turns DROP COLUMN emotional_tone"))
@@ -173,6 +176,7 @@ def test_migrate_says_what_it_could_not_make_again(owner: Engine, environment: d
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.one_shard
 def test_what_somebody_else_keeps_in_the_database_is_no_difference(settings: Settings, owner: Engine) -> None:
     with owner.begin() as connection:
         for statement in HARMLESS:

@@ -39,6 +39,8 @@ from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
 from memory_app.turns.rows import index_work, waiting
 
+pytestmark = pytest.mark.one_shard
+
 BOB = Scope(AGENT, "bob")
 LEASE = timedelta(seconds=45)
 MONTHS = timedelta(days=60)

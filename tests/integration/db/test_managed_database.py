@@ -234,6 +234,7 @@ def test_two_databases_of_a_cluster_are_migrated_at_the_same_moment(
 # --- beside those who work ------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_shard
 def test_migrate_gives_up_a_lock_that_it_does_not_get_and_changes_nothing(
     settings: Settings, database: Servers, owner: Engine
 ) -> None:
@@ -250,6 +251,7 @@ def test_migrate_gives_up_a_lock_that_it_does_not_get_and_changes_nothing(
     assert left == {"policy turns.tenant", "right of memory_app on table links"}
 
 
+@pytest.mark.one_shard
 def test_migrate_waits_politely_until_a_long_transaction_has_ended(
     settings: Settings, database: Servers, owner: Engine
 ) -> None:

@@ -91,6 +91,7 @@ def test_due_times_are_spread_over_the_period(runtime: Runtime, tenant: int, own
     assert max(due) - min(due) > timedelta(hours=6)
 
 
+@pytest.mark.one_shard
 def test_deep_synthesis_is_only_for_agents_with_a_model(runtime: Runtime, tenant: int, owner: Engine) -> None:
     kept(runtime, tenant, "bob")
     kept(runtime, tenant, "eve", agent="eva")

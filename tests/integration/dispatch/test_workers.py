@@ -178,6 +178,7 @@ def test_a_hint_is_enough_to_index_and_extract_a_turn(place: Place) -> None:
     assert len(done.memory_ids) >= 1
 
 
+@pytest.mark.one_shard
 def test_many_hints_at_once_do_each_turns_work_once(place: Place) -> None:
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(lambda n: say(place, f"I have a cat named Tom{n}."), range(16)))

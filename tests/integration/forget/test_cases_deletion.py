@@ -429,6 +429,7 @@ def test_one_call_erases_ten_thousand_memories_and_its_receipt_is_exact(
     assert len(list_memories(runtime, tenant, SCOPE, filters=MemoryFilter())) == 1
 
 
+@pytest.mark.one_shard
 def test_what_an_agent_learned_keeps_what_other_people_support(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import all_shards
 import pytest
 from backups import dump, restore
 from commands import Memory
@@ -159,7 +160,7 @@ def restored(
         schema.upgrade(embedded_settings(made))
         database = Database(url=SecretStr(made.app_url), owner_url=SecretStr(made.owner_url))
         own = settings.model_copy(update={"database": database})
-        copy = Copy(own, build(own), create_engine(made.owner_url, poolclass=NullPool))
+        copy = Copy(own, all_shards.at_work(build(own)), create_engine(made.owner_url, poolclass=NullPool))
         copies.append((copy, name))
         return copy
 
@@ -259,7 +260,7 @@ def test_a_backup_restored_into_an_empty_cluster_is_put_right_as_well(
         own = settings_for(postgres, servers).model_copy(update={"embedding": settings.embedding})
         schema.upgrade(own)
         owner = create_engine(postgres.url("memory"), poolclass=NullPool)
-        with closing(build(own)) as other:
+        with closing(all_shards.at_work(build(own))) as other:
             copy = Copy(own, other, owner)
             assert erasure_check(own, file).state is State.WARN
 
@@ -371,7 +372,7 @@ def test_each_erasure_is_added_to_the_file_that_the_settings_name(
 ) -> None:
     file = tmp_path / "kept" / "erasures.jsonl"
     file.parent.mkdir()
-    runtime = build(settings.model_copy(update={"erasures_file": file}))
+    runtime = all_shards.at_work(build(settings.model_copy(update={"erasures_file": file})))
     try:
         say(runtime, tenant, "mira", "I live in Lisbon these days.")
         forget_user(runtime, tenant, "mira", dry_run=True)

@@ -123,6 +123,7 @@ def hasty(settings: Settings, owner: Engine, monkeypatch: pytest.MonkeyPatch) ->
     runtime.close()
 
 
+@pytest.mark.one_shard
 def test_a_run_whose_row_is_locked_each_time_is_done_once_it_is_free(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_run_whose_row_is_locked_each_time_is_done_once_it_is_free(
     assert jobs.read(hasty, tenant, run_id).state == "done"
 
 
+@pytest.mark.one_shard
 def test_workers_that_overtake_each_other_at_a_lock_fail_no_run(
     hasty: Runtime, tenant: int, owner: Engine
 ) -> None:

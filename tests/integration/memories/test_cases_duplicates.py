@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from embedders import failing
 from queries import rows
@@ -46,7 +47,7 @@ OTHER_NUMBERS = [f"Mira keeps {n} bottles of red wine in the cellar." for n in r
 
 def write_all(settings: Settings, tenant: int, texts: Sequence[str]) -> int:
     """What one process does; how many it added."""
-    runtime = build(settings)
+    runtime = all_shards.at_work(build(settings))
     try:
         return len([remember(runtime, tenant, SCOPE, statement=Statement("fact", said)) for said in texts])
     finally:
@@ -104,6 +105,7 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing of the product may catch it."""
 
 
+@pytest.mark.one_shard
 def test_a_retry_after_a_death_keeps_the_words_of_the_first_answer(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:

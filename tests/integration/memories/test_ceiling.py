@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+import all_shards
 import pytest
 from sqlalchemy import Engine, text
 
@@ -52,7 +53,9 @@ def stub() -> Iterator[StubProvider]:
 @pytest.fixture
 def asking(settings: Settings, stub: StubProvider) -> Iterator[Runtime]:
     """The live parts with a model."""
-    runtime = build(settings.model_copy(update={"chat": Chat(base_url=stub.base_url, model="small")}))
+    runtime = all_shards.at_work(
+        build(settings.model_copy(update={"chat": Chat(base_url=stub.base_url, model="small")}))
+    )
     yield runtime
     runtime.close()
 

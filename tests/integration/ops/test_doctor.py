@@ -133,6 +133,7 @@ def test_the_owner_at_the_applications_door_is_refused(settings: Settings) -> No
     assert "memory_app" in check.to_do
 
 
+@pytest.mark.one_shard
 def test_a_table_on_which_row_level_security_is_off_is_named(settings: Settings, owner: Engine) -> None:
     with owner.begin() as connection:
         connection.execute(text("ALTER TABLE links DISABLE ROW LEVEL SECURITY"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import all_shards
 import pytest
 from sqlalchemy import Engine, text
 
@@ -51,7 +52,7 @@ def stub() -> Iterator[StubProvider]:
 def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runtime]:
     """The live parts with a model."""
     chat = Chat(base_url=stub.base_url, model="small")
-    runtime = build(settings.model_copy(update={"chat": chat}))
+    runtime = all_shards.at_work(build(settings.model_copy(update={"chat": chat})))
     yield replace(runtime, embedder=Alike())
     runtime.close()
 

@@ -120,6 +120,7 @@ def found(owner: Engine, statement: str, **values: object) -> list[Mapping[str, 
         return [dict(row) for row in connection.execute(asked, values).mappings()]
 
 
+@pytest.mark.one_shard
 def test_every_table_forces_row_level_security_and_has_a_tenant_policy(owner: Engine) -> None:
     secured = found(
         owner,
@@ -259,6 +260,7 @@ def test_the_application_cannot_make_tenants_or_keys(
 # --- the functions that look across tenants -------------------------------------------------------------------
 
 
+@pytest.mark.one_shard
 def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: Engine) -> None:
     functions = found(
         owner,
@@ -282,6 +284,7 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
     assert scalars == {"tenant_named": "bigint", "note_key_use": "void", "has_live_key": "boolean"}
 
 
+@pytest.mark.one_shard
 def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
     readable = found(
         owner,

@@ -44,6 +44,8 @@ from memory_app.turns import failed, tickets
 from memory_app.turns.record import record
 from memory_app.turns.stream import latest_turns
 
+pytestmark = pytest.mark.one_shard
+
 BOB = Scope("ada", "bob", "s")
 TABLES = ("turns", "memories", "sessions", "scopes")
 

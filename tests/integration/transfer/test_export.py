@@ -21,7 +21,7 @@ from own_servers import free_port, wait_until
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from memory_app.db.db import steady
+from memory_app.db.db import steady, transaction
 from memory_app.dispatch import finder
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.main.http import create_app
@@ -31,7 +31,7 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows import keys, names
 from memory_app.transfer import export_routes as routes
 from memory_app.transfer import snapshots
 from memory_app.transfer.export import export_lines, import_lines
@@ -79,8 +79,8 @@ def lived(runtime: Runtime, tenant: int, owner: Engine) -> None:
     give_feedback(runtime, tenant, BOB, target=tickets[2].id, label=Label.UP, note="Most helpful.")
     give_feedback(runtime, tenant, BOB, target=kept.id, label=Label.DOWN)
     snapshots.make_checkpoint(runtime, tenant, BOB)
-    with owner.begin() as connection:
-        connection.execute(text("UPDATE users SET time_zone = 'Europe/Paris' WHERE name = 'bob'"))
+    with transaction(runtime.engine, tenant) as connection:
+        names.set_time_zone(connection, tenant, user="bob", zone="Europe/Paris")
 
 
 def answers(runtime: Runtime, tenant: int, scope: Scope = BOB) -> list[list[tuple[Any, str]]]:

@@ -64,6 +64,7 @@ class World:
     ids: dict[str, int] = field(default_factory=dict)
 
 
+@pytest.mark.one_shard
 @pytest.mark.timeout(300)
 def test_the_core_keeps_its_promises_in_any_order(runtime: Runtime, database: Servers) -> None:
     owner = create_engine(database.owner_url)

@@ -29,6 +29,8 @@ from memory_app.turns.index import IndexReport, index_turns
 from memory_app.turns.record import record
 from memory_app.turns.rows import index_work, sessions, stages
 
+pytestmark = pytest.mark.one_shard
+
 SCOPE = Scope("ada", "bob", "s1")
 LIMIT = Extract().starts_limit
 ATTEMPTS = LIMIT + 2

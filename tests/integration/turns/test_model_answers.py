@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import all_shards
 import pytest
 from fastapi.testclient import TestClient
 from queries import rows
@@ -44,7 +45,7 @@ def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runt
         "chat": Chat(base_url=stub.base_url, model="small"),
         "extract": Extract(idle_seconds=0, max_age_seconds=0),
     }
-    runtime = build(settings.model_copy(update=parts))
+    runtime = all_shards.at_work(build(settings.model_copy(update=parts)))
     change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
     change_agent(runtime, tenant, Scope(SCOPE.agent), change=change)
     yield runtime

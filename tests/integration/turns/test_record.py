@@ -13,6 +13,7 @@ from itertools import pairwise
 from threading import Barrier
 from typing import Any
 
+import all_shards
 import pytest
 from pydantic import SecretStr
 from redis import Redis as RedisClient
@@ -75,7 +76,7 @@ def variant(settings: Settings) -> Iterator[Callable[..., Runtime]]:
     made: list[Runtime] = []
 
     def make(**sections: object) -> Runtime:
-        made.append(build(settings.model_copy(update=sections)))
+        made.append(all_shards.at_work(build(settings.model_copy(update=sections))))
         return made[-1]
 
     yield make

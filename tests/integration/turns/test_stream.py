@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from uuid import UUID, uuid4
 
+import all_shards
 import pytest
 from hot_reads import newest_turns
 from pydantic import SecretStr
@@ -55,8 +56,8 @@ def without_redis(settings: Settings) -> Iterator[Runtime]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    runtime = build(
-        settings.model_copy(update={"redis": Redis(url=SecretStr(f"redis://127.0.0.1:{port}/0"))})
+    runtime = all_shards.at_work(
+        build(settings.model_copy(update={"redis": Redis(url=SecretStr(f"redis://127.0.0.1:{port}/0"))}))
     )
     yield runtime
     runtime.close()

@@ -594,6 +594,7 @@ LATE = {
 """Makes one kind of work late."""
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("kind", WORK)
 def test_work_that_nobody_does_is_told(
     client: TestClient, owner: Engine, runtime: Runtime, kind: str
@@ -612,6 +613,7 @@ def test_work_that_nobody_does_is_told(
     assert client.get("/health/live").status_code == 200
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("kind", ["turns", "sessions", "runs"])
 def test_a_backlog_that_somebody_works_on_is_told_and_is_no_failure(
     client: TestClient, owner: Engine, kind: str
@@ -679,6 +681,7 @@ def test_no_log_line_holds_what_was_said_or_who(
     assert "mira" not in written
 
 
+@pytest.mark.one_shard
 def test_an_internal_error_has_the_usual_shape_and_logs_no_message(
     client: TestClient, owner: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
