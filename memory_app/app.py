@@ -123,22 +123,37 @@ class MemoryApp:
         return tickets.ticket(self.runtime, self.tenant_id, turn_id, wait_seconds=wait_seconds)
 
     def remember(
-        self, scope: Scope, text: str, *, kind: str = "fact", deduplicate: bool = True, **fields: Any
+        self,
+        scope: Scope,
+        text: str,
+        *,
+        kind: str = "fact",
+        deduplicate: bool = True,
+        shared: bool = False,
+        **fields: Any,
     ) -> Remembered:
-        """Store one statement; further fields as in `Statement`."""
+        """Store one statement; further fields as in `Statement`.
+
+        A scope without a user holds what is about the agent itself; ``shared`` lets all users see other kinds.
+        """
         statement = Statement(kind, text, **fields)
         return remember_service.remember(
-            self.runtime, self.tenant_id, scope, statement=statement, deduplicate=deduplicate
+            self.runtime,
+            self.tenant_id,
+            scope,
+            statement=statement,
+            deduplicate=deduplicate,
+            shared=shared,
         )
 
     def add_fact(
         self, scope: Scope, subject: str, relation: str, object: str, *, text: str = "", **fields: Any
     ) -> Remembered:
         """Add a fact by hand; further fields as in `Statement`, and ``subject_type``, ``object_type``,
-        ``deduplicate``."""
+        ``deduplicate``, ``shared``."""
         options = {
             name: fields.pop(name)
-            for name in ("subject_type", "object_type", "deduplicate")
+            for name in ("subject_type", "object_type", "deduplicate", "shared")
             if name in fields
         }
         statement = Statement("fact", text, subject=subject, relation=relation, object=object, **fields)

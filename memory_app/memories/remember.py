@@ -75,12 +75,21 @@ class Remembered:
 
 
 def remember(
-    runtime: Runtime, tenant_id: int, scope: Scope, *, statement: Statement, deduplicate: bool = True
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    *,
+    statement: Statement,
+    deduplicate: bool = True,
+    shared: bool = False,
 ) -> Remembered:
     """Store one statement in the scope; the answer says what was done with it. Embeds; calls no language model.
 
-    Raises `InvalidInput` naming the field, `StoreUnavailable`, or the embedder's errors; then nothing is stored.
+    Without a user it is shown to all users of the agent: only what is about the agent itself may be stored so, other
+    kinds where ``shared`` says that this is meant. Raises `InvalidInput` naming the field, `StoreUnavailable`, or the
+    embedder's errors; then nothing is stored.
     """
+    _check_audience(scope, statement.kind, shared=shared)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)
@@ -108,6 +117,15 @@ def remember(
     # After the commit, or a reader could fill the cache again with what was there before.
     drop_context(runtime, row.id)
     return remembered
+
+
+def _check_audience(scope: Scope, kind: str, *, shared: bool) -> None:
+    if scope.user is None and not shared and not kind_of(kind).about_agent:
+        raise InvalidInput(
+            f"user: a {kind} without a user would be shown to every user of the agent; name the user, or pass "
+            "shared=True if all may see it",
+            field="user",
+        )
 
 
 def needs_seed(row: ScopeRow) -> bool:
@@ -261,7 +279,9 @@ def _session_id(connection: Connection, scope_id: int, scope: Scope) -> int | No
 
 
 def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:
-    importance, note = stored_importance(statement.importance, kind_of(statement.kind).importance)
+    importance, note = stored_importance(
+        statement.importance, kind_of(statement.kind).importance, scale=statement.importance_scale
+    )
     relation = _relation(statement, policy)
     return Prepared(
         statement=statement,

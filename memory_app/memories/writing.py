@@ -19,6 +19,7 @@ from memory_app.language.text import terms
 from memory_app.memories import ladder, merging
 from memory_app.memories.intervals import Cut, Interval
 from memory_app.memories.ladder import Candidate, Decision, Neighbour
+from memory_app.memories.repetition import repeated
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
@@ -94,18 +95,9 @@ class Writer:
 
     def _reinforce(self, decision: ladder.Reinforce) -> UUID:
         target = next(n for n in self.neighbours if n.memory.id == decision.target)
-        source = self.prepared.statement.source
-        memories.reinforce(
-            self.connection,
-            self.place.scope_id,
-            decision.target,
-            source=source,
-            confidence=ladder.corroborated(target.memory.confidence, target.sources, source),
-            confirmed_at=decision.confirmed_at,
-            valid_from=decision.valid_from,
-            valid_until=decision.valid_until,
-            origin=self.prepared.statement.origin,
-        )
+        row = repeated(target, self.candidate, decision)
+        memories.reinforce(self.connection, self.place.scope_id, row=row)
+        self._rest_on_parents(decision.target)
         self._connect(decision.target)
         return decision.target
 
@@ -192,9 +184,12 @@ class Writer:
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new=new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
+        self._rest_on_parents(memory_id)
+        return memory_id
+
+    def _rest_on_parents(self, memory_id: UUID) -> None:
         parents = self.prepared.statement.parents
         self._link([(memory_id, parent, 1.0) for parent in parents], type=LinkType.DERIVED_FROM)
-        return memory_id
 
     def _connect(self, memory_id: UUID) -> None:
         """Evidence and mentions: why the memory is there, and what it is about."""

@@ -51,6 +51,8 @@ class Kind:
     """Of one session only the most important are taken from a model."""
     may_command: bool = False
     """How to speak with somebody is a command by nature, and nothing suspicious."""
+    about_agent: bool = False
+    """It says something of the agent itself, so it may stand for all of the agent's users."""
 
 
 def _days(number: int) -> timedelta:
@@ -60,11 +62,23 @@ def _days(number: int) -> timedelta:
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 
 _ROWS = (
-    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False),
-    Kind("capability", section=Section.CORE, half_life=None, importance=8, is_material=False),
+    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False, about_agent=True),
+    Kind(
+        "capability",
+        section=Section.CORE,
+        half_life=None,
+        importance=8,
+        is_material=False,
+        about_agent=True,
+    ),
     Kind("expression", section=Section.EXPRESSION, half_life=_days(90), importance=5, may_command=True),
     Kind(
-        "value", section=Section.EXPRESSION, half_life=_days(180), importance=6, lead="Value being explored: "
+        "value",
+        section=Section.EXPRESSION,
+        half_life=_days(180),
+        importance=6,
+        lead="Value being explored: ",
+        about_agent=True,
     ),
     Kind("anchor", section=Section.RELATIONSHIP, half_life=_days(180), importance=6),
     Kind(
@@ -76,7 +90,7 @@ _ROWS = (
         is_curated=True,
     ),
     Kind("artifact", section=Section.INSIGHTS, half_life=_days(180), importance=5),
-    Kind("identity", section=Section.IDENTITY, half_life=_days(180), importance=5),
+    Kind("identity", section=Section.IDENTITY, half_life=_days(180), importance=5, about_agent=True),
     Kind("episode", section=Section.NARRATIVE, half_life=_days(30), importance=4),
     Kind(
         "query", section=None, half_life=None, importance=3, merges=False, is_question=True, is_material=False

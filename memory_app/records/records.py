@@ -234,6 +234,8 @@ class Statement(Content):
     """
 
     importance: int | None = None
+    importance_scale: str | None = None
+    """One of `SCALES` of `records.importance`; None is 1 to 10."""
     valid_from: datetime | None = None
     mentions: tuple[Mention, ...] = ()
     evidence: tuple[UUID, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean_given
-from memory_app.records.importance import clamped
+from memory_app.records.importance import SCALES, clamped
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import VALENCES, EmotionalState, RelationalContext, Statement
 
@@ -25,9 +25,9 @@ TAG_LIMIT = 100
 _PARTS = tuple(
     name
     for name, type in get_type_hints(Statement).items()
-    if type == str | None and name not in {"subtype", "synthesis_type"}
+    if type == str | None and name not in {"subtype", "synthesis_type", "importance_scale"}
 )
-"""Short texts of a caller: all but the subtype, which has a rule of its own, and what the product sets itself."""
+"""Short texts of a caller: all but those with a rule of their own, and what the product sets itself."""
 
 _RELATIONAL_LISTS = ("communication_style", "shared_references", "user_values", "user_struggles")
 
@@ -39,6 +39,7 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     """
     notes: list[str] = []
     _check_subtype(statement)
+    _check_scale(statement.importance_scale)
     text = _checked_text(statement.text, notes)
     confidence = _within_range(statement.confidence, name="confidence", notes=notes)
     emotional_state = _checked_emotion(statement.emotional_state, notes)
@@ -63,6 +64,11 @@ def _check_subtype(statement: Statement) -> None:
     if statement.subtype not in (None, *kind.subtypes):
         names = ", ".join(kind.subtypes) or "none"
         raise InvalidInput(f"subtype: {kind.name} has these subtypes: {names}", field="subtype")
+
+
+def _check_scale(scale: str | None) -> None:
+    if scale not in (None, *SCALES):
+        raise InvalidInput(f"importance_scale: one of {', '.join(SCALES)}", field="importance_scale")
 
 
 def _checked_text(value: str, notes: list[str]) -> str:

@@ -458,7 +458,8 @@ def test_the_same_statement_in_another_scope_is_another_memory(
         (tenant, Scope("max", "bob")),
         (other_tenant, SCOPE),
     ):
-        assert remember(runtime, tenant_id, scope, statement=fact("Tea is nice.")).outcome is Outcome.INSERTED
+        remembered = remember(runtime, tenant_id, scope, statement=fact("Tea is nice."), shared=True)
+        assert remembered.outcome is Outcome.INSERTED
     assert len({(one.tenant_id, one.scope_id) for one in rows(owner, MEMORIES)}) == 5
 
 
