@@ -61,6 +61,9 @@ class StatementBody(Body):
     relation: Words | None = Field(None, description="Such as `lives_in`.")
     object: Words | None = Field(None, description="The other end of the relation.")
     valid_from: Instant | None = Field(None, description="Since when it is true; else since now.")
+    said_at: Instant | None = Field(
+        None, description="When it was said, if not of `valid_from`: the newest word about now counts."
+    )
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
     pinned: bool = Field(False, description="Never fades and is always considered.")
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")

@@ -47,6 +47,9 @@ class FactBody(Body):
     subject_type: Words | None = Field(None, description=f"What a new entity is: one of {_TYPES}.")
     object_type: Words | None = Field(None, description="The same for the object.")
     valid_from: Instant | None = Field(None, description="Since when it is true; else since now.")
+    said_at: Instant | None = Field(
+        None, description="When it was said, if not of `valid_from`: the newest word about now counts."
+    )
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
     importance: Number | None = Field(
         None, description="1 to 10, stored as given; the answer's notes say what was changed."
@@ -62,6 +65,9 @@ class FactAnswer(MemoryAnswer):
     """A fact as it was known at the time asked about: what was ended later is open then."""
 
     score: float | None = Field(None, description="With `query`: cosine, or keyword score.")
+    overlapping: bool = Field(
+        False, description="Another value was said of the same time, where only one can hold."
+    )
 
 
 class FactsAnswer(Answer):
@@ -136,4 +142,4 @@ def read(
 
 
 def _fact_answer(hit: FactHit) -> FactAnswer:
-    return FactAnswer(**memory_answer(hit.memory).model_dump(), score=hit.score)
+    return FactAnswer(**memory_answer(hit.memory).model_dump(), score=hit.score, overlapping=hit.overlapping)

@@ -33,7 +33,7 @@ from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
-from memory_app.records.statement import checked_statement
+from memory_app.records.statement import CLOCK_MARGIN, checked_statement
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
@@ -227,7 +227,7 @@ def _write(
     footing: Footing,
     deduplicate: bool,
 ) -> Remembered:
-    candidate = _candidate(prepared, place, footing.now)
+    candidate = _candidate(prepared, place, footing)
     neighbours = store_neighbours.neighbours(
         connection, place.scope_id, comparison, near=near, heirs=footing.heirs
     )
@@ -318,12 +318,13 @@ def slug_of(value: str | None, field: str) -> str | None:
         raise InvalidInput(f"{field}: needs at least one letter or digit", field=field) from error
 
 
-def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
-    statement = prepared.statement
+def _candidate(prepared: Prepared, place: Place, footing: Footing) -> Candidate:
+    statement, now = prepared.statement, footing.now
+    said_at = _said_at(statement, footing)
     return Candidate(
         statement=statement,
         canonical_key=prepared.key,
-        valid_from=statement.valid_from or now,
+        valid_from=statement.valid_from or said_at or now,
         valid_until=statement.valid_until,
         now=now,
         importance=prepared.importance,
@@ -334,7 +335,18 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
         opposes=prepared.opposes,
         session=place.session,
         trust=ladder.trust_of(statement.origin, list(filter(None, [statement.source]))),
+        said_at=said_at,
     )
+
+
+def _said_at(statement: Statement, footing: Footing) -> datetime | None:
+    """When the statement was said: as the caller says, else in the newest turn that it rests on; None: not known."""
+    times = [footing.turn_times[id] for id in statement.evidence if id in footing.turn_times]
+    said_at = statement.said_at or max(times, default=None)
+    if said_at is None:
+        return None
+    # A clock that is ahead would have the last word until its time comes.
+    return said_at if said_at <= footing.now + CLOCK_MARGIN else footing.now
 
 
 def _footing(
@@ -343,10 +355,12 @@ def _footing(
     """What holds now. Raises `Transient` where a source of a derived statement is gone."""
     turn_ids: set[UUID] = set()
     parents: set[UUID] = set()
+    needed: set[UUID] = set()
     for statement in statements:
+        turn_ids.update(statement.evidence)
         # What a caller declares stands without its sources.
         if statement.origin in DERIVED:
-            turn_ids.update(statement.evidence)
+            needed.update(statement.evidence, statement.parents)
             parents.update(statement.parents)
     footing = store_neighbours.footing(
         connection,
@@ -357,7 +371,7 @@ def _footing(
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
     # What was erased must not come back through what was derived from it a moment before.
-    if not turn_ids | parents <= footing.sources:
+    if not needed <= footing.turn_times.keys() | footing.parents:
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
         )

@@ -43,6 +43,7 @@ def repeated(row: Neighbour, candidate: Candidate, decision: Reinforce) -> Memor
         object_key=row.object_key if old.object is not None else _object_key(memory, candidate),
         single_valued=row.single_valued,
         confirmed_at=max(row.confirmed_at or old.valid_from, decision.confirmed_at),
+        first_confirmed_at=min(row.first_confirmed_at or old.valid_from, decision.confirmed_at),
     )
 
 

@@ -94,19 +94,34 @@ class Writer:
                 return self._place_in_time(decision.holds or (claimed_by(self.candidate),), ()), 0
 
     def _reinforce(self, decision: ladder.Reinforce) -> UUID:
+        # First the rows that an earlier start ends, for the reason in `_place_in_time`.
+        self._cut(decision.cuts)
         target = next(n for n in self.neighbours if n.memory.id == decision.target)
         row = repeated(target, self.candidate, decision)
         memories.reinforce(self.connection, self.place.scope_id, row=row)
         self._rest_on_parents(decision.target)
         self._connect(decision.target)
+        self._resume(decision.cuts)
+        memories.succeed(
+            self.connection, self.place.scope_id, {cut.target: decision.target for cut in decision.cuts}
+        )
         return decision.target
 
     def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
         # First the cuts: two open rows of one single-valued relation cannot be there at once.
-        for cut in cuts:
-            memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
+        self._cut(cuts)
         ids = [self._insert(interval) for interval in holds]
         # Then what resumes, which may be open again where the new row is not.
+        self._resume(cuts)
+        # The last interval is the newest: its row answers for the statement, earlier ones are copies.
+        memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
+        return ids[-1]
+
+    def _cut(self, cuts: Sequence[Cut]) -> None:
+        for cut in cuts:
+            memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
+
+    def _resume(self, cuts: Sequence[Cut]) -> None:
         for cut in cuts:
             for interval in cut.resumes:
                 copy = memories.resume(
@@ -117,9 +132,6 @@ class Writer:
                     until=interval.until,
                 )
                 self._count_terms(copy)
-        # The last interval is the newest: its row answers for the statement, earlier ones are copies.
-        memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
-        return ids[-1]
 
     def _merge(self, decision: ladder.Merge) -> UUID:
         """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""

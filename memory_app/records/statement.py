@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, get_type_hints
 
 from memory_app.errors import InvalidInput, TooLarge
@@ -18,6 +18,9 @@ TEXT_LIMIT = 8_000
 
 PART_LIMIT = 500
 """Longest subject, relation, object or other short text of a statement."""
+
+CLOCK_MARGIN = timedelta(minutes=5)
+"""How far the clock of a client may be ahead of the database's."""
 
 TAGS_LIMIT = 32
 TAG_LIMIT = 100
@@ -45,6 +48,7 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     emotional_state = _checked_emotion(statement.emotional_state, notes)
     relational_context = _checked_relational(statement.relational_context, notes)
     _check_interval(statement.valid_from, statement.valid_until)
+    _check_zone(statement.said_at, field="said_at")
     parts: dict[str, Any] = {name: _part(getattr(statement, name), name) for name in _PARTS}
     _check_triple(parts)
     checked = replace(

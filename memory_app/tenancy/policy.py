@@ -58,6 +58,8 @@ class Policy:
     max_age_seconds: float | None = None
     max_memories: int | None = None
     max_links: int | None = None
+    daily_log_limit_days: int | None = None
+    """Turns accepted longer ago are not searched, whoever curated them or not. None: no such limit."""
 
     def as_dict(self) -> dict[str, object]:
         """The policy as JSON; `parse_policy` of it is equal to this one."""
@@ -155,4 +157,5 @@ _PARSERS: dict[str, Parser[object]] = {
     "max_age_seconds": _seconds,
     "max_memories": nullable(_whole(low=1)),
     "max_links": nullable(_whole(low=0)),
+    "daily_log_limit_days": nullable(_whole(low=1)),
 }

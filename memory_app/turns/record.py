@@ -24,7 +24,7 @@ from memory_app.runtime import Runtime
 from memory_app.settings import Extract
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
-from memory_app.turns.intake import Limits, checked_batch, request_hash
+from memory_app.turns.intake import Limits, believed, checked_batch, request_hash
 from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
@@ -104,6 +104,8 @@ def _store(
         keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
         earlier_uses = acceptance.known_keys(connection, tenant_id, keys) if keys else {}
         fresh = _fresh(prepared, earlier_uses)
+        # After the key was compared, which is of what the caller sent.
+        fresh = [(believed(turn, session.now), speaker, digest) for turn, speaker, digest in fresh]
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
             policy = parse_policy(session.policy)
@@ -210,7 +212,7 @@ def _note_interaction(
             runtime.hot,
             session.scope_id,
             session_id=session.id,
-            at=max(turn.at or session.now for turn in new_turns),
+            at=max(believed(turn, session.now).at or session.now for turn in new_turns),
             tone=expression.label(tones[-1]) if tones else None,
             session_started_at=session.created_at,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     Date,
     ForeignKeyConstraint,
@@ -79,6 +80,10 @@ users = Table(
     Column("name", Text, nullable=False),
     Column("time_zone", Text, nullable=False, server_default="UTC"),
     instant("created_at", now=True),
+    # Set by somebody, so that UTC is meant and not only the default.
+    Column("zone_is_set", Boolean, nullable=False, server_default=text("false")),
+    # That of the newest turn whose time had one, such as "+09:00": where the person speaks while no zone is set.
+    Column("utc_offset", Text),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "name"),
     UniqueConstraint("tenant_id", "id", name="users_tenant_id_id_key"),

@@ -18,6 +18,7 @@ from memory_app.db.tables.memories import memories
 from memory_app.db.tables.turns import sessions
 from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.language.sentence_type import Trait, traits_of
+from memory_app.memories import vital
 from memory_app.records.records import (
     EmotionalState,
     Memory,
@@ -177,9 +178,11 @@ def _fields(record: object, columns: Iterable[Column[Any]]) -> dict[str, Any]:
 
 
 def _traits(memory: Memory) -> int:
-    """Of the `ON_DEMAND`; what somebody prefers has a subtype."""
+    """Of the `ON_DEMAND`, and whether it is vital; what somebody prefers has a subtype."""
     traits = traits_of(memory.text, by_user=False) & (Trait.QUANTITY | Trait.MOMENT)
-    return int(traits | Trait.PREFERENCE if memory.subtype == "preference" else traits)
+    if memory.subtype == "preference":
+        traits |= Trait.PREFERENCE
+    return int(traits) | vital.BIT if vital.is_vital(memory) else int(traits)
 
 
 def _json(value: EmotionalState | RelationalContext | None) -> dict[str, Any] | None:

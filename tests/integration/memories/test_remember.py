@@ -347,7 +347,7 @@ def test_the_answer_says_what_was_changed_before_storing(
     assert remembered.notes == (
         "text: characters that cannot be stored were removed",
         "confidence 7 stored as 1",
-        "importance 0 stored as 2",
+        "importance 0 stored as 1",
     )
     stored = row(owner, remembered.id)
     assert (stored.text, stored.importance, stored.confidence) == ("Bob likes tea.", 2, 1.0)

@@ -95,6 +95,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"importance": 9},
     ),
     "valid_from": ({}, {"valid_from": LAST_YEAR}, {"valid_from": LAST_YEAR}),
+    "said_at": (
+        {"valid_from": LAST_YEAR},
+        {"valid_from": LAST_YEAR, "said_at": LAST_YEAR + timedelta(days=9)},
+        {"confirmed_at": LAST_YEAR + timedelta(days=9), "first_confirmed_at": LAST_YEAR},
+    ),
     "source": ({"source": "user:bob"}, {"source": "user:eve"}, {"sources": ["user:bob", "user:eve"]}),
     # In tables of their own: the tests below.
     "mentions": ({}, {}, {}),
