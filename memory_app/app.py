@@ -11,6 +11,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from memory_app.agents import users as users_service
+from memory_app.agents.rows.users import UserRow
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
 from memory_app.forget import forget as forget_service
@@ -162,6 +164,14 @@ class MemoryApp:
     def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
         """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
         return facts_service.find_facts(self.runtime, self.tenant_id, scope, query=FactQuery(**query))
+
+    def user(self, name: str) -> UserRow:
+        """A user and the time zone in which their times are read and shown."""
+        return users_service.user(self.runtime, self.tenant_id, name)
+
+    def set_time_zone(self, user: str, zone: str | None) -> UserRow:
+        """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
+        return users_service.set_time_zone(self.runtime, self.tenant_id, user, zone=zone)
 
     def entity(self, scope: Scope, key: str) -> Card:
         """The card of an entity; a merged key leads to what it was merged into."""

@@ -23,9 +23,11 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
+from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
+from memory_app.memories.naming import KnownEntity
 from memory_app.memories.relations import Relation, relation_of
-from memory_app.memories.rows import fading, memories
+from memory_app.memories.rows import entities, fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Comparison, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
@@ -201,6 +203,7 @@ def write_all(
     comparisons = [_comparison(runtime, place, item, heirs=footing.heirs) for item in items]
     # One look for all statements, since the scope's row is locked meanwhile; each is judged by itself below.
     near = store_neighbours.nearest(connection, place.scope_id, comparisons, is_indexed=footing.is_indexed)
+    known = _known_entities(connection, place, items)
     return [
         _write(
             connection,
@@ -210,6 +213,7 @@ def write_all(
             comparison=comparison,
             near=ids,
             footing=footing,
+            known=known,
             deduplicate=deduplicate,
         )
         for item, comparison, ids in zip(items, comparisons, near, strict=True)
@@ -225,6 +229,7 @@ def _write(
     comparison: Comparison,
     near: Sequence[UUID],
     footing: Footing,
+    known: Sequence[KnownEntity],
     deduplicate: bool,
 ) -> Remembered:
     candidate = _candidate(prepared, place, footing)
@@ -248,6 +253,7 @@ def _write(
         candidate=candidate,
         neighbours=neighbours,
         knows_model=footing.knows_model,
+        known=known,
     )
     memory_id, merged_count = writer.apply(decision)
     return Remembered(
@@ -256,6 +262,16 @@ def _write(
         merged_count=merged_count,
         notes=prepared.notes,
     )
+
+
+def _known_entities(
+    connection: Connection, place: Place, items: Sequence[Prepared]
+) -> tuple[KnownEntity, ...]:
+    """Entities that the statements may name: those of the scope, and what the statements themselves mention."""
+    statements = [item.statement for item in items if item.ties_entities]
+    known = entities.likely_named(connection, place.scope_id, list(map(named_text, statements)))
+    keys = {entity.key for entity in known}
+    return (*known, *(entity for entity in new_entities(statements) if entity.key not in keys))
 
 
 def drop_context(runtime: Runtime, scope_id: int) -> None:
@@ -295,6 +311,7 @@ def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], p
         vector=vector,
         keywords=keyword_weights(terms(statement.text)),
         notes=(*notes, note) if note else notes,
+        ties_entities=policy.entity_extraction,
     )
 
 

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.errors import InvalidInput
 from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import terms
 from memory_app.memories import ladder, merging
 from memory_app.memories.intervals import Cut, Interval
 from memory_app.memories.ladder import Candidate, Decision, Neighbour
+from memory_app.memories.mentions import named_text, ties_of
+from memory_app.memories.naming import KnownEntity
 from memory_app.memories.repetition import repeated
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.memories.succession import claimed_by
-from memory_app.records.entity import entity_key
-from memory_app.records.records import LinkType, MemoryRow, Mention, Retirement, Statement
+from memory_app.records.records import LinkType, MemoryRow, Retirement, Statement
 from memory_app.runtime import Runtime
 
 Vector = Sequence[float]
@@ -46,6 +45,8 @@ class Prepared:
     vector: Vector
     keywords: dict[int, float]
     notes: tuple[str, ...]
+    ties_entities: bool = True
+    """False where the agent keeps no entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Writer:
     neighbours: Sequence[Neighbour]
     knows_model: bool
     """Is it noted already that the scope holds vectors of the embedder's model?"""
+    known: Sequence[KnownEntity]
+    """Entities of the scope that the statement may name."""
 
     def apply(self, decision: Decision) -> tuple[UUID, int]:
         """The id of the row that now holds the statement, and how many rows it replaced by merging."""
@@ -213,8 +216,11 @@ class Writer:
             turn_ids=statement.evidence,
             turn_scopes=place.turn_scopes,
         )
+        if not self.prepared.ties_entities:
+            return
         # Seen when it was said, not when it is written: an import tells of years ago.
-        mentions = _by_entity_key(statement.mentions, self.candidate.valid_from)
+        said_at = self.candidate.said_at or self.candidate.valid_from
+        mentions = ties_of(named_text(statement), statement.mentions, self.known, said_at)
         ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=mentions)
         entities.mention(
             self.connection,
@@ -228,13 +234,3 @@ class Writer:
         links.add(
             self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, limit=limit
         )
-
-
-def _by_entity_key(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
-    by_key = {}
-    for mention in mentions:
-        try:
-            by_key[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
-        except InvalidInput:
-            continue  # A label of signs only names nothing; the statement itself stands.
-    return by_key

@@ -46,6 +46,8 @@ class Policy:
     entity_extraction: bool = True
     fact_curation: bool = True
     query_graph: bool = True
+    group: bool = False
+    """On: a user stands for a room, and each name that signs its turns is a person. Off: all are names of the user."""
     strict: bool = False
     """On: a turn that cannot be extracted stops its session instead of leaving a visible gap."""
     preset: str | None = None
@@ -148,6 +150,7 @@ _PARSERS: dict[str, Parser[object]] = {
     "entity_extraction": parse_switch,
     "fact_curation": parse_switch,
     "query_graph": parse_switch,
+    "group": parse_switch,
     "strict": parse_switch,
     "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
     "weights": _weights,

@@ -18,6 +18,7 @@ from memory_app import failpoint, queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
 from memory_app.hot import expression, stream
+from memory_app.language.zones import offset_of
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -122,9 +123,21 @@ def _store(
                 new_turns=fresh,
                 debounce=debounce(policy, runtime.settings.extract),
             )
+            _note_offset(connection, tenant_id, session, turns=[turn for turn, _, _ in fresh])
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
     return _tickets(prepared, earlier_uses, stored), session
+
+
+def _note_offset(
+    connection: Connection, tenant_id: int, session: sessions.LockedSession, *, turns: Sequence[NewTurn]
+) -> None:
+    """The offset of the user's times tells in which zone their "yesterday" is meant, while no zone is set."""
+    times = [turn.at for turn in turns if turn.role is Role.USER and turn.at is not None]
+    offset = offset_of(times[-1]) if times else None
+    # Nearly always it is known already, and nothing is written.
+    if offset is not None and offset != (session.utc_offset or "+00:00"):
+        names.note_offset(connection, tenant_id, session.scope_id, utc_offset=offset)
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:

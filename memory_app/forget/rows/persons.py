@@ -61,7 +61,16 @@ _DELETE_ROWS = {
 }
 _DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
 _IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
-_NEW_USER = update(users).where(_IS_USER).values(time_zone=text("DEFAULT"), created_at=func.now())
+_NEW_USER = (
+    update(users)
+    .where(_IS_USER)
+    .values(
+        time_zone=text("DEFAULT"),
+        zone_is_set=text("DEFAULT"),
+        utc_offset=text("DEFAULT"),
+        created_at=func.now(),
+    )
+)
 _NEW_SCOPES = (
     update(scopes)
     .where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))

@@ -41,7 +41,11 @@ class ScopeRow:
         return (self.id, *(scope for scope in self.visible if scope != self.id))
 
 
-_COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
+ZONE = """CASE WHEN u.zone_is_set OR u.time_zone <> 'UTC' THEN u.time_zone
+         ELSE coalesce(u.utc_offset, 'UTC') END"""
+"""The zone that is set for the user ``u``, else the offset of their newest turn that has one; UTC without a user."""
+
+_COLUMNS = f"""c.id, c.agent_id, c.user_id, {ZONE} AS time_zone, a.name AS agent,
     u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
     now() AS now,
     ARRAY(SELECT c.id UNION
@@ -103,6 +107,12 @@ _UNSEEDED = (
     .order_by(scopes.c.id)
 )
 _MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
+_NOTE_OFFSET = text(
+    """
+    UPDATE users u SET utc_offset = :utc_offset FROM scopes c
+    WHERE c.tenant_id = :tenant AND c.id = :scope AND u.tenant_id = c.tenant_id AND u.id = c.user_id
+    """
+)
 _SET_TIME_ZONE = update(users).where(
     users.c.tenant_id == bindparam("tenant"), users.c.name == bindparam("user")
 )
@@ -176,6 +186,12 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
 def set_time_zone(connection: Connection, tenant_id: int, *, user: str, zone: str) -> None:
     """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
     connection.execute(_SET_TIME_ZONE, {"tenant": tenant_id, "user": user, "time_zone": zone})
+
+
+def note_offset(connection: Connection, tenant_id: int, scope_id: int, *, utc_offset: str) -> None:
+    """The offset of the times that the user of the scope sends: their zone while none is set."""
+    values = {"tenant": tenant_id, "scope": scope_id, "utc_offset": utc_offset}
+    connection.execute(_NOTE_OFFSET, values)
 
 
 def _scope_row(row: Row[Any]) -> ScopeRow:
