@@ -15,6 +15,7 @@ from memory_app.agents import users as users_service
 from memory_app.agents.rows.users import UserRow
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.extraction.declared import read_text
 from memory_app.forget import forget as forget_service
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
@@ -146,6 +147,7 @@ class MemoryApp:
             statement=statement,
             deduplicate=deduplicate,
             shared=shared,
+            read=read_text,
         )
 
     def add_fact(

@@ -6,7 +6,7 @@ the scope's row, so that two writers of one scope see each other's rows and effe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -37,7 +37,7 @@ from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import CLOCK_MARGIN, checked_statement
 from memory_app.runtime import Runtime
-from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 
@@ -62,6 +62,9 @@ log = structlog.get_logger(__name__)
 DERIVED = (Origin.EXTRACTED, Origin.SYNTHESIZED)
 """Origins of what was made of something else, and goes with it."""
 
+Reader = Callable[[Statement, ScopeRow], Statement]
+"""Completes a statement by what its words say; the scope tells who "I" is. Calls no model."""
+
 NEVER = 2.0
 """A cosine that no two texts reach."""
 
@@ -84,12 +87,13 @@ def remember(
     statement: Statement,
     deduplicate: bool = True,
     shared: bool = False,
+    read: Reader | None = None,
 ) -> Remembered:
     """Store one statement in the scope; the answer says what was done with it. Embeds; calls no language model.
 
     Without a user it is shown to all users of the agent: only what is about the agent itself may be stored so, other
-    kinds where ``shared`` says that this is meant. Raises `InvalidInput` naming the field, `StoreUnavailable`, or the
-    embedder's errors; then nothing is stored.
+    kinds where ``shared`` says that this is meant. ``read`` finds the fact in a statement of words.
+    Raises `InvalidInput` naming the field, `StoreUnavailable`, or the embedder's errors; then nothing is stored.
     """
     _check_audience(scope, statement.kind, shared=shared)
     with transaction(runtime.engine, tenant_id) as connection:
@@ -99,6 +103,8 @@ def remember(
     if needs_seed(row):
         seed(runtime, tenant_id, row.id)
     policy = parse_policy(row.policy)
+    if read is not None and policy.extraction is not ExtractionMode.OFF:
+        statement = read(statement, row)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
