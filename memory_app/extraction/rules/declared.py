@@ -73,8 +73,8 @@ def _may_be_read(statement: Statement) -> bool:
         statement.kind == _KIND
         and isinstance(statement.text, str)
         and statement.origin is Origin.DECLARED
-        and statement.subject is None
-        and statement.relation is None
+        # Whoever names a part of a fact means it so.
+        and (statement.subject, statement.relation, statement.object) == (None, None, None)
         and len(statement.text) <= _MOST_CHARS
     )
 

@@ -90,7 +90,7 @@ def test_the_speaker_and_the_day_of_a_turn_can_be_asked_for(runtime: Runtime, te
     )
 
 
-def test_turns_recorded_long_ago_are_searched_unless_the_agent_has_a_limit(
+def test_old_turns_are_searched_up_to_the_limit_of_the_agent(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     say(runtime, tenant, "My passport is in the blue drawer.", "I like passport photos in blue frames.")
