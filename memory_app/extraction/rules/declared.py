@@ -17,7 +17,7 @@ from memory_app.extraction.rules.people import about_relative
 from memory_app.extraction.rules.rule_matching import match_clause
 from memory_app.language.words import COMMON, UNREAL, stem_of
 from memory_app.memories.relations import normalise_relation
-from memory_app.records.records import Mention, Origin, Statement
+from memory_app.records.records import Origin, Statement
 
 _KIND = "fact"
 _STILL = re.compile(r"^(?:now|currently|still|already|also|really) ", re.IGNORECASE)
@@ -38,7 +38,6 @@ class _Claim:
 
     relation: str
     object: str
-    mentions: tuple[Mention, ...] = ()
 
 
 def read_declared(statement: Statement, *, user: str | None, at: datetime, zone: ZoneInfo) -> Statement:
@@ -59,13 +58,8 @@ def read_declared(statement: Statement, *, user: str | None, at: datetime, zone:
     claim = _experience(words) or _by_rules(words, at=at, zone=zone, of_self=clause.startswith("I "))
     if claim is None:
         return statement
-    return replace(
-        statement,
-        subject=subject,
-        relation=claim.relation,
-        object=claim.object,
-        mentions=(*statement.mentions, Mention("person", subject), *claim.mentions),
-    )
+    # Without new entities: a caller who means to make them adds a fact, or names them.
+    return replace(statement, subject=subject, relation=claim.relation, object=claim.object)
 
 
 def _may_be_read(statement: Statement) -> bool:
@@ -121,10 +115,7 @@ def _by_rules(words: str, *, at: datetime, zone: ZoneInfo, of_self: bool) -> _Cl
     matches = match_clause(clause, of_relative=not of_self, today=at.astimezone(zone).date())
     if len(matches) != 1 or not _says_all(words, matches[0].object):
         return None
-    match = matches[0]
-    label, kind = match.entity_label, match.rule.entity
-    mentions = (Mention(kind, label),) if kind and label else ()
-    return _Claim(normalise_relation(match.relation), match.object, mentions)
+    return _Claim(normalise_relation(matches[0].relation), matches[0].object)
 
 
 def _says_all(words: str, value: str) -> bool:
