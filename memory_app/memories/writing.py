@@ -220,8 +220,12 @@ class Writer:
             return
         # Seen when it was said, not when it is written: an import tells of years ago.
         said_at = self.candidate.said_at or self.candidate.valid_from
-        mentions = ties_of(named_text(statement), statement.mentions, self.known, said_at)
-        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=mentions)
+        ties = ties_of(named_text(statement), statement.mentions, self.known, said_at)
+        # What a job concludes names an entity, but nobody mentioned it once more.
+        is_said = bool(statement.evidence) or place.run_id is None
+        counted = ties if is_said else ties_of("", statement.mentions, self.known, said_at)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=counted)
+        ids |= entities.ids_of(self.connection, place.scope_id, keys=ties.keys() - counted.keys())
         entities.mention(
             self.connection,
             place.tenant_id,

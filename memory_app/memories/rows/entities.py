@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, text
+from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
 
 from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.memories import entities
@@ -177,6 +177,9 @@ _RESOLVE = (
     .limit(1)
 )
 _BY_ID = _WITH_HEIR.where(entities.c.scope_id == bindparam("scope"), entities.c.id == bindparam("id"))
+_IDS = select(entities.c.key, func.coalesce(entities.c.merged_into, entities.c.id).label("id")).where(
+    entities.c.scope_id == bindparam("scope"), among(entities.c.key, "keys")
+)
 _ALIAS_KEYS = (
     select(entities.c.key)
     .where(entities.c.scope_id == bindparam("scope"), entities.c.merged_into == bindparam("id"))
@@ -207,6 +210,14 @@ def upsert(
     # The statement counted the merged entity itself; what it was merged into is counted besides.
     if any(row.is_alias for row in rows):
         connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(mentions)})
+    return {row.key: row.id for row in rows}
+
+
+def ids_of(connection: Connection, scope_id: int, *, keys: Collection[str]) -> dict[str, int]:
+    """The entities that are stored under the keys, of the heir for a merged one, without counting a mention."""
+    if not keys:
+        return {}
+    rows = connection.execute(_IDS, {"scope": scope_id, "keys": sorted(keys)})
     return {row.key: row.id for row in rows}
 
 

@@ -350,7 +350,7 @@ def test_the_answer_says_what_was_changed_before_storing(
         "importance 0 stored as 1",
     )
     stored = row(owner, remembered.id)
-    assert (stored.text, stored.importance, stored.confidence) == ("Bob likes tea.", 2, 1.0)
+    assert (stored.text, stored.importance, stored.confidence) == ("Bob likes tea.", 1, 1.0)
 
 
 def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant: int, owner: Engine) -> None:
