@@ -11,8 +11,11 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from memory_app.agents import users as users_service
+from memory_app.agents.rows.users import UserRow
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.extraction.declared import read_text
 from memory_app.forget import forget as forget_service
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
@@ -123,22 +126,38 @@ class MemoryApp:
         return tickets.ticket(self.runtime, self.tenant_id, turn_id, wait_seconds=wait_seconds)
 
     def remember(
-        self, scope: Scope, text: str, *, kind: str = "fact", deduplicate: bool = True, **fields: Any
+        self,
+        scope: Scope,
+        text: str,
+        *,
+        kind: str = "fact",
+        deduplicate: bool = True,
+        shared: bool = False,
+        **fields: Any,
     ) -> Remembered:
-        """Store one statement; further fields as in `Statement`."""
+        """Store one statement; further fields as in `Statement`.
+
+        A scope without a user holds what is about the agent itself; ``shared`` lets all users see other kinds.
+        """
         statement = Statement(kind, text, **fields)
         return remember_service.remember(
-            self.runtime, self.tenant_id, scope, statement=statement, deduplicate=deduplicate
+            self.runtime,
+            self.tenant_id,
+            scope,
+            statement=statement,
+            deduplicate=deduplicate,
+            shared=shared,
+            read=read_text,
         )
 
     def add_fact(
         self, scope: Scope, subject: str, relation: str, object: str, *, text: str = "", **fields: Any
     ) -> Remembered:
         """Add a fact by hand; further fields as in `Statement`, and ``subject_type``, ``object_type``,
-        ``deduplicate``."""
+        ``deduplicate``, ``shared``."""
         options = {
             name: fields.pop(name)
-            for name in ("subject_type", "object_type", "deduplicate")
+            for name in ("subject_type", "object_type", "deduplicate", "shared")
             if name in fields
         }
         statement = Statement("fact", text, subject=subject, relation=relation, object=object, **fields)
@@ -147,6 +166,14 @@ class MemoryApp:
     def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
         """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
         return facts_service.find_facts(self.runtime, self.tenant_id, scope, query=FactQuery(**query))
+
+    def user(self, name: str) -> UserRow:
+        """A user and the time zone in which their times are read and shown."""
+        return users_service.user(self.runtime, self.tenant_id, name)
+
+    def set_time_zone(self, user: str, zone: str | None) -> UserRow:
+        """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
+        return users_service.set_time_zone(self.runtime, self.tenant_id, user, zone=zone)
 
     def entity(self, scope: Scope, key: str) -> Card:
         """The card of an entity; a merged key leads to what it was merged into."""

@@ -181,7 +181,8 @@ class Index(_Section):
     daily_log_days: int = Field(
         30,
         ge=1,
-        description="Days after which a turn is no longer searched, and loses its embedding and keywords.",
+        description="Days after which a turn whose session a model has curated is no longer searched, and loses its "
+        "embedding and keywords; what no model curated stays searchable.",
     )
 
 

@@ -133,7 +133,9 @@ CREATE OR REPLACE FUNCTION memory_state(m memories) RETURNS jsonb LANGUAGE sql S
         'retired_reason', m.retired_reason, 'valid_from', m.valid_from, 'valid_until', m.valid_until,
         'pinned', m.pinned, 'importance', m.importance, 'confidence', m.confidence, 'sources', m.sources,
         'repeat_count', m.repeat_count, 'recall_count', m.recall_count, 'feedback_score', m.feedback_score,
-        'last_seen', m.last_seen, 'confirmed_at', m.confirmed_at, 'last_recalled', m.last_recalled)
+        'last_seen', m.last_seen, 'confirmed_at', m.confirmed_at, 'first_confirmed_at', m.first_confirmed_at,
+        'last_recalled', m.last_recalled, 'origin', m.origin, 'subtype', m.subtype,
+        'synthesis_type', m.synthesis_type, 'traits', m.traits)
 $$;
 
 -- While a job that can be undone works, it names itself (memory.run) and every row it touches is kept.

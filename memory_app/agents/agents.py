@@ -19,7 +19,7 @@ from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 
-DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "tags", "pinned")
+DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "importance_scale", "tags", "pinned")
 """What a default memory may say; the rest follows from when and for whom it is stored."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from memory_app.web.fields import Body, KindName, Number, Words
+from memory_app.web.fields import Body, ImportanceScale, KindName, Number, Words
 
 
 class DefaultMemoryBody(Body):
@@ -16,6 +16,7 @@ class DefaultMemoryBody(Body):
     kind: KindName = "core"
     subtype: Words | None = None
     importance: Number | None = None
+    importance_scale: ImportanceScale = None
     tags: list[Words] = Field(default_factory=list)
     pinned: bool = False
 

@@ -364,6 +364,11 @@ ENGLISH = Language(
         r"\bmy preference\b",
         r"\bi(?:['’]d| would) rather\b",
     ),
+    health_patterns=(
+        r"allerg|anaphyla|asthma|blood pressure|cancer\b|coeliac|celiac|diabet|dialysis|epilep|epipen|gluten[- ]free",
+        r"heart (?:attack|condition|disease)|insulin|intoleran|pacemaker|pregnan|vegan|vegetarian",
+        r"(?:takes?|taking|on) (?:\w+ )?(?:medication|medicines?|antidepressants|blood thinners)",
+    ),
     moment_patterns=(
         rf"yesterday|today|tonight|tomorrow|ago|weekend|recently|since|{_WEEKDAY_NAMES}",
         rf"(?:last|next) (?:\w+ )?(?:night|week|month|year|{_SEASON_NAMES})",

@@ -117,6 +117,8 @@ class Language:
     standing_patterns: tuple[str, ...] = ()
     """How somebody says how things are to be done from now on."""
     preference_patterns: tuple[str, ...] = ()
+    health_patterns: tuple[str, ...] = ()
+    """How words begin that tell of somebody's health, as alternatives behind the start of a word."""
     moment_patterns: tuple[str, ...] = ()
     """Whole words and phrases that name a time."""
     wants_quantity_patterns: tuple[str, ...] = ()

@@ -97,6 +97,10 @@ OTHERS = Language(
         "left links gauche izquierda | right rechts droite derecha",
         "more mehr más больше | less weniger moins menos меньше",
     ),
+    health_patterns=(
+        r"al+[eé]rg|asth?m|asma\b|diab[eè]t|zuckerkrank|zöliaki|cel[ií]ac|coeliak|epilep|[eé]pilep|insulin|intoler",
+        r"unverträglich|schwanger|enceinte|embaraza|incinta|grávida|zwanger|vegan|v[eé]g[eé]tari|vegetari",
+    ),
     acknowledgements=words_in(
         """danke vielen dank ja nein gut merci oui non gracias si sí vale bien grazie obrigado obrigada sim
         好的 谢谢 ありがとう はい спасибо да нет"""

@@ -10,7 +10,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from memory_app.agents import routes
+from memory_app.agents import routes, user_routes
+from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main.life import lifespan
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
@@ -72,6 +73,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     for part in (
         turns,
         recall,
+        extraction,
         memories,
         fact_routes,
         entity_routes,
@@ -84,6 +86,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         export_routes,
         forget,
         routes,
+        user_routes,
         health,
         pages,
     ):

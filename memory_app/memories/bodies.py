@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from memory_app.records.records import EmotionalState, RelationalContext, Statement
-from memory_app.web.fields import Body, Instant, KindName, Number, Words
+from memory_app.web.fields import Body, ImportanceScale, Instant, KindName, Number, Words
 
 
 class EmotionalStateBody(Body):
@@ -51,8 +51,9 @@ class StatementBody(Body):
         None, description="For `fact`: fact, preference, relationship, friction, habit."
     )
     importance: Number | None = Field(
-        None, description="1 to 10; 0 to 3 count as a coarse scale. The answer's notes say what was stored."
+        None, description="1 to 10, stored as given; the answer's notes say what was changed."
     )
+    importance_scale: ImportanceScale = None
     tags: list[Words] = Field(default_factory=list)
     emotional_state: EmotionalStateBody | None = None
     relational_context: RelationalContextBody | None = None
@@ -60,6 +61,9 @@ class StatementBody(Body):
     relation: Words | None = Field(None, description="Such as `lives_in`.")
     object: Words | None = Field(None, description="The other end of the relation.")
     valid_from: Instant | None = Field(None, description="Since when it is true; else since now.")
+    said_at: Instant | None = Field(
+        None, description="When it was said, if not of `valid_from`: the newest word about now counts."
+    )
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
     pinned: bool = Field(False, description="Never fades and is always considered.")
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")

@@ -21,7 +21,7 @@ from memory_app.memories.fading import MemoryStrength, hubs, weakest
 from memory_app.memories.rows import fading, memories
 from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.memories.strength import strength
-from memory_app.records.kinds import half_life_of
+from memory_app.records.kinds import KINDS, half_life_of
 from memory_app.records.records import Memory, Retirement
 from memory_app.records.run import RunName, Trigger
 from memory_app.runtime import Runtime
@@ -59,6 +59,13 @@ def half_life(runtime: Runtime, kind: str) -> timedelta | None:
     return half_life_of(kind, of_queries=timedelta(minutes=runtime.settings.queries.half_life_minutes))
 
 
+def expiry_half_life(runtime: Runtime, item: LinkedMemory) -> timedelta | None:
+    """The half-life by which a memory expires; None: it never does, however weak it becomes."""
+    if item.is_vital or not KINDS[item.memory.kind].expires:
+        return None
+    return half_life(runtime, item.memory.kind)
+
+
 def strength_of(runtime: Runtime, memory: Memory, now: datetime) -> float:
     """See `strength.strength`, with the half-life of its kind."""
     return strength(memory, now, half_life(runtime, memory.kind))
@@ -72,7 +79,8 @@ def strengths(runtime: Runtime, linked: Collection[LinkedMemory], now: datetime)
             strength=strength_of(runtime, item.memory, now),
             degree=item.degree,
             pinned=item.memory.pinned,
-            fades=half_life(runtime, item.memory.kind) is not None,
+            expires=expiry_half_life(runtime, item) is not None,
+            vital=item.is_vital,
         )
         for item in linked
     ]
@@ -90,9 +98,9 @@ def keep_ceiling(
 ) -> tuple[UUID, ...]:
     """Delete the weakest links and evict the weakest memories above the ceiling, after all writes of a transaction.
 
-    Returns the ids of the evicted. What was ``written`` last stays, as do pinned memories: only with more of these than
-    the ceiling allows is it passed. An eviction enqueues a sleep cycle, one in each cool-down: merging repeats makes
-    room at no loss. ``recount``: the transaction did more than store memories and link those.
+    Returns the ids of the evicted. What was ``written`` last stays, as do pinned and vital memories: only with more of
+    these than the ceiling allows is it passed. An eviction enqueues a sleep cycle, one in each cool-down: merging
+    repeats makes room at no loss. ``recount``: the transaction did more than store memories and link those.
     """
     ceiling = ceiling_of(runtime, policy)
     if recount:
@@ -168,7 +176,7 @@ def evict(
     spared: Collection[UUID] = (),
     among: Collection[UUID] | None = None,
 ) -> tuple[UUID, ...]:
-    """Retire the weakest memories above ``down_to``, never pinned ones nor hubs; their ids.
+    """Retire the weakest memories above ``down_to``, never pinned or vital ones nor hubs; their ids.
 
     With ``among``, only those may be retired.
     """

@@ -53,7 +53,10 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A statement with everything resolved: keys, relation (normalised), times, importance 1–10, trust."""
+    """A statement with everything resolved: keys, relation (normalised), times, importance 1–10, trust.
+
+    ``said_at`` is when somebody said it; None means when it begins.
+    """
 
     statement: Statement
     canonical_key: str
@@ -68,10 +71,20 @@ class Candidate:
     opposes: tuple[str, ...] = ()
     session: str | None = None
     trust: Trust = Trust.USER
+    said_at: datetime | None = None
 
     @property
     def triple(self) -> Triple:
         return self.subject_key, self.relation, self.object_key
+
+    @property
+    def confirmed_at(self) -> datetime:
+        """The latest instant for which the statement vouches: when it was said, if it was still true then."""
+        if self.said_at is None:
+            return self.valid_from
+        is_still_true = self.valid_until is None or self.valid_until > self.said_at
+        # What is announced begins after it was said.
+        return max(self.valid_from, self.said_at) if is_still_true else self.valid_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +111,16 @@ class Neighbour(MemoryRow):
 class Reinforce:
     """Said again: repeat +1, last seen, evidence, source, confidence by `corroborated`.
 
-    ``confirmed_at`` is the instant from which the repetition says that it holds. ``valid_from`` and
-    ``valid_until``, where set, are bounds to write: an earlier start, an end that was not known.
+    ``confirmed_at`` is the instant at which the repetition says that it holds. ``valid_from`` and
+    ``valid_until``, where set, are bounds to write: an earlier start, an end that was not known. ``cuts`` are rows that
+    an earlier start ends; write them first.
     """
 
     target: UUID
     confirmed_at: datetime
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    cuts: tuple[Cut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

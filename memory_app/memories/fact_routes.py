@@ -13,7 +13,7 @@ from memory_app.memories.rows.facts import FactHit
 from memory_app.records.records import ENTITY_TYPES, Origin, Statement
 from memory_app.web.answers import Answer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
-from memory_app.web.fields import Body, CleanWords, Instant, Number, Words
+from memory_app.web.fields import Body, CleanWords, ImportanceScale, Instant, Number, Words
 from memory_app.web.strict import StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["facts"])
@@ -47,8 +47,14 @@ class FactBody(Body):
     subject_type: Words | None = Field(None, description=f"What a new entity is: one of {_TYPES}.")
     object_type: Words | None = Field(None, description="The same for the object.")
     valid_from: Instant | None = Field(None, description="Since when it is true; else since now.")
+    said_at: Instant | None = Field(
+        None, description="When it was said, if not of `valid_from`: the newest word about now counts."
+    )
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
-    importance: Number | None = Field(None, description="1 to 10; the answer's notes say what was stored.")
+    importance: Number | None = Field(
+        None, description="1 to 10, stored as given; the answer's notes say what was changed."
+    )
+    importance_scale: ImportanceScale = None
     confidence: Number = Field(0.8, description="0 to 1.")
     tags: list[Words] = Field(default_factory=list)
     pinned: bool = Field(False, description="Never fades and is always considered.")
@@ -59,6 +65,9 @@ class FactAnswer(MemoryAnswer):
     """A fact as it was known at the time asked about: what was ended later is open then."""
 
     score: float | None = Field(None, description="With `query`: cosine, or keyword score.")
+    overlapping: bool = Field(
+        False, description="Another value was said of the same time, where only one can hold."
+    )
 
 
 class FactsAnswer(Answer):
@@ -133,4 +142,4 @@ def read(
 
 
 def _fact_answer(hit: FactHit) -> FactAnswer:
-    return FactAnswer(**memory_answer(hit.memory).model_dump(), score=hit.score)
+    return FactAnswer(**memory_answer(hit.memory).model_dump(), score=hit.score, overlapping=hit.overlapping)

@@ -87,6 +87,7 @@ def add_fact(
     subject_type: str | None = None,
     object_type: str | None = None,
     deduplicate: bool = True,
+    shared: bool = False,
 ) -> Remembered:
     """Store a fact with subject, relation and object; entities are made of both ends where there are none yet.
 
@@ -104,7 +105,7 @@ def add_fact(
         types = {} if row is None else entities.types_of(connection, [row.id], list(slugs))
     mentions = _ends(statement, types, subject_type=subject_type, object_type_given=object_type)
     complete = replace(statement, kind=facts.KIND, text=text, mentions=(*statement.mentions, *mentions))
-    return remember(runtime, tenant_id, scope, statement=complete, deduplicate=deduplicate)
+    return remember(runtime, tenant_id, scope, statement=complete, deduplicate=deduplicate, shared=shared)
 
 
 def _check_parts(statement: Statement) -> None:

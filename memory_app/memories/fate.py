@@ -16,6 +16,8 @@ from memory_app.memories.capacity import Ceiling
 from memory_app.memories.fading import MemoryStrength, hubs
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading, links, memories, merges
+from memory_app.memories.vital import is_vital
+from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
@@ -95,10 +97,14 @@ def describe(runtime: Runtime, memory: Memory, *, fading_at: datetime | None, is
         return (
             "it is a hub, which holds many others together: it neither expires nor is evicted while it is one"
         )
+    if is_vital(memory):
+        return "it is about health, a name or a standing instruction: it never expires and is never evicted"
     half = capacity.half_life(runtime, memory.kind)
     if half is None:
         return f"memories of kind {memory.kind} never fade; it may still be evicted where there are too many"
     halving = f"its strength halves every {_span(half)} since it was last seen or recalled"
+    if not kind_of(memory.kind).expires:
+        return f"{halving}; memories of kind {memory.kind} never expire, and go only where there are too many"
     if fading_at is None:
         return halving
     return (

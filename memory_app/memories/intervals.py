@@ -1,7 +1,8 @@
 """Compute with half-open intervals in which statements hold, and place a new one among its rivals.
 
-Rivals cannot be true together (two homes of one person, liking and disliking one thing). Of two claims the
-one that begins later wins from its beginning on, so the order of arrival does not matter.
+Rivals cannot be true together (two homes of one person, liking and disliking one thing). The claim that somebody
+vouched for last is the one that still holds, so the order of arrival does not matter. A claim may reach back over the
+time in which another was said ("I moved last month"): for that time both stay, since both were said of it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Interval:
 class Rival:
     """A stored row that cannot be true together with the new claim.
 
-    ``confirmed_at`` is the latest instant from which somebody said that it holds: its start, or later when it
-    was said again, or earlier when the row resumes after an interruption. ``immovable`` never gives way,
-    ``yielding`` always does (a source trusted more, or less, than that of the new claim).
+    ``confirmed_at`` is the latest instant at which somebody said that it holds, ``first_confirmed_at`` the earliest
+    (None: when it begins); a row that resumes after an interruption was confirmed before it begins. ``immovable`` never
+    gives way, ``yielding`` always does (a source trusted more, or less, than that of the new claim).
     """
 
     id: UUID
@@ -34,6 +35,11 @@ class Rival:
     confirmed_at: datetime
     immovable: bool = False
     yielding: bool = False
+    first_confirmed_at: datetime | None = None
+
+    @property
+    def first_confirmed(self) -> datetime:
+        return min(self.first_confirmed_at or self.interval.start, self.confirmed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,38 +87,43 @@ def subtracted(interval: Interval, blocks: Iterable[Interval]) -> tuple[Interval
     return tuple(filter(_is_filled, pieces))
 
 
-def insert_fact(rivals: Sequence[Rival], new: Interval) -> Placement:
-    """Place ``new`` among ``rivals``, which do not overlap each other; nor do they afterwards.
+def insert_fact(rivals: Sequence[Rival], new: Interval, *, confirmed_at: datetime | None = None) -> Placement:
+    """Place ``new`` among ``rivals``. Of two open claims the one that was confirmed later is open afterwards.
 
-    A rival that began earlier ends where the new one begins, and resumes where a new one with an end of its
-    own is over. Where a rival began or was confirmed later, the new one gives way.
+    ``confirmed_at`` is when somebody said that ``new`` holds (None: when it begins). A rival that was confirmed before
+    ends where the new one begins, or, where that reaches back behind its confirmation, when the new one was said; it
+    resumes where a new one with an end of its own is over. To a rival that was confirmed later the new one gives way.
     """
-    blocks = (_block(rival, new.start) for rival in rivals)
+    confirmed = confirmed_at or new.start
+    blocks = (_block(rival, confirmed) for rival in rivals)
     holds = subtracted(new, filter(None, blocks))
     # A claim is never stored with a later beginning than its own.
     if not holds or holds[0].start != new.start:
         return Placement(())
-    cuts = (_cut(rival, holds) for rival in rivals)
+    cuts = (_cut(rival, holds, confirmed) for rival in rivals)
     return Placement(holds, tuple(filter(None, cuts)))
 
 
-def _block(rival: Rival, start: datetime) -> Interval | None:
-    """The time that a claim which begins at ``start`` cannot take from ``rival``."""
+def _block(rival: Rival, confirmed: datetime) -> Interval | None:
+    """The time that a claim which was said at ``confirmed`` cannot take from ``rival``."""
     interval = rival.interval
     if rival.immovable:
         return interval
-    if rival.yielding or rival.confirmed_at <= start:
+    if rival.yielding or rival.confirmed_at <= confirmed:
         return None
-    if interval.start > start:
+    if rival.first_confirmed <= confirmed:
+        # Up to its next confirmation nobody said that it still held, so the new claim may have that time.
+        return Interval(rival.confirmed_at, interval.until)
+    if interval.start > confirmed:
         return interval
-    # Up to the confirmation nobody said that it still held, so the new claim may have that time.
-    return Interval(rival.confirmed_at, interval.until)
+    # It reaches back over the moment at which the new claim was said: that was true until somebody said otherwise.
+    return Interval(rival.first_confirmed, interval.until)
 
 
-def _cut(rival: Rival, holds: Sequence[Interval]) -> Cut | None:
+def _cut(rival: Rival, holds: Sequence[Interval], confirmed: datetime) -> Cut | None:
     """What ends ``rival`` and where it resumes; None when ``holds`` takes nothing of it."""
     interval = rival.interval
-    rest = subtracted(interval, holds)
+    rest = subtracted(interval, _lost(rival, holds, confirmed))
     if rival.immovable or rest == (interval,) or not _is_filled(interval):
         return None
     if not rest or rest[0].start != interval.start:
@@ -120,6 +131,20 @@ def _cut(rival: Rival, holds: Sequence[Interval]) -> Cut | None:
         return Cut(rival.id, interval.start, resumes=rest)
     # A first piece without an end is the whole interval, which was returned above.
     return Cut(rival.id, rest[0].until or rest[0].start, resumes=rest[1:])
+
+
+def _lost(rival: Rival, holds: Sequence[Interval], confirmed: datetime) -> Iterable[Interval]:
+    """The time of ``holds`` that ``rival`` loses to it."""
+    start = holds[0].start
+    if rival.yielding:
+        return holds
+    if rival.first_confirmed > confirmed:
+        # Said later, so it knows better; where the two overlap both were said.
+        return ()
+    last_before = rival.confirmed_at if rival.confirmed_at <= confirmed else rival.first_confirmed
+    # Whoever said it at that moment was not wrong: it ends no earlier than somebody says otherwise.
+    lost_from = start if start > last_before else confirmed
+    return [Interval(max(hold.start, lost_from), hold.until) for hold in holds]
 
 
 def _without(whole: Interval, block: Interval) -> Iterable[Interval]:

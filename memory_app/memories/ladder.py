@@ -42,6 +42,7 @@ from memory_app.memories.succession import (
     claimed_by,
     interval_of,
     is_open_at,
+    is_said_after_end,
     placed_in_time,
     reinforced,
 )
@@ -181,6 +182,8 @@ def _is_twin(candidate: Candidate, neighbour: Neighbour) -> bool:
     if neighbour.canonical_key != candidate.canonical_key:
         return False
     if not overlaps(interval_of(neighbour), claimed_by(candidate)):
+        return False
+    if is_said_after_end(candidate, neighbour):
         return False
     # A statement about the past is not merged, so it cannot give a row the fact that it lacks.
     is_current = is_open_at(candidate.valid_until, candidate.now)

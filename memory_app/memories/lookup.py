@@ -15,9 +15,11 @@ from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.memories import capacity, fate
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import lineage, memories
+from memory_app.memories.rows.fading import LinkedMemory
 from memory_app.memories.rows.lineage import Parent, RunRow
 from memory_app.memories.rows.memory_rows import ScopedMemory
-from memory_app.memories.strength import fades_at, strength
+from memory_app.memories.strength import fades_at
+from memory_app.memories.vital import is_vital
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import RECOVERABLE, Memory, Retirement, Turn
 from memory_app.records.scope import Scope
@@ -117,16 +119,16 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         successor = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
         is_hub = fate.is_hub(connection, runtime, scope_id, memory_id=memory_id)
-    half_life = capacity.half_life(runtime, memory.kind)
     # Not stored but computed, from the settings as they are now.
-    fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, half_life)
+    expiry = capacity.expiry_half_life(runtime, LinkedMemory(memory, 0, is_vital(memory)))
+    fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, expiry)
     return Why(
         memory=memory,
         evidence=turns,
         parents=parents,
         successor=None if successor is None else successor.memory,
         runs=jobs,
-        strength=strength(memory, now, half_life),
+        strength=capacity.strength_of(runtime, memory, now),
         fades_at=fades,
         fate=fate.describe(runtime, memory, fading_at=fades, is_hub=is_hub),
     )

@@ -137,6 +137,7 @@ def merge(memories: Sequence[Neighbour], candidate: Candidate | None = None) -> 
         single_valued=any(row.single_valued for row in rows),
         sources=_united(row.sources for row in rows),
         confirmed_at=max(row.confirmed_at or row.memory.valid_from for row in rows),
+        first_confirmed_at=min(row.first_confirmed_at or row.memory.valid_from for row in rows),
     )
 
 
@@ -163,6 +164,8 @@ def row_of(candidate: Candidate) -> MemoryRow:
         object_key=candidate.object_key,
         single_valued=candidate.single_valued,
         sources=tuple(filter(None, [statement.source])),
+        confirmed_at=candidate.confirmed_at,
+        first_confirmed_at=candidate.confirmed_at,
     )
 
 
@@ -181,6 +184,7 @@ def neighbour_of(
         single_valued=row.single_valued,
         sources=row.sources,
         confirmed_at=row.confirmed_at,
+        first_confirmed_at=row.first_confirmed_at,
         similarity=similarity,
         cohesion=cohesion,
         trust=trust_of(row.memory.origin, row.sources),

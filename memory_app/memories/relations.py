@@ -50,6 +50,7 @@ _SINGLE_VALUED = (
     "time_zone",
     "blood_type",
     "height",
+    "years_of_experience",
 )
 
 _ONE_PERSON = ("mother", "father", "boss")

@@ -6,7 +6,7 @@ the scope's row, so that two writers of one scope see each other's rows and effe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -23,9 +23,11 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.ladder import Candidate
+from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
+from memory_app.memories.naming import KnownEntity
 from memory_app.memories.relations import Relation, relation_of
-from memory_app.memories.rows import fading, memories
+from memory_app.memories.rows import entities, fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Comparison, Footing
 from memory_app.memories.writing import Place, Prepared, Vector, Writer
@@ -33,9 +35,9 @@ from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
-from memory_app.records.statement import checked_statement
+from memory_app.records.statement import CLOCK_MARGIN, checked_statement
 from memory_app.runtime import Runtime
-from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
@@ -61,6 +63,9 @@ log = structlog.get_logger(__name__)
 DERIVED = (Origin.EXTRACTED, Origin.SYNTHESIZED)
 """Origins of what was made of something else, and goes with it."""
 
+Reader = Callable[[Statement, ScopeRow], Statement]
+"""Completes a statement by what its words say; the scope tells who "I" is. Calls no model."""
+
 NEVER = 2.0
 """A cosine that no two texts reach."""
 
@@ -77,12 +82,22 @@ class Remembered:
 
 @in_scopes_shard
 def remember(
-    runtime: Runtime, tenant_id: int, scope: Scope, *, statement: Statement, deduplicate: bool = True
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    *,
+    statement: Statement,
+    deduplicate: bool = True,
+    shared: bool = False,
+    read: Reader | None = None,
 ) -> Remembered:
     """Store one statement in the scope; the answer says what was done with it. Embeds; calls no language model.
 
+    Without a user it is shown to all users of the agent: only what is about the agent itself may be stored so, other
+    kinds where ``shared`` says that this is meant. ``read`` finds the fact in a statement of words.
     Raises `InvalidInput` naming the field, `StoreUnavailable`, or the embedder's errors; then nothing is stored.
     """
+    _check_audience(scope, statement.kind, shared=shared)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)
@@ -90,6 +105,8 @@ def remember(
     if needs_seed(row):
         seed(runtime, tenant_id, row.id)
     policy = parse_policy(row.policy)
+    if read is not None and policy.extraction is not ExtractionMode.OFF:
+        statement = read(statement, row)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
@@ -109,6 +126,15 @@ def remember(
     # After the commit, or a reader could fill the cache again with what was there before.
     drop_context(runtime, row.id)
     return remembered
+
+
+def _check_audience(scope: Scope, kind: str, *, shared: bool) -> None:
+    if scope.user is None and not shared and not kind_of(kind).about_agent:
+        raise InvalidInput(
+            f"user: a {kind} without a user would be shown to every user of the agent; name the user, or pass "
+            "shared=True if all may see it",
+            field="user",
+        )
 
 
 def needs_seed(row: ScopeRow) -> bool:
@@ -184,6 +210,7 @@ def write_all(
     comparisons = [_comparison(runtime, place, item, heirs=footing.heirs) for item in items]
     # One look for all statements, since the scope's row is locked meanwhile; each is judged by itself below.
     near = store_neighbours.nearest(connection, place.scope_id, comparisons, is_indexed=footing.is_indexed)
+    known = _known_entities(connection, place, items)
     return [
         _write(
             connection,
@@ -193,6 +220,7 @@ def write_all(
             comparison=comparison,
             near=ids,
             footing=footing,
+            known=known,
             deduplicate=deduplicate,
         )
         for item, comparison, ids in zip(items, comparisons, near, strict=True)
@@ -208,9 +236,10 @@ def _write(
     comparison: Comparison,
     near: Sequence[UUID],
     footing: Footing,
+    known: Sequence[KnownEntity],
     deduplicate: bool,
 ) -> Remembered:
-    candidate = _candidate(prepared, place, footing.now)
+    candidate = _candidate(prepared, place, footing)
     neighbours = store_neighbours.neighbours(
         connection, place.scope_id, comparison, near=near, heirs=footing.heirs
     )
@@ -231,6 +260,7 @@ def _write(
         candidate=candidate,
         neighbours=neighbours,
         knows_model=footing.knows_model,
+        known=known,
     )
     memory_id, merged_count = writer.apply(decision)
     return Remembered(
@@ -239,6 +269,16 @@ def _write(
         merged_count=merged_count,
         notes=prepared.notes,
     )
+
+
+def _known_entities(
+    connection: Connection, place: Place, items: Sequence[Prepared]
+) -> tuple[KnownEntity, ...]:
+    """Entities that the statements may name: those of the scope, and what the statements themselves mention."""
+    statements = [item.statement for item in items if item.ties_entities]
+    known = entities.likely_named(connection, place.scope_id, list(map(named_text, statements)))
+    keys = {entity.key for entity in known}
+    return (*known, *(entity for entity in new_entities(statements) if entity.key not in keys))
 
 
 def drop_context(runtime: Runtime, scope_id: int) -> None:
@@ -262,7 +302,9 @@ def _session_id(connection: Connection, scope_id: int, scope: Scope) -> int | No
 
 
 def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], policy: Policy) -> Prepared:
-    importance, note = stored_importance(statement.importance, kind_of(statement.kind).importance)
+    importance, note = stored_importance(
+        statement.importance, kind_of(statement.kind).importance, scale=statement.importance_scale
+    )
     relation = _relation(statement, policy)
     return Prepared(
         statement=statement,
@@ -276,6 +318,7 @@ def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], p
         vector=vector,
         keywords=keyword_weights(terms(statement.text)),
         notes=(*notes, note) if note else notes,
+        ties_entities=policy.entity_extraction,
     )
 
 
@@ -299,12 +342,13 @@ def slug_of(value: str | None, field: str) -> str | None:
         raise InvalidInput(f"{field}: needs at least one letter or digit", field=field) from error
 
 
-def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
-    statement = prepared.statement
+def _candidate(prepared: Prepared, place: Place, footing: Footing) -> Candidate:
+    statement, now = prepared.statement, footing.now
+    said_at = _said_at(statement, footing)
     return Candidate(
         statement=statement,
         canonical_key=prepared.key,
-        valid_from=statement.valid_from or now,
+        valid_from=statement.valid_from or said_at or now,
         valid_until=statement.valid_until,
         now=now,
         importance=prepared.importance,
@@ -315,7 +359,18 @@ def _candidate(prepared: Prepared, place: Place, now: datetime) -> Candidate:
         opposes=prepared.opposes,
         session=place.session,
         trust=ladder.trust_of(statement.origin, list(filter(None, [statement.source]))),
+        said_at=said_at,
     )
+
+
+def _said_at(statement: Statement, footing: Footing) -> datetime | None:
+    """When the statement was said: as the caller says, else in the newest turn that it rests on; None: not known."""
+    times = [footing.turn_times[id] for id in statement.evidence if id in footing.turn_times]
+    said_at = statement.said_at or max(times, default=None)
+    if said_at is None:
+        return None
+    # A clock that is ahead would have the last word until its time comes.
+    return said_at if said_at <= footing.now + CLOCK_MARGIN else footing.now
 
 
 def _footing(
@@ -324,10 +379,12 @@ def _footing(
     """What holds now. Raises `Transient` where a source of a derived statement is gone."""
     turn_ids: set[UUID] = set()
     parents: set[UUID] = set()
+    needed: set[UUID] = set()
     for statement in statements:
+        turn_ids.update(statement.evidence)
         # What a caller declares stands without its sources.
         if statement.origin in DERIVED:
-            turn_ids.update(statement.evidence)
+            needed.update(statement.evidence, statement.parents)
             parents.update(statement.parents)
     footing = store_neighbours.footing(
         connection,
@@ -338,7 +395,7 @@ def _footing(
         turn_scopes=place.turn_scopes or (place.scope_id,),
     )
     # What was erased must not come back through what was derived from it a moment before.
-    if not turn_ids | parents <= footing.sources:
+    if not needed <= footing.turn_times.keys() | footing.parents:
         raise Transient(
             "a turn or memory that this was made of was forgotten meanwhile; make it anew", retry_after=1
         )

@@ -1,4 +1,4 @@
-"""Routes of memories: remember, list, read, explain, pin, close, delete."""
+"""Routes of memories: list, read, explain, pin, close, delete."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from memory_app.memories.answers import (
     MemoriesAnswer,
     MemoryAnswer,
     ParentAnswer,
-    RememberedAnswer,
     RunAnswer,
     WhyAnswer,
     memory_answer,
 )
-from memory_app.memories.bodies import StatementBody, statement_of
 from memory_app.memories.lookup import MemoryFilter
-from memory_app.memories.remember import remember
 from memory_app.web.answers import Answer, TurnAnswer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import CleanWords, KindName
@@ -32,15 +29,6 @@ class VersionsAnswer(Answer):
 
 
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
-
-
-@router.post(IN_SCOPE + "/memories", status_code=201, responses=errors(400, 413))
-def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> RememberedAnswer:
-    """Remember a statement. The outcome says whether it was new, known already, merged, or took another's place."""
-    remembered = remember(
-        call.runtime, call.tenant_id, scope, statement=statement_of(body), deduplicate=body.deduplicate
-    )
-    return RememberedAnswer.model_validate(remembered)
 
 
 @router.get(IN_SCOPE + "/memories", responses=errors(404))

@@ -35,6 +35,8 @@ def placed_in_time(
         return None
     same = [n for n in live if _is_same_fact(candidate, n, thresholds)]
     rivals = [n for n in live if _is_rival(candidate, n) and n not in same]
+    # What is said to hold again after it had ended is a claim of its own.
+    same = [n for n in same if not is_said_after_end(candidate, n)]
     # An open fact of a many-valued relation excludes nothing, so its wording may decide.
     is_in_time = candidate.single_valued or candidate.valid_until is not None
     if not rivals and not is_in_time:
@@ -52,7 +54,7 @@ def placed_in_time(
 
 def reinforced(candidate: Candidate, neighbour: Neighbour) -> Reinforce:
     """Said again, with an earlier start or a newly known end where the statement may say so."""
-    decision = Reinforce(neighbour.memory.id, confirmed_at=candidate.valid_from)
+    decision = Reinforce(neighbour.memory.id, confirmed_at=candidate.confirmed_at)
     # Who is trusted less repeats a fact, but does not move its dates.
     if candidate.trust < neighbour.trust or not _may_date(candidate, neighbour):
         return decision
@@ -64,6 +66,14 @@ def reinforced(candidate: Candidate, neighbour: Neighbour) -> Reinforce:
     if until is not None and is_open and _confirmed(neighbour) < until:
         decision = replace(decision, valid_until=until)
     return decision
+
+
+def is_said_after_end(candidate: Candidate, neighbour: Neighbour) -> bool:
+    """Whether the statement says that something is true which the row says is over by then."""
+    until = neighbour.memory.valid_until
+    if until is None or candidate.confirmed_at < until:
+        return False
+    return candidate.valid_until is None or candidate.valid_until > until
 
 
 def _may_date(candidate: Candidate, neighbour: Neighbour) -> bool:
@@ -114,13 +124,15 @@ def _among_rivals(
                 immovable=True,
             )
         )
-    placement = insert_fact(stored, claimed_by(candidate))
+    placement = insert_fact(stored, claimed_by(candidate), confirmed_at=candidate.confirmed_at)
     holds, cuts = placement.holds, placement.cuts
     if not holds:
         return _contested(candidate, live, rivals)
-    if later is not None and not cuts and holds == (Interval(candidate.valid_from, _start(later)),):
-        # Nothing stands between the two, so one row with the earlier start says it all.
-        return reinforced(candidate, later)
+    if later is not None and holds == (Interval(candidate.valid_from, _start(later)),):
+        widened = reinforced(candidate, later)
+        if widened.valid_from is not None:
+            # Nothing stands between the two, so one row with the earlier start says it all.
+            return replace(widened, cuts=cuts)
     if not is_open_at(holds[-1].until, candidate.now):
         return InsertClosed(holds, cuts)
     cuts = (*cuts, *_overruled(candidate, live, rivals))
@@ -137,6 +149,7 @@ def _as_rival(candidate: Candidate, rival: Neighbour, rivals: Sequence[Neighbour
         confirmed_at=_last_confirmed(rival, rivals),
         immovable=rival.trust > candidate.trust,
         yielding=rival.trust < candidate.trust,
+        first_confirmed_at=rival.first_confirmed_at,
     )
 
 
@@ -156,7 +169,7 @@ def _contested(candidate: Candidate, live: Sequence[Neighbour], rivals: Sequence
     claimed = claimed_by(candidate)
     for neighbour in live:
         if _is_repeated(candidate, neighbour, rivals) and overlaps(interval_of(neighbour), claimed):
-            return Reinforce(neighbour.memory.id, confirmed_at=candidate.valid_from)
+            return Reinforce(neighbour.memory.id, confirmed_at=candidate.confirmed_at)
     stronger = [n for n in rivals if n.trust > candidate.trust and overlaps(interval_of(n), claimed)]
     # The weight of a link is 0 to 1, a cosine may be below.
     links = [(n.memory.id, max(n.similarity, 0.0)) for n in stronger]

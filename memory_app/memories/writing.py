@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.errors import InvalidInput
 from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import terms
 from memory_app.memories import ladder, merging
 from memory_app.memories.intervals import Cut, Interval
 from memory_app.memories.ladder import Candidate, Decision, Neighbour
+from memory_app.memories.mentions import named_text, ties_of
+from memory_app.memories.naming import KnownEntity
+from memory_app.memories.repetition import repeated
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.memories.succession import claimed_by
-from memory_app.records.entity import entity_key
-from memory_app.records.records import LinkType, MemoryRow, Mention, Retirement, Statement
+from memory_app.records.records import LinkType, MemoryRow, Retirement, Statement
 from memory_app.runtime import Runtime
 
 Vector = Sequence[float]
@@ -45,6 +45,8 @@ class Prepared:
     vector: Vector
     keywords: dict[int, float]
     notes: tuple[str, ...]
+    ties_entities: bool = True
+    """False where the agent keeps no entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Writer:
     neighbours: Sequence[Neighbour]
     knows_model: bool
     """Is it noted already that the scope holds vectors of the embedder's model?"""
+    known: Sequence[KnownEntity]
+    """Entities of the scope that the statement may name."""
 
     def apply(self, decision: Decision) -> tuple[UUID, int]:
         """The id of the row that now holds the statement, and how many rows it replaced by merging."""
@@ -93,28 +97,34 @@ class Writer:
                 return self._place_in_time(decision.holds or (claimed_by(self.candidate),), ()), 0
 
     def _reinforce(self, decision: ladder.Reinforce) -> UUID:
+        # First the rows that an earlier start ends, for the reason in `_place_in_time`.
+        self._cut(decision.cuts)
         target = next(n for n in self.neighbours if n.memory.id == decision.target)
-        source = self.prepared.statement.source
-        memories.reinforce(
-            self.connection,
-            self.place.scope_id,
-            decision.target,
-            source=source,
-            confidence=ladder.corroborated(target.memory.confidence, target.sources, source),
-            confirmed_at=decision.confirmed_at,
-            valid_from=decision.valid_from,
-            valid_until=decision.valid_until,
-            origin=self.prepared.statement.origin,
-        )
+        row = repeated(target, self.candidate, decision)
+        memories.reinforce(self.connection, self.place.scope_id, row=row)
+        self._rest_on_parents(decision.target)
         self._connect(decision.target)
+        self._resume(decision.cuts)
+        memories.succeed(
+            self.connection, self.place.scope_id, {cut.target: decision.target for cut in decision.cuts}
+        )
         return decision.target
 
     def _place_in_time(self, holds: Sequence[Interval], cuts: Sequence[Cut]) -> UUID:
         # First the cuts: two open rows of one single-valued relation cannot be there at once.
-        for cut in cuts:
-            memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
+        self._cut(cuts)
         ids = [self._insert(interval) for interval in holds]
         # Then what resumes, which may be open again where the new row is not.
+        self._resume(cuts)
+        # The last interval is the newest: its row answers for the statement, earlier ones are copies.
+        memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
+        return ids[-1]
+
+    def _cut(self, cuts: Sequence[Cut]) -> None:
+        for cut in cuts:
+            memories.cut(self.connection, self.place.scope_id, cut.target, at=cut.at)
+
+    def _resume(self, cuts: Sequence[Cut]) -> None:
         for cut in cuts:
             for interval in cut.resumes:
                 copy = memories.resume(
@@ -125,9 +135,6 @@ class Writer:
                     until=interval.until,
                 )
                 self._count_terms(copy)
-        # The last interval is the newest: its row answers for the statement, earlier ones are copies.
-        memories.succeed(self.connection, self.place.scope_id, {cut.target: ids[-1] for cut in cuts})
-        return ids[-1]
 
     def _merge(self, decision: ladder.Merge) -> UUID:
         """The new statement is stored as a part like the others, so that nothing that was said is lost by merging."""
@@ -192,9 +199,12 @@ class Writer:
         memory_id = memories.insert(self.connection, place.tenant_id, place.scope_id, new=new)
         term_store.add(self.connection, place.tenant_id, [(place.scope_id, new.keywords)])
         self._connect(memory_id)
+        self._rest_on_parents(memory_id)
+        return memory_id
+
+    def _rest_on_parents(self, memory_id: UUID) -> None:
         parents = self.prepared.statement.parents
         self._link([(memory_id, parent, 1.0) for parent in parents], type=LinkType.DERIVED_FROM)
-        return memory_id
 
     def _connect(self, memory_id: UUID) -> None:
         """Evidence and mentions: why the memory is there, and what it is about."""
@@ -206,9 +216,16 @@ class Writer:
             turn_ids=statement.evidence,
             turn_scopes=place.turn_scopes,
         )
+        if not self.prepared.ties_entities:
+            return
         # Seen when it was said, not when it is written: an import tells of years ago.
-        mentions = _by_entity_key(statement.mentions, self.candidate.valid_from)
-        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=mentions)
+        said_at = self.candidate.said_at or self.candidate.valid_from
+        ties = ties_of(named_text(statement), statement.mentions, self.known, said_at)
+        # What a job concludes names an entity, but nobody mentioned it once more.
+        is_said = bool(statement.evidence) or place.run_id is None
+        counted = ties if is_said else ties_of("", statement.mentions, self.known, said_at)
+        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=counted)
+        ids |= entities.ids_of(self.connection, place.scope_id, keys=ties.keys() - counted.keys())
         entities.mention(
             self.connection,
             place.tenant_id,
@@ -221,13 +238,3 @@ class Writer:
         links.add(
             self.connection, self.place.tenant_id, self.place.scope_id, edges=edges, type=type, limit=limit
         )
-
-
-def _by_entity_key(mentions: Sequence[Mention], at: datetime) -> dict[str, tuple[str, str, datetime]]:
-    by_key = {}
-    for mention in mentions:
-        try:
-            by_key[entity_key(mention.type, mention.label)] = (mention.type, mention.label, at)
-        except InvalidInput:
-            continue  # A label of signs only names nothing; the statement itself stands.
-    return by_key

@@ -34,6 +34,7 @@ from memory_app.ops import due, redis_checks, time_outs
 from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
+from memory_app.records.kinds import KINDS
 from memory_app.runtime import app_engine, embedder_of
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
@@ -61,6 +62,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         tenants, owner_checks = _owner(owner) if is_reachable else (None, [])
         checks += owner_checks
         checks += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
+        checks.append(_retention(settings))
         if is_reachable:
             checks += [
                 *_shards(engine),
@@ -405,6 +407,15 @@ def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None
         to_do = "check MEMORY_CHAT__BASE_URL, its key and the account; turns are accepted meanwhile and wait"
         return warn(name, f"{chat.model} failed too often; it rests {rest:.0f} s", to_do=to_do)
     return ok(name, f"{chat.model}; its circuit is closed")
+
+
+def _retention(settings: Settings) -> Check:
+    """What age takes and what it does not, as the settings are."""
+    expiring = ", ".join(name for name, kind in KINDS.items() if kind.expires)
+    days = settings.index.daily_log_days
+    lapse = f"turns leave the search after {days} days once a model has curated their session"
+    finding = f"only {expiring} expire by age; {lapse}"
+    return ok("retention", finding)
 
 
 def _rest_seconds(hot: Hot, name: str) -> float:

@@ -86,7 +86,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
             as_of=query.as_of,
             after=query.after,
             before=query.before,
-            recorded_after=horizon(scoped, runtime),
+            recorded_after=horizon(scoped),
         ),
         speakers=scoped.speakers,
         mentioning=tuple(scoped.mentioning),

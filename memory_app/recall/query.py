@@ -354,6 +354,7 @@ def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bo
     return any(start <= at < until for start, until in periods)
 
 
-def horizon(scoped: ScopedQuery, runtime: Runtime) -> datetime:
-    """Return the time before which accepted turns are not searched any more."""
-    return scoped.now - timedelta(days=runtime.settings.index.daily_log_days)
+def horizon(scoped: ScopedQuery) -> datetime | None:
+    """Return the time before which accepted turns are not searched, whatever is stored of them; None: there is none."""
+    days = scoped.policy.daily_log_limit_days
+    return None if days is None else scoped.now - timedelta(days=days)

@@ -51,6 +51,11 @@ class Kind:
     """Of one session only the most important are taken from a model."""
     may_command: bool = False
     """How to speak with somebody is a command by nature, and nothing suspicious."""
+    expires: bool = False
+    """It is retired when it has faded. What does not expire only ranks lower with age: an allergy that was told once is
+    still true in ten years."""
+    about_agent: bool = False
+    """It says something of the agent itself, so it may stand for all of the agent's users."""
 
 
 def _days(number: int) -> timedelta:
@@ -60,11 +65,30 @@ def _days(number: int) -> timedelta:
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 
 _ROWS = (
-    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False),
-    Kind("capability", section=Section.CORE, half_life=None, importance=8, is_material=False),
-    Kind("expression", section=Section.EXPRESSION, half_life=_days(90), importance=5, may_command=True),
+    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False, about_agent=True),
     Kind(
-        "value", section=Section.EXPRESSION, half_life=_days(180), importance=6, lead="Value being explored: "
+        "capability",
+        section=Section.CORE,
+        half_life=None,
+        importance=8,
+        is_material=False,
+        about_agent=True,
+    ),
+    Kind(
+        "expression",
+        section=Section.EXPRESSION,
+        half_life=_days(90),
+        importance=5,
+        may_command=True,
+        expires=True,
+    ),
+    Kind(
+        "value",
+        section=Section.EXPRESSION,
+        half_life=_days(180),
+        importance=6,
+        lead="Value being explored: ",
+        about_agent=True,
     ),
     Kind("anchor", section=Section.RELATIONSHIP, half_life=_days(180), importance=6),
     Kind(
@@ -76,10 +100,17 @@ _ROWS = (
         is_curated=True,
     ),
     Kind("artifact", section=Section.INSIGHTS, half_life=_days(180), importance=5),
-    Kind("identity", section=Section.IDENTITY, half_life=_days(180), importance=5),
-    Kind("episode", section=Section.NARRATIVE, half_life=_days(30), importance=4),
+    Kind("identity", section=Section.IDENTITY, half_life=_days(180), importance=5, about_agent=True),
+    Kind("episode", section=Section.NARRATIVE, half_life=_days(30), importance=4, expires=True),
     Kind(
-        "query", section=None, half_life=None, importance=3, merges=False, is_question=True, is_material=False
+        "query",
+        section=None,
+        half_life=None,
+        importance=3,
+        merges=False,
+        is_question=True,
+        is_material=False,
+        expires=True,
     ),
 )
 """One line adds a kind to a section.

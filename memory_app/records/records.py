@@ -234,7 +234,11 @@ class Statement(Content):
     """
 
     importance: int | None = None
+    importance_scale: str | None = None
+    """One of `SCALES` of `records.importance`; None is 1 to 10."""
     valid_from: datetime | None = None
+    said_at: datetime | None = None
+    """When it was said; None means that its evidence shows it, or else that it was said of ``valid_from``."""
     mentions: tuple[Mention, ...] = ()
     evidence: tuple[UUID, ...] = ()
     parents: tuple[UUID, ...] = ()
@@ -284,8 +288,9 @@ class MemoryRow:
     """A memory with what only the write path reads of its row: the keys by which repeats and facts are recognised.
 
     ``subject_key`` and ``object_key`` are slugs. ``sources`` are those who said it. ``confirmed_at`` is the latest
-    ``valid_from`` of the statements that were stored or reinforced here, None when only its own is known; never the
-    time of writing, or imported history would seem confirmed today.
+    instant for which one of the statements that were stored or reinforced here vouches, ``first_confirmed_at`` the
+    earliest; None when only its beginning is known. Never the time of writing, or imported history would seem confirmed
+    today.
     """
 
     memory: Memory
@@ -295,3 +300,4 @@ class MemoryRow:
     single_valued: bool = False
     sources: tuple[str, ...] = ()
     confirmed_at: datetime | None = None
+    first_confirmed_at: datetime | None = None

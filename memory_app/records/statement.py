@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, get_type_hints
 
 from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean_given
-from memory_app.records.importance import clamped
+from memory_app.records.importance import SCALES, clamped
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import VALENCES, EmotionalState, RelationalContext, Statement
 
@@ -19,15 +19,18 @@ TEXT_LIMIT = 8_000
 PART_LIMIT = 500
 """Longest subject, relation, object or other short text of a statement."""
 
+CLOCK_MARGIN = timedelta(minutes=5)
+"""How far the clock of a client may be ahead of the database's."""
+
 TAGS_LIMIT = 32
 TAG_LIMIT = 100
 
 _PARTS = tuple(
     name
     for name, type in get_type_hints(Statement).items()
-    if type == str | None and name not in {"subtype", "synthesis_type"}
+    if type == str | None and name not in {"subtype", "synthesis_type", "importance_scale"}
 )
-"""Short texts of a caller: all but the subtype, which has a rule of its own, and what the product sets itself."""
+"""Short texts of a caller: all but those with a rule of their own, and what the product sets itself."""
 
 _RELATIONAL_LISTS = ("communication_style", "shared_references", "user_values", "user_struggles")
 
@@ -39,11 +42,13 @@ def checked_statement(statement: Statement) -> tuple[Statement, tuple[str, ...]]
     """
     notes: list[str] = []
     _check_subtype(statement)
+    _check_scale(statement.importance_scale)
     text = _checked_text(statement.text, notes)
     confidence = _within_range(statement.confidence, name="confidence", notes=notes)
     emotional_state = _checked_emotion(statement.emotional_state, notes)
     relational_context = _checked_relational(statement.relational_context, notes)
     _check_interval(statement.valid_from, statement.valid_until)
+    _check_zone(statement.said_at, field="said_at")
     parts: dict[str, Any] = {name: _part(getattr(statement, name), name) for name in _PARTS}
     _check_triple(parts)
     checked = replace(
@@ -63,6 +68,11 @@ def _check_subtype(statement: Statement) -> None:
     if statement.subtype not in (None, *kind.subtypes):
         names = ", ".join(kind.subtypes) or "none"
         raise InvalidInput(f"subtype: {kind.name} has these subtypes: {names}", field="subtype")
+
+
+def _check_scale(scale: str | None) -> None:
+    if scale not in (None, *SCALES):
+        raise InvalidInput(f"importance_scale: one of {', '.join(SCALES)}", field="importance_scale")
 
 
 def _checked_text(value: str, notes: list[str]) -> str:

@@ -1,12 +1,14 @@
 """Decay a scope: retire faded memories, delete those retired long ago, and keep the ceilings.
 
-A memory that expired or was evicted can be revived for some days. Pinned memories and hubs are never retired. Turns
-that are too old to be searched lose their vectors and keywords, and keep their text.
+Only kinds that expire are retired for their age: never facts, anchors, or what is vital. A memory that expired or was
+evicted can be revived for some days. Pinned memories and hubs are never retired. Turns whose session a model has
+curated lose their vectors and keywords when they are old, and keep their text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -35,6 +37,7 @@ from memory_app.records.reports import DecayReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import search_columns
@@ -82,13 +85,32 @@ def _plan_next(connection: Connection, runtime: Runtime, *, claimed: RunClaim, r
         schedules.plan(connection, claimed.tenant_id, claimed.scope_id, job=RunName.DECAY, at=due_at)
 
 
+@dataclass(frozen=True, slots=True)
+class _LogAges:
+    """From which age on turns are not searched: once a model has curated them, and in any case (None: never)."""
+
+    age: timedelta
+    limit: timedelta | None
+
+
+def _log_ages(connection: Connection, runtime: Runtime, scope_id: int) -> _LogAges:
+    row = names.read_scope(connection, scope_id)
+    days = None if row is None else parse_policy(row.policy).daily_log_limit_days
+    return _LogAges(
+        age=timedelta(days=runtime.settings.index.daily_log_days),
+        limit=None if days is None else timedelta(days=days),
+    )
+
+
 def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
     """Delete vectors and keywords of turns that no search reaches any more; the number of turns."""
-    age = timedelta(days=runtime.settings.index.daily_log_days)
     count = 0
     while True:
         with transaction(runtime.engine, tenant_id) as connection:
-            lapsed = search_columns.lapse(connection, scope_id, age=age, most=TURNS_AT_ONCE)
+            ages = _log_ages(connection, runtime, scope_id)
+            lapsed = search_columns.lapse(
+                connection, scope_id, age=ages.age, limit=ages.limit, most=TURNS_AT_ONCE
+            )
             term_store.add(
                 connection, tenant_id, [(scope_id, term_counts) for term_counts in lapsed], sign=-1
             )
@@ -98,10 +120,8 @@ def _lapse(runtime: Runtime, tenant_id: int, scope_id: int) -> int:
 
 
 def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> datetime | None:
-    oldest = search_columns.oldest_searched(connection, scope_id)
-    if oldest is None:
-        return None
-    return oldest + timedelta(days=runtime.settings.index.daily_log_days)
+    ages = _log_ages(connection, runtime, scope_id)
+    return search_columns.next_lapse(connection, scope_id, age=ages.age, limit=ages.limit)
 
 
 def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns_lapsed: int) -> DecayReport:
@@ -170,7 +190,7 @@ def _next_fading(
     threshold = runtime.settings.decay.faded_strength
     hub_ids = hubs_among(runtime, capacity.strengths(runtime, remaining, now), ceiling)
     times = [
-        fades_at(item.memory, threshold, capacity.half_life(runtime, item.memory.kind))
+        fades_at(item.memory, threshold, capacity.expiry_half_life(runtime, item))
         for item in remaining
         if item.memory.id not in hub_ids
     ]

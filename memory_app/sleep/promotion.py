@@ -69,5 +69,6 @@ def _statement(row: MemoryRow) -> Statement:
         **content_of(row.memory),
         importance=row.memory.importance,
         valid_from=row.memory.valid_from,
+        said_at=row.confirmed_at,
         source=row.sources[0] if row.sources else None,
     )

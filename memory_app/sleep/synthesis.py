@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -25,10 +26,11 @@ from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.zones import zone_of
 from memory_app.memories import capacity, remember
+from memory_app.memories.people import about_user, display_names
 from memory_app.memories.rows import links, memories
 from memory_app.recall.rows.always_shown import KindLimit, strongest
 from memory_app.records.kinds import Section, kinds_of_section
-from memory_app.records.records import LinkType, Memory, Retirement
+from memory_app.records.records import LinkType, Memory, Retirement, Turn
 from memory_app.records.reports import DeepReport, SessionReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
@@ -132,7 +134,17 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
     talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
     synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
     model_calls.count_dropped(runtime, synthesis.provenance.dropped)
+    synthesis = _of_user(synthesis, session_turns, row)
     _apply_session(runtime, claimed, row, synthesis=synthesis, last_seq=last_seq)
+
+
+def _of_user(synthesis: SessionSynthesis, turns: Sequence[Turn], row: ScopeRow) -> SessionSynthesis:
+    """The synthesis with the user's id as the subject of what is told of any of their display names."""
+    if row.user is None or parse_policy(row.policy).group:
+        return synthesis
+    names_of_user = display_names(turns, row.user).values()
+    statements = (about_user(item, user=row.user, names=names_of_user) for item in synthesis.statements)
+    return replace(synthesis, statements=tuple(statements))
 
 
 def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:

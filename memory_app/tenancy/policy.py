@@ -46,6 +46,8 @@ class Policy:
     entity_extraction: bool = True
     fact_curation: bool = True
     query_graph: bool = True
+    group: bool = False
+    """On: a user stands for a room, and each name that signs its turns is a person. Off: all are names of the user."""
     strict: bool = False
     """On: a turn that cannot be extracted stops its session instead of leaving a visible gap."""
     preset: str | None = None
@@ -58,6 +60,8 @@ class Policy:
     max_age_seconds: float | None = None
     max_memories: int | None = None
     max_links: int | None = None
+    daily_log_limit_days: int | None = None
+    """Turns accepted longer ago are not searched, whoever curated them or not. None: no such limit."""
 
     def as_dict(self) -> dict[str, object]:
         """The policy as JSON; `parse_policy` of it is equal to this one."""
@@ -146,6 +150,7 @@ _PARSERS: dict[str, Parser[object]] = {
     "entity_extraction": parse_switch,
     "fact_curation": parse_switch,
     "query_graph": parse_switch,
+    "group": parse_switch,
     "strict": parse_switch,
     "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
     "weights": _weights,
@@ -155,4 +160,5 @@ _PARSERS: dict[str, Parser[object]] = {
     "max_age_seconds": _seconds,
     "max_memories": nullable(_whole(low=1)),
     "max_links": nullable(_whole(low=0)),
+    "daily_log_limit_days": nullable(_whole(low=1)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory_app.extraction.declared import read_text
 from memory_app.forget import forget
 from memory_app.memories.lookup import need_own
 from memory_app.memories.remember import remember
@@ -34,7 +35,8 @@ def store_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Stor
         tags=tuple(dict.fromkeys([*arguments.tags, EXPLICIT_STORE])),
         emotional_state=None if arguments.valence is None else EmotionalState(arguments.valence),
     )
-    remembered = remember(runtime, tenant_id, Scope(scope.agent, scope.user), statement=statement)
+    person = Scope(scope.agent, scope.user)
+    remembered = remember(runtime, tenant_id, person, statement=statement, read=read_text)
     return ToolAnswer(
         {
             "id": str(remembered.id),

@@ -175,7 +175,7 @@ def _take(parsed: Parsed, row: Json, number: int) -> None:
     """Put a row where its type belongs, without the fields that a line adds to the row of a snapshot."""
     type = row.pop("type")
     if type == "user":
-        parsed.zones[_text(row, "name", number)] = _text(row, "time_zone", number)
+        parsed.zones[_text(row, "name", number)] = _zone(row, number)
         return
     if type not in LIST_OF and type != "scope":
         # Feedback, runs, checkpoints, and whatever a newer release adds: they are exported to be read.
@@ -207,3 +207,12 @@ def _text(row: Json, name: str, number: int) -> str:
 
 def _wrong(number: int, what: str) -> InvalidInput:
     return InvalidInput(f"line {number} {what}; nothing was imported", field=f"line {number}")
+
+
+def _zone(row: Json, number: int) -> str:
+    """The zone that counted for a user: the one that was set, else the offset of the times that they sent."""
+    zone = _text(row, "time_zone", number)
+    # Both came later: an older export has neither.
+    if zone == "UTC" and not row.get("zone_is_set") and row.get("utc_offset") is not None:
+        return _text(row, "utc_offset", number)
+    return zone

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from uuid import UUID
@@ -36,9 +36,10 @@ from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.rows import runs
 from memory_app.memories import capacity, query_graph, remember
+from memory_app.memories.mentions import Ties, named_text, ties_of
+from memory_app.memories.people import about_user, display_names
 from memory_app.memories.rows import entities
 from memory_app.memories.rows import queries as query_store
-from memory_app.records.entity import entity_key
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
@@ -213,6 +214,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
+        _note_user(connection, batch)
         written = remember.write_all(connection, runtime, place, prepared=prepared[: len(sourced)])
         noted = _note_questions(connection, runtime, place, batch=batch, questions=prepared[len(sourced) :])
         evicted = _keep_ceiling(connection, runtime, batch, stored=[*noted, *written])
@@ -244,7 +246,29 @@ def _sourced(statement: Statement, batch: Batch) -> Statement:
     source_turn = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
     if source_turn is None:
         return statement
-    return replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
+    names_of_user = _names_of_user(batch).values()
+    sourced = replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
+    return about_user(sourced, user=batch.user, names=names_of_user)
+
+
+def _names_of_user(batch: Batch) -> dict[str, str]:
+    # In a room each name is a person of its own.
+    return {} if batch.policy.group else display_names(batch.turns, batch.user)
+
+
+def _note_user(connection: Connection, batch: Batch) -> None:
+    """Note by which names the user goes, so that whatever is told of any of them is told of one person."""
+    names_of_user = _names_of_user(batch)
+    if not names_of_user or not batch.policy.entity_extraction:
+        return
+    entities.note_user(
+        connection,
+        batch.claim.tenant_id,
+        batch.claim.scope_id,
+        user=batch.user,
+        names=names_of_user,
+        at=max(turn.at for turn in batch.turns),
+    )
 
 
 def _note_questions(
@@ -281,20 +305,23 @@ def _keep_ceiling(
 def _note_entities(
     connection: Connection, batch: Batch, *, extraction: Extraction, questions: Sequence[Statement]
 ) -> None:
-    """Count the entities that turns mention."""
-    # Only of turns that no memory came from: what a memory mentions is counted by the write path.
+    """Count the entities that turns mention beyond what the write path counted of their memories."""
+    claimed = batch.claim
     statements = (*extraction.statements, *questions)
-    used = {turn_id for statement in statements for turn_id in statement.evidence}
-    mentioned: dict[str, tuple[str, str, datetime]] = {}
+    known = entities.likely_named(connection, claimed.scope_id, [turn.text for turn in batch.turns])
+    ties: Ties = {}
     for turn in batch.turns:
-        if turn.id in used:
-            continue
-        for mention in extraction.mentions.get(turn.id, ()):
-            try:
-                mentioned[entity_key(mention.type, mention.label)] = (mention.type, mention.label, turn.at)
-            except InvalidInput:
-                continue
-    entities.upsert(connection, batch.claim.tenant_id, batch.claim.scope_id, mentions=mentioned)
+        of_turn = [statement for statement in statements if turn.id in statement.evidence]
+        # Of a turn that is remembered only what was known before: what is new in it stands in its memories.
+        mentions = () if of_turn else extraction.mentions.get(turn.id, ())
+        counted = {
+            key
+            for statement in of_turn
+            for key in ties_of(named_text(statement), statement.mentions, known, turn.at)
+        }
+        ties_of_turn = ties_of(turn.text, mentions, known, turn.at)
+        ties |= {key: tie for key, tie in ties_of_turn.items() if key not in counted}
+    entities.upsert(connection, claimed.tenant_id, claimed.scope_id, mentions=ties)
 
 
 def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:

@@ -14,6 +14,7 @@ from memory_app.errors import InvalidInput, TooLarge
 from memory_app.language.text import clean, clean_given
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope, check_name
+from memory_app.records.statement import CLOCK_MARGIN
 
 KEY_LIMIT = 200
 """Longest idempotency key, in characters."""
@@ -90,6 +91,14 @@ def checked_batch(turns: Sequence[NewTurn], limits: Limits) -> tuple[tuple[NewTu
     if len(turns) == 1:
         return (checked_turn(turns[0], limits),)
     return tuple(checked_turn(turn, limits, field=f"turns[{place}]") for place, turn in enumerate(turns))
+
+
+def believed(turn: NewTurn, now: datetime) -> NewTurn:
+    """The turn, said now if its time is further ahead than a clock may be wrong."""
+    # Left as it is, what was said at that time would have the last word until then.
+    if turn.at is not None and turn.at > now + CLOCK_MARGIN:
+        return replace(turn, at=None)
+    return turn
 
 
 def request_hash(scope: Scope, turn: NewTurn, speaker: str) -> bytes:

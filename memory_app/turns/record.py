@@ -18,6 +18,7 @@ from memory_app import failpoint, queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
 from memory_app.hot import expression, stream
+from memory_app.language.zones import offset_of
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -25,7 +26,7 @@ from memory_app.settings import Extract
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
-from memory_app.turns.intake import Limits, checked_batch, request_hash
+from memory_app.turns.intake import Limits, believed, checked_batch, request_hash
 from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
@@ -108,6 +109,8 @@ def _store(
             acceptance.known_keys(connection, tenant_id, user_id=session.user_id, keys=keys) if keys else {}
         )
         fresh = _fresh(prepared, earlier_uses)
+        # After the key was compared, which is of what the caller sent.
+        fresh = [(believed(turn, session.now), speaker, digest) for turn, speaker, digest in fresh]
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
             policy = parse_policy(session.policy)
@@ -124,9 +127,21 @@ def _store(
                 new_turns=fresh,
                 debounce=debounce(policy, runtime.settings.extract),
             )
+            _note_offset(connection, tenant_id, session, turns=[turn for turn, _, _ in fresh])
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
     return _tickets(prepared, earlier_uses, stored), session
+
+
+def _note_offset(
+    connection: Connection, tenant_id: int, session: sessions.LockedSession, *, turns: Sequence[NewTurn]
+) -> None:
+    """The offset of the user's times tells in which zone their "yesterday" is meant, while no zone is set."""
+    times = [turn.at for turn in turns if turn.role is Role.USER and turn.at is not None]
+    offset = offset_of(times[-1]) if times else None
+    # Nearly always it is known already, and nothing is written.
+    if offset is not None and offset != (session.utc_offset or "+00:00"):
+        names.note_offset(connection, tenant_id, session.scope_id, utc_offset=offset)
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:
@@ -214,7 +229,7 @@ def _note_interaction(
             runtime.hot,
             session.scope_id,
             session_id=session.id,
-            at=max(turn.at or session.now for turn in new_turns),
+            at=max(believed(turn, session.now).at or session.now for turn in new_turns),
             tone=expression.label(tones[-1]) if tones else None,
             session_started_at=session.created_at,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -113,3 +113,7 @@ KindName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(KINDS)
 SubtypeName = Annotated[str, PlainValidator(name_of), _text_schema(enum=list(subtypes()))]
 Metadata = Annotated[dict[str, Any], PlainValidator(metadata_of), WithJsonSchema({"type": "object"})]
 Number = Annotated[float, AllowInfNan(False)]
+ImportanceScale = Annotated[
+    Literal["1-10", "0-3"] | None,
+    Field(description="The scale of `importance`: `0-3` is spread over 1 to 10; absent, it is 1 to 10."),
+]

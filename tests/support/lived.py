@@ -51,7 +51,7 @@ def live(memory: MemoryApp, owner: Engine) -> None:
     for words in SAILING:
         memory.remember(ADA_MIRA, words, deduplicate=False, mentions=(Mention("concept", "Sailing"),))
     liked = memory.remember(CHAT, "Mira drinks her tea without sugar.", kind="value")
-    memory.remember(Scope("ada"), "The museum is closed on Mondays.")
+    memory.remember(Scope("ada"), "The museum is closed on Mondays.", shared=True)
     memory.feedback(CHAT, liked.id, "up", note="right")
     memory.feedback(CHAT, answer.id, "down")
     memory.recall(CHAT, QUESTIONS[0])

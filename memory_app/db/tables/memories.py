@@ -93,6 +93,8 @@ memories = Table(
     Column("keywords", SPARSEVEC()),
     Column("terms", ARRAY(Integer)),
     Column("traits", SmallInteger, nullable=False, server_default=text("0")),
+    # NULL: not known beyond the beginning of its interval.
+    instant("first_confirmed_at"),
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
     # With the scope, here and below: no row can refer to one of another scope.

@@ -83,6 +83,10 @@ users = Table(
     instant("created_at", now=True),
     # The one that holds the user's rows. A copy in another shard than the home shard says the same.
     Column("shard", SmallInteger, nullable=False, server_default=text("0")),
+    # Set by somebody, so that UTC is meant and not only the default.
+    Column("zone_is_set", Boolean, nullable=False, server_default=text("false")),
+    # That of the newest turn whose time had one, such as "+09:00": where the person speaks while no zone is set.
+    Column("utc_offset", Text),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "name"),
     UniqueConstraint("tenant_id", "id", name="users_tenant_id_id_key"),

@@ -87,14 +87,15 @@ def _is_worth_remembering(fact: str) -> bool:
 def _relatives(speaker: Speaker, text: str) -> Iterator[Statement]:
     participants = {name.lower() for name in speaker.people}
     for relative in relatives_of(text, not_named=participants):
+        name = _told_apart(speaker, relative.name, relative.term)
         statement = _statement(
             speaker,
             subject=speaker.label,
             relation=relative.relation,
-            value=relative.name,
-            says=f"has a {relative.term} called {relative.name}",
+            value=name,
+            says=f"has a {relative.term} called {name}",
         )
-        mention = Mention("thing" if relative.is_pet else "person", relative.name)
+        mention = Mention("thing" if relative.is_pet else "person", name)
         yield replace(
             statement,
             subtype="relationship",
@@ -110,11 +111,18 @@ def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:
     relative = about_relative(clause.text)
     subject = speaker.label
     if relative is not None:
-        subject = relative.name or f"{speaker.label}'s {relative.term}"
+        subject = _told_apart(speaker, relative.name, relative.term)
         # The rules are written for "I", so that one table serves both.
         clause = clause.said_by(relative.verb, relative.rest)
     for match in match_clause(clause, of_relative=relative is not None, today=speaker.today):
         yield _from_match(match, clause, speaker=speaker, subject=subject)
+
+
+def _told_apart(speaker: Speaker, name: str | None, term: str) -> str:
+    """The name of a relative; with what they are to the speaker where both have the same name."""
+    if name is None:
+        return f"{speaker.label}'s {term}"
+    return f"{name} ({term})" if name.lower() == speaker.label.lower() else name
 
 
 def _from_match(match: Match, clause: Clause, *, speaker: Speaker, subject: str) -> Statement:
@@ -147,6 +155,11 @@ def _valid_from(speaker: Speaker, when: ResolvedDate | None, rule: Rule) -> date
 
 def _statement(speaker: Speaker, *, subject: str, relation: str, value: str, says: str) -> Statement:
     text = f"{subject} {says}."
+    mentions = mentions_of(text, people=(*speaker.people, subject), labels=speaker.labels)
+    if subject.endswith(")"):
+        # The bare name would be that of the speaker.
+        others = (mention for mention in mentions if mention.label.lower() != speaker.label.lower())
+        mentions = (Mention("person", subject), *others)
     return Statement(
         kind="fact",
         subtype="fact",
@@ -158,5 +171,5 @@ def _statement(speaker: Speaker, *, subject: str, relation: str, value: str, say
         source=speaker.label,
         valid_from=speaker.turn.at,
         evidence=(speaker.turn.id,),
-        mentions=mentions_of(text, people=(*speaker.people, subject), labels=speaker.labels),
+        mentions=mentions,
     )

@@ -62,7 +62,16 @@ _DELETE_ROWS = {
 }
 _DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
 _IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
-_NEW_USER = update(users).where(_IS_USER).values(time_zone=text("DEFAULT"), created_at=func.now())
+_NEW_USER = (
+    update(users)
+    .where(_IS_USER)
+    .values(
+        time_zone=text("DEFAULT"),
+        zone_is_set=text("DEFAULT"),
+        utc_offset=text("DEFAULT"),
+        created_at=func.now(),
+    )
+)
 _NEW_SCOPES = (
     update(scopes)
     .where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
@@ -73,7 +82,10 @@ _DELETE_USER = delete(users).where(_IS_USER)
 _LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
 _IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
 _DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
-_NEW_ENTRY = text(f"UPDATE public.users SET time_zone = DEFAULT, created_at = now() {_IN_DIRECTORY}")
+_NEW_ENTRY = text(
+    f"""UPDATE public.users SET time_zone = DEFAULT, zone_is_set = DEFAULT, utc_offset = DEFAULT, created_at = now()
+    {_IN_DIRECTORY}"""
+)
 
 
 def lock_entry(connection: Connection, tenant_id: int, user: str) -> None:

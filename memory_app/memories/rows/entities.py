@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, text
+from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
 
 from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.memories import entities
+from memory_app.memories.naming import KnownEntity
 from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
 from memory_app.memories.rows.memory_rows import memory_of
+from memory_app.records.entity import entity_key
 from memory_app.records.records import ENTITY_TYPES, Memory
 
 # In the order of the keys: two writers that name the same entities would else wait for each other in a circle.
@@ -125,6 +127,37 @@ class LinkedEntity:
     memories: int
 
 
+# Only what may be named goes over the wire; the exact rules are in `naming`.
+_LIKELY = text(
+    """
+    SELECT e.key, e.type, e.label, e.aliases FROM entities e
+    WHERE e.scope_id = :scope AND e.merged_into IS NULL
+      AND (strpos(:text, lower(split_part(e.label, ' ', 1))) > 0
+           OR EXISTS (SELECT FROM unnest(e.aliases) AS a(name)
+                      WHERE strpos(:text, lower(split_part(a.name, ' ', 1))) > 0))
+    ORDER BY e.mention_count DESC, e.id
+    """
+)
+# Whoever has such a name already is somebody else, and keeps it.
+_NOTE_USER = text(
+    """
+    WITH own AS (
+        INSERT INTO entities (tenant_id, scope_id, key, type, label, aliases, first_seen, last_seen, mention_count)
+        VALUES (:tenant, :scope, :key, 'person', :label, CAST(:aliases AS text[]), :at, :at, 0)
+        ON CONFLICT (scope_id, key) DO UPDATE SET
+            aliases = entities.aliases || ARRAY(
+                SELECT a FROM unnest(array_append(excluded.aliases, excluded.label)) AS n(a)
+                WHERE a <> entities.label AND a <> ALL(entities.aliases)),
+            first_seen = least(entities.first_seen, excluded.first_seen),
+            last_seen = greatest(entities.last_seen, excluded.last_seen)
+        RETURNING coalesce(merged_into, id) AS id)
+    INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen, mention_count, merged_into)
+    SELECT :tenant, :scope, v.key, 'person', v.label, :at, :at, 0, own.id
+    FROM own, unnest(CAST(:alias_keys AS text[]), CAST(:alias_labels AS text[])) AS v(key, label)
+    ON CONFLICT DO NOTHING
+    """
+)
+
 _COLUMNS = columns_of(entities, Entity)
 _LIST = (
     select(*_COLUMNS)
@@ -144,6 +177,9 @@ _RESOLVE = (
     .limit(1)
 )
 _BY_ID = _WITH_HEIR.where(entities.c.scope_id == bindparam("scope"), entities.c.id == bindparam("id"))
+_IDS = select(entities.c.key, func.coalesce(entities.c.merged_into, entities.c.id).label("id")).where(
+    entities.c.scope_id == bindparam("scope"), among(entities.c.key, "keys")
+)
 _ALIAS_KEYS = (
     select(entities.c.key)
     .where(entities.c.scope_id == bindparam("scope"), entities.c.merged_into == bindparam("id"))
@@ -177,6 +213,14 @@ def upsert(
     return {row.key: row.id for row in rows}
 
 
+def ids_of(connection: Connection, scope_id: int, *, keys: Collection[str]) -> dict[str, int]:
+    """The entities that are stored under the keys, of the heir for a merged one, without counting a mention."""
+    if not keys:
+        return {}
+    rows = connection.execute(_IDS, {"scope": scope_id, "keys": sorted(keys)})
+    return {row.key: row.id for row in rows}
+
+
 def mention(
     connection: Connection,
     tenant_id: int,
@@ -189,6 +233,42 @@ def mention(
     if entity_ids:
         values = {"tenant": tenant_id, "scope": scope_id, "memory": memory_id, "entities": list(entity_ids)}
         connection.execute(_MENTION, values)
+
+
+def likely_named(connection: Connection, scope_id: int, texts: Sequence[str]) -> tuple[KnownEntity, ...]:
+    """Entities of the scope that the texts may name, most mentioned first; see `naming.named_in`."""
+    joined = "\n".join(texts).lower()
+    if not joined.strip():
+        return ()
+    rows = connection.execute(_LIKELY, {"scope": scope_id, "text": joined})
+    return tuple(KnownEntity(row.key, row.type, row.label, tuple(row.aliases)) for row in rows)
+
+
+def note_user(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    user: str,
+    names: Mapping[str, str],
+    at: datetime,
+) -> None:
+    """Note by which display names the user of the scope goes: slug → name, the newest last.
+
+    The entity of the user keeps the key of the user's id; each name is an alias that leads to it, unless another entity
+    has that name.
+    """
+    values = {
+        "tenant": tenant_id,
+        "scope": scope_id,
+        "key": entity_key("person", user),
+        "label": [*names.values()][-1],
+        "aliases": [user, *[*names.values()][:-1]],
+        "at": at,
+        "alias_keys": [f"person:{name}" for name in names],
+        "alias_labels": list(names.values()),
+    }
+    connection.execute(_NOTE_USER, values)
 
 
 def listed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Entity, ...]:

@@ -41,16 +41,29 @@ class FactProbe:
 
 @dataclass(frozen=True, slots=True)
 class FactHit:
-    """A fact, as it was known at the time that was asked about. ``score`` is a cosine or a keyword score."""
+    """A fact, as it was known at the time that was asked about. ``score`` is a cosine or a keyword score.
+
+    ``overlapping``: another value was said of the same time, of a relation that holds one at a time.
+    """
 
     memory: Memory
     score: float | None = None
+    overlapping: bool = False
 
 
 # An end that was told after the moment in question was not known then.
 _UNTIL = f"""CASE WHEN m.retired_at > CAST(:known_at AS timestamptz)
                       AND m.retired_reason IN ({literals(HISTORICAL)}) THEN NULL
                  ELSE m.valid_until END"""
+
+# Two claims may hold at one time: "I moved last month" reaches back over the time in which the old home was named.
+_OVERLAPPING = f"""CAST(:as_of AS timestamptz) IS NOT NULL AND m.single_valued AND EXISTS (
+        SELECT FROM memories o
+        WHERE o.scope_id = m.scope_id AND o.subject_key = m.subject_key AND o.relation = m.relation
+          AND o.kind = m.kind AND o.single_valued AND o.id <> m.id
+          AND o.object_key IS DISTINCT FROM m.object_key
+          AND (o.retired_at IS NULL OR o.retired_reason IN ({literals(HISTORICAL)}))
+          AND o.valid_from <= :as_of AND (o.valid_until IS NULL OR o.valid_until > :as_of)) AS overlapping"""
 
 _WANTED = f"""m.kind = '{KIND}'
     AND (CAST(:subjects AS text[]) IS NULL OR m.subject_key = ANY(:subjects))
@@ -67,7 +80,7 @@ _WANTED = f"""m.kind = '{KIND}'
 # Scope by scope, each from its newest row to the limit: sorting over all scopes would read every fact.
 _NEWEST = text(
     f"""
-    SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score
+    SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score, {_OVERLAPPING}
     FROM unnest(CAST(:scopes AS bigint[])) AS s(id)
     CROSS JOIN LATERAL (
         SELECT m.* FROM memories m
@@ -79,7 +92,7 @@ _NEWEST = text(
 # A row that was ended where it began never held, so it is no part of the history.
 _HISTORY = text(
     f"""
-    SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score FROM memories m
+    SELECT {COLUMNS}, {_UNTIL} AS known_until, NULL AS score, {_OVERLAPPING} FROM memories m
     WHERE m.scope_id = ANY(:scopes) AND m.valid_until IS DISTINCT FROM m.valid_from AND {_WANTED}
     ORDER BY m.relation NULLS LAST, m.valid_from, m.id LIMIT :limit
     """
@@ -87,7 +100,7 @@ _HISTORY = text(
 # The inner select ranks ids and scores; the wide rows are read for those that remain.
 _BY_MEANING = text(
     f"""
-    SELECT {COLUMNS}, {_UNTIL} AS known_until, f.score
+    SELECT {COLUMNS}, {_UNTIL} AS known_until, f.score, {_OVERLAPPING}
     FROM (
         SELECT m.scope_id, m.id, 1 - (m.embedding <=> CAST(:vector AS halfvec)) AS score FROM memories m
         WHERE m.scope_id = ANY(:scopes) AND m.embedding_model = :model AND {_WANTED}
@@ -98,7 +111,7 @@ _BY_MEANING = text(
 )
 _BY_KEYWORD = text(
     f"""
-    SELECT {COLUMNS}, {_UNTIL} AS known_until, f.score
+    SELECT {COLUMNS}, {_UNTIL} AS known_until, f.score, {_OVERLAPPING}
     FROM (
         SELECT m.scope_id, m.id, -(m.keywords <#> CAST(:keywords AS sparsevec)) AS score FROM memories m
         WHERE m.scope_id = ANY(:scopes) AND {_WANTED}
@@ -154,4 +167,5 @@ def _hits(rows: Iterable[Row[Any]]) -> tuple[FactHit, ...]:
 def _hit(row: Row[Any]) -> FactHit:
     # As it was known then: an end that was told later is left out.
     memory = replace(memory_of(row), valid_until=row.known_until)
-    return FactHit(memory, score=None if row.score is None else float(row.score))
+    score = None if row.score is None else float(row.score)
+    return FactHit(memory, score=score, overlapping=row.overlapping)

@@ -14,21 +14,24 @@ from memory_app.db.tables.jobs import runs
 from memory_app.db.tables.memories import links, memories
 from memory_app.db.tables.sleep import images
 from memory_app.db.tables.tenancy import scopes
+from memory_app.memories import vital
 from memory_app.records.records import RECOVERABLE, LinkType, Memory, Retirement
 
 PURGED = (*RECOVERABLE, Retirement.MERGED)
 """Reasons of retirement after which a memory is deleted some days later."""
 
-# Links are counted once for the whole scope; a count for each memory would be a look at two indexes each.
+# Links are counted once for the whole scope; a count for each memory would be a look at two indexes each. The bit of
+# what is vital is missing in rows of older releases, which have the relation.
 _HELD = text(
-    """
+    f"""
     WITH ends AS (
         SELECT l.source_id AS id FROM links l WHERE l.scope_id = :scope
         UNION ALL
         SELECT l.target_id FROM links l WHERE l.scope_id = :scope
     ), degrees AS (SELECT id, count(*) AS n FROM ends GROUP BY id)
     SELECT m.id, m.kind, m.created_at, m.valid_from, m.importance, m.confidence, m.pinned, m.last_seen,
-           m.last_recalled, m.repeat_count, m.recall_count, m.feedback_score, coalesce(d.n, 0) AS degree
+           m.last_recalled, m.repeat_count, m.recall_count, m.feedback_score, coalesce(d.n, 0) AS degree,
+           m.traits & {vital.BIT} <> 0 OR coalesce(m.relation IN ({literals(vital.RELATIONS)}), false) AS is_vital
     FROM memories m LEFT JOIN degrees d ON d.id = m.id
     WHERE m.scope_id = :scope AND m.retired_at IS NULL
       AND (CAST(:session AS bigint) IS NULL OR m.session_id = :session)
@@ -120,6 +123,7 @@ class LinkedMemory:
 
     memory: Memory
     degree: int
+    is_vital: bool = False
 
 
 def current(
@@ -218,4 +222,4 @@ def _linked_memory(row: Row[Any]) -> LinkedMemory:
         recall_count=row.recall_count,
         feedback_score=row.feedback_score,
     )
-    return LinkedMemory(memory, int(row.degree))
+    return LinkedMemory(memory, int(row.degree), row.is_vital)

@@ -26,20 +26,21 @@ from sqlalchemy import (
 )
 
 from memory_app.db.expressions import among, before_if_given, column_list, many
-from memory_app.db.literals import literals
 from memory_app.db.tables.memories import memories
 from memory_app.memories.rows import evidence
 from memory_app.memories.rows.memory_rows import (
     INSERTED_COLUMNS,
     IS_CURRENT,
     MEMORIES,
+    REPEATED_COLUMNS,
     NewMemory,
     ScopedMemory,
     memory_of,
+    statement_values,
     values_of,
 )
 from memory_app.records.kinds import material_kinds
-from memory_app.records.records import FROM_EVIDENCE, STATED, Memory, Origin, Retirement
+from memory_app.records.records import Memory, MemoryRow, Retirement
 
 # The ids are made first and once, since RETURNING promises no order and `new_id()` gives another one at each call.
 _INSERT = text(
@@ -78,18 +79,11 @@ _PAIRS = text(
     GROUP BY a.top, b.top
     """
 )
-# `greatest` leaves NULL out. A source is listed once, however often it repeats the statement.
 _REINFORCE = text(
     f"""
-    UPDATE memories SET repeat_count = repeat_count + 1, last_seen = now(), confidence = :confidence,
-        origin = CASE WHEN :origin IN ({literals(STATED)}) AND origin IN ({literals(FROM_EVIDENCE)})
-                      THEN :origin ELSE origin END,
-        confirmed_at = greatest(confirmed_at, :confirmed_at),
-        valid_from = coalesce(CAST(:valid_from AS timestamptz), valid_from),
-        valid_until = coalesce(CAST(:valid_until AS timestamptz), valid_until),
-        sources = CASE WHEN CAST(:source AS text) IS NULL OR :source = ANY(sources) THEN sources
-                       ELSE array_append(sources, CAST(:source AS text)) END
-    WHERE scope_id = :scope AND id = :id
+    UPDATE memories m SET {", ".join(f"{column.name} = v.{column.name}" for column in REPEATED_COLUMNS)}
+    FROM jsonb_populate_record(CAST(NULL AS memories), CAST(:row AS jsonb)) AS v
+    WHERE m.scope_id = :scope AND m.id = :id
     """
 )
 # What ends in the future is current until then; the end never comes before the beginning, which a CHECK refuses.
@@ -220,31 +214,10 @@ def pair_similarities(
     return {frozenset((row.first, row.second)): float(row.similarity) for row in rows}
 
 
-def reinforce(
-    connection: Connection,
-    scope_id: int,
-    memory_id: UUID,
-    *,
-    source: str | None,
-    confidence: float,
-    confirmed_at: datetime,
-    valid_from: datetime | None = None,
-    valid_until: datetime | None = None,
-    origin: Origin,
-) -> None:
-    """Count a repetition; bounds that are given replace those of the row. What somebody declares rests on nothing from
-    then on."""
-    values = {
-        "scope": scope_id,
-        "id": memory_id,
-        "source": source,
-        "confidence": confidence,
-        "confirmed_at": confirmed_at,
-        "valid_from": valid_from,
-        "valid_until": valid_until,
-        "origin": origin.value,
-    }
-    connection.execute(_REINFORCE, values)
+def reinforce(connection: Connection, scope_id: int, *, row: MemoryRow) -> None:
+    """Write a row as it stands after it was said again. The scope's row must be locked."""
+    values = json.dumps(statement_values(row), default=str)
+    connection.execute(_REINFORCE, {"scope": scope_id, "id": row.memory.id, "row": values})
 
 
 def cut(connection: Connection, scope_id: int, memory_id: UUID, *, at: datetime) -> None:

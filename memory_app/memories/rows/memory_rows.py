@@ -18,6 +18,7 @@ from memory_app.db.tables.memories import memories
 from memory_app.db.tables.turns import sessions
 from memory_app.db.vectors import sparse_text, vector_text
 from memory_app.language.sentence_type import Trait, traits_of
+from memory_app.memories import vital
 from memory_app.records.records import (
     EmotionalState,
     Memory,
@@ -77,6 +78,20 @@ INSERTED_COLUMNS = (
 )
 """What is written when a memory is stored; the rest comes from the scope, or when the row is retired."""
 
+KEPT_ON_REPETITION = frozenset(
+    {
+        # What a memory says never changes, nor does what is computed of it.
+        *("kind", "text", "canonical_key", "embedding", "embedding_model", "keywords", "terms"),
+        # Where and when it was first stored.
+        *("session_id", "run_id", "created_at"),
+        # Moved by recall and feedback alone, without the lock on the scope.
+        *("last_recalled", "recall_count", "feedback_score"),
+    }
+)
+"""Columns that saying it again leaves alone; every other one is united with what was said."""
+
+REPEATED_COLUMNS = tuple(column for column in INSERTED_COLUMNS if column.name not in KEPT_ON_REPETITION)
+
 IS_CURRENT = and_(
     memories.c.retired_at.is_(None),
     or_(memories.c.valid_until.is_(None), memories.c.valid_until > func.now()),
@@ -130,24 +145,31 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 """Columns whose Python type is not that of the driver."""
 
 
-def values_of(new: NewMemory) -> dict[str, Any]:
-    """The row by `INSERTED_COLUMNS` as JSON, but for ids and instants, whose text form will do."""
-    memory, keys = new.row.memory, new.row
+def statement_values(row: MemoryRow) -> dict[str, Any]:
+    """What the row says, by column, as JSON, but for ids and instants, whose text form will do."""
+    memory = row.memory
     return {
         # Every column of a field first, then those whose stored form is another.
         **_fields(memory, _MEMORY),
-        **_fields(keys, _KEYS),
+        **_fields(row, _KEYS),
         "emotional_state": _json(memory.emotional_state),
         "relational_context": _json(memory.relational_context),
         "last_seen": memory.last_seen or memory.created_at,
-        "confirmed_at": keys.confirmed_at or memory.valid_from,
+        "confirmed_at": row.confirmed_at or memory.valid_from,
+        "traits": _traits(memory),
+    }
+
+
+def values_of(new: NewMemory) -> dict[str, Any]:
+    """The row by `INSERTED_COLUMNS`, in the form of `statement_values`."""
+    return {
+        **statement_values(new.row),
         "session_id": new.session_id,
         "run_id": new.run_id,
         "embedding": vector_text(new.embedding),
         "embedding_model": new.embedding_model,
         "keywords": sparse_text(new.keywords),
         "terms": sorted(new.keywords),
-        "traits": _traits(memory),
     }
 
 
@@ -156,9 +178,11 @@ def _fields(record: object, columns: Iterable[Column[Any]]) -> dict[str, Any]:
 
 
 def _traits(memory: Memory) -> int:
-    """Of the `ON_DEMAND`; what somebody prefers has a subtype."""
+    """Of the `ON_DEMAND`, and whether it is vital; what somebody prefers has a subtype."""
     traits = traits_of(memory.text, by_user=False) & (Trait.QUANTITY | Trait.MOMENT)
-    return int(traits | Trait.PREFERENCE if memory.subtype == "preference" else traits)
+    if memory.subtype == "preference":
+        traits |= Trait.PREFERENCE
+    return int(traits) | vital.BIT if vital.is_vital(memory) else int(traits)
 
 
 def _json(value: EmotionalState | RelationalContext | None) -> dict[str, Any] | None:

@@ -26,14 +26,15 @@ from memory_app.records.records import HISTORICAL, Retirement
 @dataclass(frozen=True, slots=True)
 class Footing:
     """What holds at the moment of judging: the database's clock, the slugs of merged entities and of what each was
-    merged into, whether the scope has vectors of the model and a search index for them, and which of the sources are
-    there."""
+    merged into, whether the scope has vectors of the model and a search index for them, when those of the turns were
+    said that are there, and which of the parents are."""
 
     now: datetime
     heirs: Mapping[str, str]
     knows_model: bool
     is_indexed: bool
-    sources: frozenset[UUID]
+    turn_times: Mapping[UUID, datetime]
+    parents: frozenset[UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,8 @@ _FOOTING = text(
     SELECT now() AS now, set_config('hnsw.ef_search', '60', true) AS candidates,
         set_config('hnsw.iterative_scan', 'relaxed_order', true) AS iterates,
         (SELECT s.is_indexed FROM scope_models s WHERE s.scope_id = :scope AND s.model = :model) AS is_indexed,
-        ARRAY(SELECT t.id FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
-              UNION ALL
-              SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents)) AS sources,
+        t.ids AS turn_ids, t.times AS turn_times,
+        ARRAY(SELECT m.id FROM memories m WHERE m.scope_id = :scope AND m.id = ANY(:parents)) AS parents,
         (SELECT jsonb_object_agg(h.alias, h.heir) FROM (
             SELECT split_part(a.key, ':', 2) AS alias, min(split_part(h.key, ':', 2)) AS heir
             FROM entities a JOIN entities h ON h.scope_id = a.scope_id AND h.id = a.merged_into
@@ -74,6 +74,8 @@ _FOOTING = text(
               AND NOT EXISTS (SELECT FROM entities o WHERE o.scope_id = a.scope_id AND o.merged_into IS NULL
                               AND split_part(o.key, ':', 2) = split_part(a.key, ':', 2))
             GROUP BY 1) h) AS heirs
+    FROM (SELECT coalesce(array_agg(t.id), '{}') AS ids, coalesce(array_agg(t.at), '{}') AS times
+          FROM turns t WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)) t
     """
 )
 # Materialized, or every arm below would scan the scope again.
@@ -142,7 +144,7 @@ def footing(
     parents: Sequence[UUID],
     turn_scopes: Sequence[int],
 ) -> Footing:
-    """What holds now; ``sources`` are those of the turns and parents that are there.
+    """What holds now; of the turns and parents those that are there.
 
     Sets how the index is gone through for the rest of the transaction.
     """
@@ -161,7 +163,8 @@ def footing(
         # No row at all is NULL, a model without a search index is false.
         knows_model=row.is_indexed is not None,
         is_indexed=bool(row.is_indexed),
-        sources=frozenset(row.sources),
+        turn_times=dict(zip(row.turn_ids, row.turn_times, strict=True)),
+        parents=frozenset(row.parents),
     )
 
 

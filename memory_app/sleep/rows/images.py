@@ -54,9 +54,14 @@ _RESTORED = (
     memories.c.feedback_score,
     memories.c.last_seen,
     memories.c.confirmed_at,
+    memories.c.first_confirmed_at,
     memories.c.last_recalled,
+    memories.c.origin,
+    memories.c.subtype,
+    memories.c.synthesis_type,
+    memories.c.traits,
 )
-"""What a job may change of a memory, as the function `memory_state` keeps it."""
+"""What a job may change of a memory, as the function `memory_state` keeps it; words that were united stay so."""
 _RESTORE_MEMORIES = text(
     f"""
     WITH net AS ({_NET})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, func, select, text, update
+from sqlalchemy import Connection, Row, TextClause, bindparam, func, select, text, update
 
 from memory_app.db.expressions import among, column_list
 from memory_app.db.shards import HOME, at_home, shard_of
@@ -45,7 +45,11 @@ class ScopeRow:
         return (self.id, *(scope for scope in (*self.visible, *self.shared) if scope != self.id))
 
 
-_COLUMNS = """c.id, c.agent_id, c.user_id, coalesce(u.time_zone, 'UTC') AS time_zone, a.name AS agent,
+ZONE = """CASE WHEN u.zone_is_set OR u.time_zone <> 'UTC' THEN u.time_zone
+         ELSE coalesce(u.utc_offset, 'UTC') END"""
+"""The zone that is set for the user ``u``, else the offset of their newest turn that has one; UTC without a user."""
+
+_COLUMNS = f"""c.id, c.agent_id, c.user_id, {ZONE} AS time_zone, a.name AS agent,
     u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
     now() AS now,
     ARRAY(SELECT c.id UNION
@@ -128,8 +132,19 @@ _UNSEEDED = (
     .order_by(scopes.c.id)
 )
 _MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
+_NOTE_OFFSET = {
+    table: text(
+        f"""
+        UPDATE {table} u SET utc_offset = :utc_offset FROM scopes c
+        WHERE c.tenant_id = :tenant AND c.id = :scope AND u.tenant_id = c.tenant_id AND u.id = c.user_id
+        """
+    )
+    for table in ("users", "public.users")
+}
 _SET_TIME_ZONE = {
-    table: text(f"UPDATE {table} SET time_zone = :time_zone WHERE tenant_id = :tenant AND name = :user")
+    table: text(
+        f"UPDATE {table} SET time_zone = :time_zone, zone_is_set = :is_set WHERE tenant_id = :tenant AND name = :user"
+    )
     for table in ("users", "public.users")
 }
 
@@ -221,6 +236,18 @@ def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeR
     return need_scope(connection, tenant_id, scope)
 
 
+def ensure_user(connection: Connection, tenant_id: int, user: str) -> None:
+    """Enter the user, who may be new, and hold the entry until the end of the transaction.
+
+    Raises `Moved` where the user is in another shard than that of the connection.
+    """
+    names = {"tenant": tenant_id, "user": user, "shard": shard_of(connection)}
+    connection.execute(_ENTER_USER, names)
+    if shard_of(connection) != HOME:
+        connection.execute(_COPY_USER, names)
+    check_users_shard(connection, tenant_id, user, hold=True)
+
+
 def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
     """Hold the scope's row until the end of the transaction: one writer of memories at a time.
 
@@ -251,12 +278,31 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
     connection.execute(_MARK_SEEDED, {"scope": scope_id})
 
 
-def set_time_zone(connection: Connection, tenant_id: int, *, user: str, zone: str) -> None:
-    """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC."""
-    for table, statement in _SET_TIME_ZONE.items():
+def set_time_zone(
+    connection: Connection, tenant_id: int, *, user: str, zone: str, is_set: bool = False
+) -> None:
+    """The zone in which the user's "yesterday" is read; one that is no zone is read as UTC.
+
+    ``is_set``: somebody set it, so that UTC is meant and not only the default.
+    """
+    values = {"tenant": tenant_id, "user": user, "time_zone": zone, "is_set": is_set}
+    _change_user(connection, _SET_TIME_ZONE, values)
+
+
+def note_offset(connection: Connection, tenant_id: int, scope_id: int, *, utc_offset: str) -> None:
+    """The offset of the times that the user of the scope sends: their zone while none is set."""
+    values = {"tenant": tenant_id, "scope": scope_id, "utc_offset": utc_offset}
+    _change_user(connection, _NOTE_OFFSET, values)
+
+
+def _change_user(
+    connection: Connection, statements: Mapping[str, TextClause], values: Mapping[str, object]
+) -> None:
+    """Change the entry in the directory and its copy, by statements for each table."""
+    for table, statement in statements.items():
         # In the home shard both are one.
         if table == "users" or shard_of(connection) != HOME:
-            connection.execute(statement, {"tenant": tenant_id, "user": user, "time_zone": zone})
+            connection.execute(statement, values)
 
 
 def _scope_row(row: Row[Any]) -> ScopeRow:

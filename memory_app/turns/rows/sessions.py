@@ -54,6 +54,8 @@ class LockedSession:
     policy: dict[str, Any]
     created_at: datetime
     now: datetime
+    utc_offset: str | None
+    """That of the times which the user sent last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ _SELECT = select(*_COLUMNS, func.now().label("now"))
 # NO KEY UPDATE: rows that refer to the session, such as a run, can be written while it is held.
 _LOCK = text(
     f"""
-    SELECT s.id, s.scope_id, {USER_ID} AS user_id, s.next_seq, a.policy, s.created_at, now() AS now
+    SELECT s.id, s.scope_id, {USER_ID} AS user_id, s.next_seq, a.policy, s.created_at, now() AS now,
+        (SELECT utc_offset FROM users WHERE tenant_id = :tenant AND name = :user) AS utc_offset
     FROM sessions s JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
     WHERE s.name = :session AND s.scope_id = (
         SELECT id FROM scopes WHERE tenant_id = :tenant AND agent_id = {AGENT_ID} AND user_id = {USER_ID})
@@ -238,6 +241,7 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
         policy=dict(row.policy),
         created_at=row.created_at,
         now=row.now,
+        utc_offset=row.utc_offset,
     )
 
 

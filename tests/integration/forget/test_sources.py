@@ -107,7 +107,7 @@ def test_what_loses_its_last_source_to_the_purge_is_retired(
         runtime, tenant, Scope("ada", "bob", "chat"), [NewTurn(Role.USER, "We went sailing again.")]
     )
     finder.drain(runtime)
-    fades = keep(runtime, tenant, "Bob likes tea.")
+    fades = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     stays = keep(runtime, tenant, "Bob is allergic to nuts.", pinned=True)
     pass_time(owner, 800)
     alone = derive(runtime, tenant, PATTERN, fades)
@@ -229,7 +229,7 @@ def test_why_tells_a_hub_that_it_stays_and_decay_does_not_wait_for_it(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     runtime = with_hubs(runtime, degree=3)
-    hub = keep(runtime, tenant, "Bob has a boat.")
+    hub = keep(runtime, tenant, "Bob has a boat.", kind="episode")
     pass_time(owner, 800)
     around = [
         derive(runtime, tenant, words, hub, pinned=True)
@@ -255,7 +255,7 @@ def test_decay_comes_again_for_a_hub_that_it_made_an_ordinary_memory(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     runtime = with_hubs(runtime, degree=1)
-    hub = keep(runtime, tenant, "Bob has a boat.")
+    hub = keep(runtime, tenant, "Bob has a boat.", kind="episode")
     pass_time(owner, 800)
     around = derive(runtime, tenant, "Water keeps coming up.", hub, pinned=True)
     assert decayed(runtime, tenant)["next_fades_at"] is None
@@ -274,7 +274,7 @@ def test_decay_comes_again_for_a_hub_that_it_made_an_ordinary_memory(
 def test_why_says_that_the_recoverable_stage_may_end_early(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    meant = keep(runtime, tenant, "Bob likes tea.")
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     early = "or less long where more are retired after it than the scope may hold"
     assert early in lookup.why(runtime, tenant, meant).fate
     pass_time(owner, 800)

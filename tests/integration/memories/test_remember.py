@@ -347,10 +347,10 @@ def test_the_answer_says_what_was_changed_before_storing(
     assert remembered.notes == (
         "text: characters that cannot be stored were removed",
         "confidence 7 stored as 1",
-        "importance 0 stored as 2",
+        "importance 0 stored as 1",
     )
     stored = row(owner, remembered.id)
-    assert (stored.text, stored.importance, stored.confidence) == ("Bob likes tea.", 2, 1.0)
+    assert (stored.text, stored.importance, stored.confidence) == ("Bob likes tea.", 1, 1.0)
 
 
 def test_a_change_drops_the_cached_context_of_its_scope(runtime: Runtime, tenant: int, owner: Engine) -> None:
@@ -458,7 +458,8 @@ def test_the_same_statement_in_another_scope_is_another_memory(
         (tenant, Scope("max", "bob")),
         (other_tenant, SCOPE),
     ):
-        assert remember(runtime, tenant_id, scope, statement=fact("Tea is nice.")).outcome is Outcome.INSERTED
+        remembered = remember(runtime, tenant_id, scope, statement=fact("Tea is nice."), shared=True)
+        assert remembered.outcome is Outcome.INSERTED
     assert len({(one.tenant_id, one.scope_id) for one in rows(owner, MEMORIES)}) == 5
 
 

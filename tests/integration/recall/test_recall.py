@@ -90,11 +90,16 @@ def test_the_speaker_and_the_day_of_a_turn_can_be_asked_for(runtime: Runtime, te
     )
 
 
-def test_turns_recorded_long_ago_are_searched_no_more(runtime: Runtime, tenant: int, owner: Engine) -> None:
+def test_old_turns_are_searched_up_to_the_limit_of_the_agent(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
     say(runtime, tenant, "My passport is in the blue drawer.", "I like passport photos in blue frames.")
     index_turns(runtime)
     with owner.begin() as connection:
         connection.execute(text("UPDATE turns SET accepted_at = now() - interval '31 days' WHERE seq = 1"))
+    assert sorted(hit.seq for hit in asked(runtime, tenant, "passport blue") if hit.seq) == [1, 2]
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"daily_log_limit_days": 30}})
     assert [hit.seq for hit in asked(runtime, tenant, "passport blue")] == [2]
 
 

@@ -21,7 +21,8 @@ from memory_app.memories import fate, lookup
 from memory_app.memories.remember import remember
 from memory_app.recall import counts
 from memory_app.recall.recall import RecallQuery, recall
-from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.kinds import KINDS
+from memory_app.records.records import Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.sleep import decay
@@ -74,11 +75,11 @@ def limit(owner: Engine, tenant: int, most: int) -> None:
 
 
 def test_what_has_faded_expires_and_the_rest_stays(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    old = keep(runtime, tenant, "Bob likes tea.")
+    old = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     core = keep(runtime, tenant, "Ada never gives medical advice.", kind="core")
-    pinned = keep(runtime, tenant, "Bob is allergic to nuts.", pinned=True)
+    pinned = keep(runtime, tenant, "Bob and Ada met in May.", kind="episode", pinned=True)
     pass_time(owner, 800)
-    new = keep(runtime, tenant, "Bob bought a boat.")
+    new = keep(runtime, tenant, "Bob bought a boat.", kind="episode")
 
     report = decayed(runtime, tenant)
 
@@ -87,7 +88,7 @@ def test_what_has_faded_expires_and_the_rest_stays(runtime: Runtime, tenant: int
 
 
 def test_what_was_retired_goes_for_good_after_its_days(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    keep(runtime, tenant, "Bob likes tea.")
+    keep(runtime, tenant, "Bob likes tea.", kind="episode")
     pass_time(owner, 800)
     decayed(runtime, tenant)
     pass_time(owner, 29)
@@ -99,14 +100,14 @@ def test_what_was_retired_goes_for_good_after_its_days(runtime: Runtime, tenant:
 
 
 def test_the_purge_is_known_beforehand(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    keep(runtime, tenant, "Bob likes tea.")
+    keep(runtime, tenant, "Bob likes tea.", kind="episode")
     assert decayed(runtime, tenant)["next_purge_at"] is None
     pass_time(owner, 800)
     assert decayed(runtime, tenant)["next_purge_at"] is not None
 
 
 def test_a_recall_keeps_a_memory_from_fading(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    meant = keep(runtime, tenant, "Bob likes tea.")
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     pass_time(owner, 800)
     recall(runtime, tenant, SCOPE, query=RecallQuery("What does Bob like?"))
     counts.note_recalls(runtime)
@@ -116,7 +117,7 @@ def test_a_recall_keeps_a_memory_from_fading(runtime: Runtime, tenant: int, owne
 
 @pytest.mark.parametrize("how", ["revive", "pin"])
 def test_what_expired_is_brought_back(runtime: Runtime, tenant: int, owner: Engine, how: str) -> None:
-    meant = keep(runtime, tenant, "Bob likes tea.")
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     pass_time(owner, 800)
     decayed(runtime, tenant)
     assert recall(runtime, tenant, SCOPE, query=RecallQuery("Bob tea")).memories == ()
@@ -133,10 +134,10 @@ def test_what_expired_is_brought_back(runtime: Runtime, tenant: int, owner: Engi
 
 
 def test_reviving_is_refused_where_it_mends_nothing(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    meant = keep(runtime, tenant, "Bob likes tea.")
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     pass_time(owner, 800)
     decayed(runtime, tenant)
-    again = keep(runtime, tenant, "Bob likes tea.")
+    again = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     with pytest.raises(Conflict, match=str(again)):
         fate.revive(runtime, tenant, meant)
     lookup.invalidate(runtime, tenant, again)
@@ -147,11 +148,11 @@ def test_reviving_is_refused_where_it_mends_nothing(runtime: Runtime, tenant: in
 
 
 def test_why_says_when_and_why_a_memory_fades(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    meant = keep(runtime, tenant, "Bob likes tea.")
-    pinned = keep(runtime, tenant, "Bob is allergic to nuts.", pinned=True)
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
+    pinned = keep(runtime, tenant, "Bob and Ada met in May.", kind="episode", pinned=True)
     told = lookup.why(runtime, tenant, meant)
     assert told.fades_at is not None
-    assert "halves every 120 days" in told.fate
+    assert "halves every 30 days" in told.fate
     assert f"expires on {told.fades_at:%Y-%m-%d}" in told.fate
     assert "pinned" in lookup.why(runtime, tenant, pinned).fate
     pass_time(owner, 800)
@@ -159,19 +160,139 @@ def test_why_says_when_and_why_a_memory_fades(runtime: Runtime, tenant: int, own
     assert "can be revived until" in lookup.why(runtime, tenant, meant).fate
 
 
-def test_turns_leave_the_search_after_their_days_and_keep_their_text(
+# --- what age does not take -----------------------------------------------------------------------------------
+
+LASTING = {
+    "fact": "Bob sails at the weekend.",
+    "anchor": "They call the river their old friend.",
+    "value": "Being honest, even when it hurts.",
+    "artifact": "Bob sleeps badly before he travels.",
+    "identity": "Ada learns to wait before she answers.",
+    "core": "Ada never gives medical advice.",
+    "capability": "Ada can read tables.",
+}
+FLEETING = {
+    "episode": "Bob told of his day at the harbour.",
+    "expression": "Somewhat playful today.",
+    "query": "What is the capital of Chad?",
+}
+
+
+def test_every_kind_says_whether_it_expires() -> None:
+    assert LASTING.keys() | FLEETING.keys() == KINDS.keys()
+    assert {name for name, kind in KINDS.items() if kind.expires} == FLEETING.keys()
+
+
+def test_after_ten_years_every_fact_anchor_and_entity_is_still_there(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    chat = Scope("ada", "bob", "chat")
-    record(runtime, tenant, chat, [NewTurn(Role.USER, "The heron stood in the shallow water all morning.")])
+    about = (Mention("person", "Bob"),)
+    lasting = {
+        kind: keep(runtime, tenant, words, kind=kind, importance=1, confidence=0.1, mentions=about)
+        for kind, words in LASTING.items()
+    }
+    fleeting = {
+        keep(runtime, tenant, words, kind=kind, importance=1, confidence=0.1)
+        for kind, words in FLEETING.items()
+    }
+    for _ in range(10):
+        pass_time(owner, 365)
+        decayed(runtime, tenant)
+
+    assert reasons(owner) == dict.fromkeys(lasting.values())
+    assert not fleeting & reasons(owner).keys()
+    assert [row.key for row in rows(owner, "SELECT key FROM entities")] == ["person:bob"]
+    hits = recall(runtime, tenant, SCOPE, query=RecallQuery("Does Bob sail at the weekend?")).memories
+    assert hits[0].id == lasting["fact"]
+    why = lookup.why(runtime, tenant, lasting["fact"])
+    assert why.fades_at is None and "never expire" in why.fate
+
+
+VITAL: tuple[dict[str, Any], ...] = (
+    {"words": "Noor carries an EpiPen in her bag."},
+    {
+        "words": "Noor reacts to penicillin.",
+        "subject": "Noor",
+        "relation": "allergic_to",
+        "object": "penicillin",
+    },
+    {"words": "Noor ist Diabetikerin."},
+    {"words": "Noor answers to Nono.", "subject": "Noor", "relation": "preferred_name", "object": "Nono"},
+    {"words": "Please always answer in French.", "kind": "expression"},
+    {
+        "words": "Noor asked Ada: short answers.",
+        "kind": "expression",
+        "subject": "Noor",
+        "relation": "wants_replies",
+        "object": "short answers",
+    },
+)
+
+
+def test_health_names_and_instructions_neither_expire_nor_give_way(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    vital = {keep(runtime, tenant, importance=1, confidence=0.1, **fields) for fields in VITAL}
+    pass_time(owner, 3_650)
+    limit(owner, tenant, 10)
+    for n in range(40):
+        keep(runtime, tenant, f"On day {n} Bob wrote down the number {n * 13}.", importance=9)
+    decayed(runtime, tenant)
+
+    current = {id for id, reason in reasons(owner).items() if reason is None}
+    assert vital < current and len(current) == 10
+    assert all("never evicted" in lookup.why(runtime, tenant, id).fate for id in vital)
+
+
+# --- turns ----------------------------------------------------------------------------------------------------
+
+HERON = "The heron stood in the shallow water all morning."
+
+
+def searchable(runtime: Runtime, tenant: int, owner: Engine, *, days: float) -> bool:
+    """Whether the turn about the heron is found after so many days, when decay has run."""
+    pass_time(owner, days)
+    decayed(runtime, tenant)
+    assert [row.text for row in rows(owner, "SELECT text FROM turns")] == [HERON]
+    return bool(recall(runtime, tenant, SCOPE, query=RecallQuery("Where did the heron stand?")).memories)
+
+
+def tell_of_the_heron(runtime: Runtime, tenant: int) -> None:
+    record(runtime, tenant, Scope("ada", "bob", "chat"), [NewTurn(Role.USER, HERON)])
     finder.drain(runtime)
-    question = RecallQuery("Where did the heron stand?")
-    assert recall(runtime, tenant, SCOPE, query=question).memories
-    pass_time(owner, 31)
-    assert recall(runtime, tenant, SCOPE, query=question).memories == ()
-    assert [row.text for row in rows(owner, "SELECT text FROM turns")] == [
-        "The heron stood in the shallow water all morning."
-    ]
+
+
+def test_a_turn_that_no_model_distilled_stays_findable(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    tell_of_the_heron(runtime, tenant)
+    assert searchable(runtime, tenant, owner, days=3_650)
+
+
+def test_a_curated_turn_leaves_the_search_after_its_days(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    tell_of_the_heron(runtime, tenant)
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE sessions SET synthesized_seq = 1"))
+
+    assert searchable(runtime, tenant, owner, days=29)
+    assert decayed(runtime, tenant)["next_lapse_at"] is not None
+    assert not searchable(runtime, tenant, owner, days=2)
+    assert decayed(runtime, tenant)["next_lapse_at"] is None
+
+
+def test_an_agents_hard_limit_takes_every_turn_out_of_the_search(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    tell_of_the_heron(runtime, tenant)
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"daily_log_limit_days": 7}})
+
+    assert searchable(runtime, tenant, owner, days=6)
+    pass_time(owner, 2)
+    # At once, before any job has run.
+    assert recall(runtime, tenant, SCOPE, query=RecallQuery("Where did the heron stand?")).memories == ()
+    assert not searchable(runtime, tenant, owner, days=0)
+    assert rows(owner, "SELECT FROM turns WHERE keywords IS NOT NULL OR embedding IS NOT NULL") == []
 
 
 # --- capacity -------------------------------------------------------------------------------------------------
@@ -231,7 +352,7 @@ def test_the_weakest_likenesses_give_way_to_the_ceiling_of_links(
 
 def test_reviving_over_http(runtime: Runtime, tenant: int, owner: Engine, api_key: str) -> None:
     client = TestClient(create_app(runtime), headers={"Authorization": f"Bearer {api_key}"})
-    meant = keep(runtime, tenant, "Bob likes tea.")
+    meant = keep(runtime, tenant, "Bob likes tea.", kind="episode")
     pass_time(owner, 800)
     decayed(runtime, tenant)
     assert "revived until" in client.get(f"/v1/memories/{meant}/why").json()["fate"]

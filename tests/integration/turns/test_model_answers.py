@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import all_shards
@@ -125,3 +126,34 @@ def test_without_redis_an_answer_with_odd_items_is_applied_all_the_same(
     finder.drain(asking)
     assert [row.text for row in rows(owner, "SELECT text FROM memories")] == [DOG["text"]]
     assert report(owner, "extract")["made"]["dropped"] == {"unreadable facts": 1}
+
+
+def test_a_date_that_a_model_names_does_not_make_the_newest_word_old(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    lists: dict[str, Any] = {"insights": [], "identity_notes": [], "topics": [], "tones": []}
+
+    def home(city: str, evidence: str, **more: str) -> Rule:
+        fact = {
+            "text": f"Mira lives in {city}.",
+            "subject": "user",
+            "relation": "lives_in",
+            "object": city,
+            "evidence": [evidence],
+        }
+        return Rule(contains=evidence.removeprefix("@"), answer={**lists, "facts": [{**fact, **more}]})
+
+    # given a home, and ten days later another one since last month, of which a model names the date
+    stub.follow(home("Lisbon", "@moved to Lisbon", when="last month"), home("Porto", "@live in Porto"))
+    for day, text in ((18, "I live in Porto near the river."), (28, "I moved to Lisbon last month.")):
+        session = Scope(SCOPE.agent, SCOPE.user, f"day-{day}")
+        at = datetime(2026, 11, day, 9, tzinfo=UTC)
+        record(asking, tenant, session, [NewTurn(Role.USER, text, at=at)])
+        finder.drain(asking)
+    # then the later word is current, since the date that it names
+    held = rows(owner, "SELECT object, valid_from, valid_until FROM memories ORDER BY object")
+    assert [(row.object, row.valid_until is None) for row in held] == [("Lisbon", True), ("Porto", False)]
+    assert held[0].valid_from < datetime(2026, 11, 2, tzinfo=UTC)
+    assert (
+        datetime(2026, 11, 18, 9, tzinfo=UTC) < held[1].valid_until <= datetime(2026, 11, 28, 9, tzinfo=UTC)
+    )

@@ -301,11 +301,11 @@ def test_a_context_of_somebody_new_has_the_persona(client: TestClient) -> None:
 
 
 def test_remembering_says_what_was_done_and_what_was_changed(client: TestClient) -> None:
-    first = remember(client, "Mira likes green tea.", importance=3)
+    first = remember(client, "Mira likes green tea.", importance=3, importance_scale="0-3")
     again = remember(client, "mira likes green tea")
 
     assert (first["outcome"], first["merged_count"]) == ("inserted", 0)
-    assert first["notes"] == ["importance 3 stored as 9"]
+    assert first["notes"] == ["importance 3 of 0-3 stored as 9"]
     assert (again["id"], again["outcome"]) == (first["id"], "reinforced")
 
 
@@ -413,7 +413,8 @@ def test_why_names_the_turns_and_the_job_behind_a_memory(client: TestClient, run
     assert [turn["content"] for turn in why["evidence"]] == [LISBON]
     assert [(run["name"], run["state"]) for run in why["runs"]] == [("extract", "done")]
     assert 0 < why["strength"] < 1
-    assert why["fades_at"] > why["memory"]["created_at"]
+    assert why["fades_at"] is None
+    assert "never expire" in why["fate"]
 
 
 # --- deleting -----------------------------------------------------------------------------------------------
@@ -486,8 +487,11 @@ def test_a_part_that_is_absent_stays_and_null_puts_back_the_default(client: Test
     assert [memory["text"] for memory in back["default_memories"]] == ["Ada is kind."]
 
 
+DEFAULT = {"text": "Ada never lies.", "importance": 2, "importance_scale": "0-3"}
+
+
 def test_a_new_user_begins_with_the_default_memories(client: TestClient) -> None:
-    client.put("/v1/agents/ada", json={"default_memories": [{"text": "Ada never lies.", "importance": 2}]})
+    client.put("/v1/agents/ada", json={"default_memories": [DEFAULT]})
 
     remember(client, "Mira lives in Lisbon.")
 

@@ -49,6 +49,7 @@ def said(
     kind: str = "fact",
     source: str | None = None,
     importance: int = 5,
+    confirmed: int | None = None,
 ) -> Candidate:
     subject, relation, obj = fact or (None, None, None)
     row = relation_of(relation) if relation else None
@@ -66,6 +67,7 @@ def said(
         opposes=row.opposes if row else (),
         session=session,
         trust=trust,
+        said_at=None if confirmed is None else day(confirmed),
     )
 
 
@@ -140,10 +142,13 @@ class Shelf:
         )
         if single_valued is not None:
             row = replace(row, single_valued=single_valued)
-        self.rows[row.memory.id] = replace(row, confirmed_at=candidate.valid_from)
+        confirmed_at = candidate.confirmed_at
+        self.rows[row.memory.id] = replace(row, confirmed_at=confirmed_at, first_confirmed_at=confirmed_at)
         self.origins[row.memory.id] = (candidate.statement.text,)
 
     def _reinforce(self, decision: Reinforce) -> None:
+        for cut in decision.cuts:
+            self._cut(cut)
         row = self.rows[decision.target]
         memory = replace(
             row.memory,
@@ -152,7 +157,10 @@ class Shelf:
             valid_until=decision.valid_until or row.memory.valid_until,
         )
         confirmed_at = max(row.confirmed_at or row.memory.valid_from, decision.confirmed_at)
-        self.rows[decision.target] = replace(row, memory=memory, confirmed_at=confirmed_at)
+        first = min(row.first_confirmed_at or row.memory.valid_from, decision.confirmed_at)
+        self.rows[decision.target] = replace(
+            row, memory=memory, confirmed_at=confirmed_at, first_confirmed_at=first
+        )
 
     def _cut(self, cut: Cut) -> None:
         row = self.rows[cut.target]
@@ -184,7 +192,7 @@ class Shelf:
         assert len(single) == len(set(single)), "two current rows of one single-valued relation"
         for one, other in combinations((row for row in self.live if row.single_valued), 2):
             if (one.subject_key, one.memory.relation) == (other.subject_key, other.memory.relation):
-                assert not overlaps(held(one), held(other)), "two values at one time"
+                assert _reach_back(one, other) or not overlaps(held(one), held(other)), "two values at once"
 
     @property
     def live(self) -> list[Neighbour]:
@@ -201,12 +209,31 @@ class Shelf:
         return [row.memory.object for row in self.live if contains(held(row), day(at))]
 
 
+def _reach_back(*rows: Neighbour) -> bool:
+    """Whether one of them was said of a time before: then both may have been said of one time."""
+    return any((row.confirmed_at or day(0)) > row.memory.valid_from for row in rows)
+
+
 def held(row: Neighbour) -> Interval:
     return Interval(row.memory.valid_from, row.memory.valid_until)
 
 
-def lives_in(place: str, *, at: int, until: int | None = None, trust: Trust = Trust.USER) -> Candidate:
-    return said(f"Anna lives in {place}", ("Anna", "lives_in", place), at=at, until=until, trust=trust)
+def lives_in(
+    place: str,
+    *,
+    at: int,
+    until: int | None = None,
+    trust: Trust = Trust.USER,
+    confirmed: int | None = None,
+) -> Candidate:
+    return said(
+        f"Anna lives in {place}",
+        ("Anna", "lives_in", place),
+        at=at,
+        until=until,
+        trust=trust,
+        confirmed=confirmed,
+    )
 
 
 def rich(number: int, **changes: object) -> Neighbour:

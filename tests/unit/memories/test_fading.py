@@ -11,9 +11,15 @@ from memory_app.memories.fading import MemoryStrength, faded, hubs, weakest
 
 
 def held(
-    n: int, strength: float, *, degree: int = 0, pinned: bool = False, fades: bool = True
+    n: int,
+    strength: float,
+    *,
+    degree: int = 0,
+    pinned: bool = False,
+    expires: bool = True,
+    vital: bool = False,
 ) -> MemoryStrength:
-    return MemoryStrength(UUID(int=n), strength, degree, pinned, fades)
+    return MemoryStrength(UUID(int=n), strength, degree, pinned, expires, vital)
 
 
 def ids(*numbers: int) -> tuple[UUID, ...]:
@@ -37,8 +43,14 @@ def test_where_everything_is_linked_only_the_best_linked_tenth_are_hubs() -> Non
 
 
 def test_what_never_fades_does_not_expire() -> None:
-    own = [held(1, 0.01), held(2, 0.01, fades=False), held(3, 0.01, pinned=True), held(4, 0.5)]
+    own = [held(1, 0.01), held(2, 0.01, expires=False), held(3, 0.01, pinned=True), held(4, 0.5)]
     assert faded(own, threshold=0.05, spared=frozenset()) == ids(1)
+
+
+def test_what_is_vital_neither_expires_nor_is_evicted() -> None:
+    own = [held(1, 0.01, vital=True), held(2, 0.02)]
+    assert faded(own, threshold=0.05, spared=frozenset()) == ids(2)
+    assert weakest(own, limit=2, spared=frozenset()) == ids(2)
 
 
 @given(

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from memory_app.records.importance import clamped, stored_importance
 
 
-@pytest.mark.parametrize(("given_value", "stored"), [(0, 2), (1, 5), (2, 7), (3, 9)])
-def test_a_coarse_importance_is_spread_over_the_scale(given_value: int, stored: int) -> None:
-    assert stored_importance(given_value, 5) == (stored, f"importance {given_value} stored as {stored}")
+@pytest.mark.parametrize(
+    ("given_value", "stored"), [(0, 2), (1, 5), (2, 7), (3, 9), (2.6, 9), (-4, 2), (8, 9)]
+)
+def test_a_coarse_importance_is_spread_over_the_scale(given_value: float, stored: int) -> None:
+    note = f"importance {given_value:g} of 0-3 stored as {stored}"
+
+    assert stored_importance(given_value, 5, scale="0-3") == (stored, note)
 
 
-@pytest.mark.parametrize("value", range(4, 11))
+@pytest.mark.parametrize("value", range(1, 11))
 def test_an_importance_inside_the_scale_is_kept_without_a_note(value: int) -> None:
     assert stored_importance(value, 5) == (value, None)
 
@@ -27,7 +31,18 @@ def test_a_missing_importance_takes_the_default_of_the_kind() -> None:
 
 @pytest.mark.parametrize(
     ("given_value", "stored"),
-    [(11, 10), (1e300, 10), (math.inf, 10), (-1, 1), (-math.inf, 1), (7.6, 8), (4.5, 5), (2.6, 9), (-0.2, 1)],
+    [
+        (11, 10),
+        (1e300, 10),
+        (math.inf, 10),
+        (-1, 1),
+        (-math.inf, 1),
+        (7.6, 8),
+        (4.5, 5),
+        (2.6, 3),
+        (0, 1),
+        (-0.2, 1),
+    ],
 )
 def test_an_importance_outside_the_scale_is_stored_at_its_edge_and_said(
     given_value: float, stored: int

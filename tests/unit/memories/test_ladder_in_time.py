@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -208,6 +210,94 @@ def test_the_order_of_arrival_does_not_change_which_fact_is_current(
         shelf.remember(candidate)
 
     assert shelf.current == [max(moved, key=lambda move: move[1])[0]]
+
+
+said_of_now = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(0, 30)),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda claim: claim[0],
+)
+"""Claims about the present: when each was said, and how many days before that it began."""
+
+
+def ends_at(begun: int, said_at: int, later: Sequence[tuple[int, int]]) -> datetime | None:
+    """When a claim ends: where the next begins, or where that was said if it reaches back behind this one."""
+    ends = [start if start > said_at else at for start, at in later if at > said_at]
+    return day(max(begun, min(ends))) if ends else None
+
+
+@given(st.data(), said_of_now)
+def test_claims_about_now_hold_at_the_same_times_in_any_order(
+    data: st.DataObject, drawn: list[tuple[int, int]]
+) -> None:
+    claims = [(at - before, at) for at, before in drawn]
+    shelf = Shelf()
+
+    for start, at in data.draw(st.permutations(claims)):
+        shelf.remember(lives_in(f"Town{at}", at=start, confirmed=at))
+
+    assert {(row.memory.object, row.memory.valid_from, row.memory.valid_until) for row in shelf.live} == {
+        (f"Town{at}", day(start), ends_at(start, at, claims)) for start, at in claims
+    }
+
+
+@given(
+    st.data(),
+    st.lists(
+        st.tuples(st.sampled_from(["Rome", "Oslo", "Kyiv"]), st.integers(0, 40), st.integers(0, 30)),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda claim: claim[1],
+    ),
+)
+def test_the_last_word_about_now_is_current_in_any_order(
+    data: st.DataObject, claims: list[tuple[str, int, int]]
+) -> None:
+    shelf = Shelf()
+
+    for place, at, before in data.draw(st.permutations(claims)):
+        shelf.remember(lives_in(place, at=at - before, confirmed=at))
+
+    assert shelf.current == [max(claims, key=lambda claim: claim[1])[0]]
+
+
+@given(said_of_now, st.sampled_from([("Bob", "lives_in"), ("Anna", "works_at"), ("Anna", "speaks")]))
+def test_an_update_leaves_other_subjects_and_relations_alone(
+    drawn: list[tuple[int, int]], other: tuple[str, str]
+) -> None:
+    subject, relation = other
+    shelf = Shelf()
+    shelf.remember(said(f"{subject} {relation} Acme", (subject, relation, "Acme"), at=20))
+
+    for at, before in drawn:
+        shelf.remember(lives_in(f"Town{at}", at=at - before, confirmed=at))
+
+    (row,) = (row for row in shelf.rows.values() if row.memory.object == "Acme")
+    assert (row.memory.valid_from, row.memory.valid_until, row.memory.retired_at) == (day(20), None, None)
+
+
+def test_what_had_ended_holds_again_when_it_is_said_afterwards() -> None:
+    shelf = Shelf()
+    shelf.remember(lives_in("Rome", at=1))
+    shelf.remember(lives_in("Oslo", at=5))
+
+    shelf.remember(lives_in("Rome", at=3, confirmed=9))
+
+    assert shelf.current == ["Rome"]
+    assert shelf.as_of(10) == ["Rome"]
+
+
+def test_an_earlier_start_told_later_shortens_the_fact_before_it() -> None:
+    shelf = Shelf()
+    shelf.remember(lives_in("Porto", at=1))
+    shelf.remember(lives_in("Lisbon", at=9))
+
+    shelf.remember(lives_in("Lisbon", at=5, confirmed=12))
+    shelf.remember(lives_in("Faro", at=11, confirmed=11))
+
+    assert [shelf.as_of(at) for at in (4, 5, 10)] == [["Porto"], ["Lisbon"], ["Lisbon"]]
+    assert shelf.current == ["Lisbon"]
 
 
 @given(st.data(), moves)

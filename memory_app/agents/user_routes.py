@@ -1,0 +1,59 @@
+"""Routes of users: the time zone in which they speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from memory_app.agents import users
+from memory_app.agents.rows.users import UserRow
+from memory_app.web.answers import Answer
+from memory_app.web.call import Reader, UserName, Writer, errors
+from memory_app.web.edge import SLASH
+from memory_app.web.fields import Body, CleanWords
+from memory_app.web.strict import StrictRoute
+
+router = APIRouter(route_class=StrictRoute, tags=["users"])
+
+PATH = "/v1/users/{user}"
+
+
+class UserBody(Body):
+    """What to change about a user."""
+
+    time_zone: CleanWords | None = Field(
+        description="Such as `Europe/Lisbon`, or an offset as `+09:00`; null takes it back."
+    )
+
+
+class UserAnswer(Answer):
+    user: str
+    time_zone: str = Field(description="In which their times are read and shown.")
+    zone_is_set: bool = Field(
+        description="False: the offset of the times they sent last, or UTC where they have none."
+    )
+    created_at: datetime
+
+
+@router.get(PATH, responses=errors(404))
+def read_user(call: Reader, user: UserName) -> UserAnswer:
+    """A user and the time zone in which they speak."""
+    return _answer(users.user(call.runtime, call.tenant_id, _name(user)))
+
+
+@router.patch(PATH, responses=errors(400, 413))
+def change_user(call: Writer, user: UserName, body: UserBody) -> UserAnswer:
+    """Set the time zone of a user, who is made when new."""
+    return _answer(users.set_time_zone(call.runtime, call.tenant_id, _name(user), zone=body.time_zone))
+
+
+def _name(segment: str) -> str:
+    return segment.replace(SLASH, "/")
+
+
+def _answer(row: UserRow) -> UserAnswer:
+    return UserAnswer(
+        user=row.name, time_zone=row.time_zone, zone_is_set=row.zone_is_set, created_at=row.created_at
+    )
