@@ -19,6 +19,9 @@ T = TypeVar("T")
 ATTEMPTS = 50
 """Places of a text at which JSON is looked for; more come from text that holds none."""
 
+DEPTH_LIMIT = 100
+"""Brackets within brackets. No schema of ours needs ten; a model that opens so many is caught in a loop."""
+
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 # Where the template of a prompt opens the thought, only its end stands in the answer.
 _OPEN_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
@@ -78,17 +81,15 @@ def _values(text: str, shape: Shape[Any], *, complete: bool) -> Iterator[object]
     """What may be the answer, in each of its variants, the last one first. Raises `Unreadable`."""
     candidates = list(_candidates(text, complete=complete))
     for candidate in reversed(candidates):
-        # To walk through a value that is nested deeply takes more of the stack than there is.
-        try:
-            variants = list(_variants(normal_keys(candidate), shape))
-        except RecursionError:
-            raise Unreadable("the answer is nested too deeply") from None
-        yield from variants
+        yield from _variants(normal_keys(candidate), shape)
 
 
 def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     """Everything in ``text`` that is a JSON object or list, in the order in which it stands there."""
     answer = _without_thoughts(text)
+    if _is_deeper(answer, DEPTH_LIMIT):
+        # It would fall into the same loop again, so that a repair is money for nothing.
+        raise Unreadable("the answer is nested too deeply", repairable=False)
     whole = _loaded(answer)
     if whole is not None:
         yield whole
@@ -126,7 +127,7 @@ def _loaded(text: str) -> object | None:
     """The object or list that ``text`` is as a whole, or None."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     # A number or a text alone is JSON as well, and no answer.
     if not isinstance(value, dict | list):
@@ -153,7 +154,7 @@ def _scattered(text: str) -> Iterator[object]:
             return
         try:
             value, place = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
+        except ValueError:
             end = _closing(text, match.start())
             # The rest stands inside of a bracket that never closes.
             if end is None:
@@ -179,6 +180,20 @@ def closed_json(text: str) -> object | None:
         return None
     closing = "".join(_CLOSING[bracket] for bracket in reversed(open_brackets))
     return _loaded(beginning + closing)
+
+
+def _is_deeper(text: str, limit: int) -> bool:
+    """Whether more than ``limit`` brackets are open at one place of ``text``."""
+    depth = 0
+    for _, bracket in _brackets(text, 0):
+        if bracket in _CLOSING:
+            depth += 1
+        else:
+            # Brackets of a sentence may close what none opened.
+            depth = max(depth - 1, 0)
+        if depth > limit:
+            return True
+    return False
 
 
 def _closing(text: str, start: int) -> int | None:
