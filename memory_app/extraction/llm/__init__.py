@@ -3,7 +3,7 @@
 Nothing here opens a transaction, keeps time or tries again. `Asking` names the model and who is told the cost.
 """
 
-from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
+from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, Union, synthesize_deep
 from memory_app.extraction.llm.provenance import Asking, Provenance
 from memory_app.extraction.llm.rewrite import Rewritten, merge_texts
 from memory_app.extraction.llm.session import Changed, SessionSynthesis, synthesize_session
@@ -19,6 +19,7 @@ __all__ = [
     "Rewritten",
     "SessionSynthesis",
     "Talk",
+    "Union",
     "merge_texts",
     "synthesize_deep",
     "synthesize_session",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -20,6 +21,7 @@ from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
+from memory_app.extraction.llm.unions import PINNED
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 
@@ -92,18 +94,18 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
     strengthened: list[Statement] = []
     changed: list[Changed] = []
-    for anchor in _known_anchors(answer.value.anchors, numbered, scene):
+    dropped = Counter(fresh.dropped)
+    for anchor in _known_anchors(answer.value.anchors, numbered, scene, dropped):
         if anchor.change == "strengthened":
             strengthened.append(anchor.statement)
         else:
             changed.append(Changed(anchor.memory_id, anchor.statement))
-    dropped = dict(fresh.dropped)
     if trimmed:
         dropped[TRIMMED] = trimmed
     summary: str | None = answer.value.summary
     if summary is not None and repeats_prompt(summary, [turn.text for turn in talk.turns]):
         summary = None
-        dropped[SAMPLE] = dropped.get(SAMPLE, 0) + 1
+        dropped[SAMPLE] += 1
     return SessionSynthesis(
         statements=(*curated, *strengthened),
         changed=tuple(changed),
@@ -143,13 +145,20 @@ def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
 
 
 def _known_anchors(
-    answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene
+    answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene, dropped: Counter[str]
 ) -> list[_KnownAnchor]:
-    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it."""
+    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it.
+
+    Counts in ``dropped`` what would have changed a pinned one.
+    """
     by_anchor: dict[UUID, _KnownAnchor] = {}
     for answer in answers:
         anchor = anchors.get(plain_reference(answer.of or ""))
         if anchor is None or answer.change == "new":
+            continue
+        # Whoever pinned it wants these words.
+        if anchor.pinned and answer.change == "changed":
+            dropped[PINNED] += 1
             continue
         statement = _anchor_statement(answer, anchor, scene)
         if statement is None:

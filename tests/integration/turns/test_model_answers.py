@@ -139,7 +139,7 @@ def test_without_redis_an_answer_with_odd_items_is_applied_all_the_same(
 TALK = tuple(f"My neighbour number {place} plays the cello in the morning." for place in range(8))
 
 
-def test_a_model_that_never_answers_in_form_costs_two_calls_for_all_turns(
+def test_a_model_that_never_answers_in_form_is_asked_twice(
     asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
 ) -> None:
     stub.follow(Rule(Mode.NOT_JSON))
@@ -158,7 +158,7 @@ def test_a_model_that_never_answers_in_form_costs_two_calls_for_all_turns(
     assert (run.state, run.reason) == ("failed", reason)
 
 
-def test_turns_behind_an_unreadable_answer_are_read_and_the_failed_ones_can_be_replayed(
+def test_a_turn_that_failed_by_an_unreadable_answer_can_be_replayed(
     asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
 ) -> None:
     stub.follow(Rule(Mode.NOT_JSON, times=2), Rule(answer={"facts": [DOG]}))
@@ -172,7 +172,7 @@ def test_turns_behind_an_unreadable_answer_are_read_and_the_failed_ones_can_be_r
 
 
 @pytest.mark.parametrize("mode", [Mode.REFUSAL, Mode.BAD_REQUEST])
-def test_a_turn_that_the_model_refuses_fails_alone_and_is_asked_about_once_more(
+def test_a_turn_that_the_model_refuses_fails_alone(
     asking: Runtime, stub: StubProvider, tenant: int, owner: Engine, mode: Mode
 ) -> None:
     fact = {"text": "Mira's neighbour plays the cello.", "evidence": ["@cello"]}

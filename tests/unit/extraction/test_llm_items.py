@@ -223,7 +223,7 @@ def test_odd_items_of_a_deep_synthesis_are_counted() -> None:
         "links": [{"from": "m1"}, {"from": "m1", "to": "m2", "type": "Part of", "weight": "60%"}],
     }
     made = synthesize_deep(Asking(ScriptedModel(said)), memories, time_zone=ZONE)
-    assert [statement.text for statement in made.consolidated] == [good["text"]]
+    assert [union.text for union in made.unions] == [good["text"]]
     assert [(link.type, link.weight) for link in made.links] == [("part_of", 0.6)]
     assert made.provenance.dropped == {
         "unreadable consolidated": 1,

@@ -54,9 +54,9 @@ def test_the_prompts_words_are_no_summary_pattern_or_rewording() -> None:
     item = {"text": sentence, "memories": ["m1", "m2"]}
     deep = {"consolidated": [item], "patterns": [item], "links": []}
     looked_back = synthesize_deep(Asking(ScriptedModel(deep)), memories, time_zone=ZONE)
-    assert (looked_back.consolidated, looked_back.patterns) == ((), ())
+    assert (looked_back.unions, looked_back.patterns) == ((), ())
     assert looked_back.provenance.dropped == {"example of the prompt": 2}
-    with pytest.raises(BadModelOutput, match="repeats the prompt"):
+    with pytest.raises(BadModelOutput, match="example of the prompt"):
         merge_texts(
             Asking(ScriptedModel({"text": sentence})),
             ["Mira sings in the choir each Tuesday.", "Mira sings."],
