@@ -78,7 +78,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(map(_meaning, read(text).content))
 
 
-def own_words(a: str, b: str) -> frozenset[str]:
+def words_only_in(a: str, b: str) -> frozenset[str]:
     """Return the words of meaning in ``a`` that ``b`` has in no form."""
     only_first, _ = _own_words(read(a), read(b))
     return frozenset(only_first)

@@ -20,7 +20,7 @@ from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.unions import NAMES, NUMBERS, PINNED, fault_of_union, has_new_names, names_in
 from memory_app.memories.decisions import MERGE_LIMIT
-from memory_app.memories.guards import SUBSTITUTION, conflicting, content_words, own_words
+from memory_app.memories.guards import SUBSTITUTION, conflicting, content_words, words_only_in
 from memory_app.records.records import (
     LinkType,
     Memory,
@@ -161,7 +161,7 @@ def _fault_of_pattern(text: str, texts: Sequence[str]) -> str | None:
     # It says in words of its own what several memories show, and still speaks of what they speak of. That it names the
     # person is not enough.
     telling = content_words(text) - content_words(" ".join(names_in(text, texts)))
-    return None if telling - own_words(text, " ".join(texts)) else UNFOUNDED
+    return None if telling - words_only_in(text, " ".join(texts)) else UNFOUNDED
 
 
 def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:

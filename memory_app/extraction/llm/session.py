@@ -15,13 +15,23 @@ from memory_app.extraction.llm.draft import (
     draft_insight,
     sift,
 )
-from memory_app.extraction.llm.guards import SAMPLE, Draft, has_wrong_speaker
+from memory_app.extraction.llm.guards import (
+    NEW_NAME,
+    NUMBERS,
+    SAMPLE,
+    SECRET,
+    Draft,
+    has_wrong_speaker,
+    states_new_name,
+)
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
+from memory_app.extraction.llm.numbers import invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
 from memory_app.extraction.llm.unions import PINNED
+from memory_app.language.secrets import holds_secret
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 
@@ -81,7 +91,7 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
             provenance=Provenance(),
         )
     prompt = load_prompt("synthesize_session")
-    scene = scene_of(talk, prompt)
+    scene = scene_of(talk)
     numbered = numbered_memories(anchors, "a")
     material = [
         show_memories(numbered, zone=talk.time_zone, tag="known_anchors"),
@@ -103,9 +113,10 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     if trimmed:
         dropped[TRIMMED] = trimmed
     summary: str | None = answer.value.summary
-    if summary is not None and repeats_prompt(summary, [turn.text for turn in talk.turns]):
+    fault = None if summary is None else fault_of_summary(summary, scene)
+    if fault is not None:
         summary = None
-        dropped[SAMPLE] += 1
+        dropped[fault] += 1
     return SessionSynthesis(
         statements=(*curated, *strengthened),
         changed=tuple(changed),
@@ -187,6 +198,22 @@ def _anchor_statement(answer: AnchorAnswer, anchor: Memory, scene: Scene) -> Sta
     if not sift([draft], scene.ground).statements:
         return None
     return replace(draft.statement, parents=(anchor.id,))
+
+
+def fault_of_summary(text: str, scene: Scene) -> str | None:
+    """Why the summary may not be kept, or None. It tells of the whole session, so all turns are its evidence."""
+    ground = scene.ground
+    texts = [turn.text for turn in ground.turns]
+    if holds_secret(text):
+        return SECRET
+    if repeats_prompt(text, [ground.user_label, ground.agent_label, *texts]):
+        return SAMPLE
+    # Days and times stand before each turn that was shown.
+    if invents_numbers(text, [scene.transcript.text]):
+        return NUMBERS
+    if states_new_name(text, ground, evidence="\n".join(texts)):
+        return NEW_NAME
+    return None
 
 
 def _summary(text: str | None, talk: Talk) -> Statement | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from memory_app.extraction.llm.guards import SAMPLE
 from memory_app.extraction.llm.numbers import changes_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
-from memory_app.memories.guards import NEGATION, conflicting, content_words, missing_names, own_words
+from memory_app.memories.guards import NEGATION, conflicting, content_words, missing_names, words_only_in
 
 PINNED = "pinned memories"
 NUMBERS = "numbers the memories do not have"
@@ -45,7 +45,7 @@ def fault_of_union(text: str, sources: Sequence[str]) -> str | None:
         return NEGATIONS
     if has_new_names(text, sources):
         return NAMES
-    if own_words(text, " ".join(sources)):
+    if words_only_in(text, " ".join(sources)):
         return WORDS
     if any(_loses(text, source) for source in sources):
         return LOSS
@@ -74,5 +74,5 @@ def _loses(text: str, source: str) -> bool:
     """Whether ``text`` lacks a name of ``source``, or too many of its words."""
     if missing_names(source, text):
         return True
-    lost = own_words(source, text)
+    lost = words_only_in(source, text)
     return len(lost) > LOSS_ALLOWED * len(content_words(source))

@@ -132,9 +132,16 @@ def test_entities_may_be_names_alone() -> None:
 
 
 def test_parts_of_a_triple_may_be_numbers_or_entities() -> None:
-    said = {**DOG, "subject": {"type": "person", "label": "Mira"}, "relation": "age", "object": 34}
+    text = "Mira has a dog called Pepper, who is 7."
+    said = {
+        **DOG,
+        "text": text,
+        "subject": {"type": "thing", "label": "Pepper"},
+        "relation": "age",
+        "object": 7,
+    }
     (fact,) = facts(answer(facts=[said]))
-    assert (fact.subject, fact.object) == ("Mira", "34")
+    assert (fact.subject, fact.object) == ("Pepper", "7")
 
 
 @pytest.mark.parametrize(
