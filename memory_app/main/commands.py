@@ -49,6 +49,9 @@ COMMANDS = {
         "memories.commands",
         "Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it.",
     ),
+    "correct": Entry(
+        "memories.commands", "Put other words in place of a memory's; the wrong ones stay in its history."
+    ),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "doctor": Entry(
         "ops.commands", "Check servers, settings, workers and due work; exit status 1 when something fails."
