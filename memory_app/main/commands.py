@@ -53,6 +53,10 @@ COMMANDS = {
         "memories.commands", "Put other words in place of a memory's; the wrong ones stay in its history."
     ),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
+    "estimate": Entry(
+        "ops.estimate_command",
+        "Estimate calls, tokens and money of a language model per 1,000 turns, beside what was counted.",
+    ),
     "doctor": Entry(
         "ops.commands", "Check servers, settings, workers and due work; exit status 1 when something fails."
     ),
