@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from memory_app.providers.embedders.hashing import HashEmbedder
 from memory_app.testing.answers import answer_of, with_references
+from memory_app.testing.dialects import SERVERS, Server
 from memory_app.testing.schemas import schema_of
 from memory_app.testing.script import Json, Mode, Rule
 
@@ -20,17 +22,30 @@ def chat_body(body: Json, rule: Rule) -> Json:
     answer = answer_of(body) if answer is None else with_references(answer, body)
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     message, finish = _message(text, answer=answer, body=body, rule=rule)
+    server = SERVERS.get(rule.mode, Server())
+    usage = {
+        "prompt_tokens": len(json.dumps(body.get("messages"))) // 4,
+        "completion_tokens": len(text) // 4,
+    }
     return {
         "id": "chatcmpl-stub",
         "object": "chat.completion",
         "created": 0,
         "model": body.get("model"),
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": len(json.dumps(body.get("messages"))) // 4,
-            "completion_tokens": len(text) // 4,
-        },
+        "choices": [{"index": 0, "message": server.dress(message), "finish_reason": finish}],
+        "usage": None if rule.mode is Mode.NO_USAGE else usage,
+        **(server.details or {}),
     }
+
+
+def event_stream(body: Json) -> bytes:
+    """Return an answer in pieces, as servers stream it."""
+    choices: Any = body["choices"]
+    text = str(choices[0]["message"]["content"])
+    pieces = [text[start : start + 20] for start in range(0, len(text), 20)]
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()
 
 
 def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:

@@ -22,15 +22,27 @@ ATTEMPTS = 50
 DEPTH_LIMIT = 100
 """Brackets within brackets. No schema of ours needs ten; a model that opens so many is caught in a loop."""
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_TAGS = "think|thinking|thought|reasoning"
+_THOUGHT = re.compile(
+    rf"<({_THOUGHT_TAGS})>.*?</\1>|\[THINK\].*?\[/THINK\]",
+    re.DOTALL | re.IGNORECASE,
+)
 # Where the template of a prompt opens the thought, only its end stands in the answer.
-_OPEN_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(
+    # Channels: what is said before the last one was thought.
+    rf"^.*(?:</(?:{_THOUGHT_TAGS})>|\[/THINK\]|<\|channel\|>final[^<]*<\|message\|>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_MARKS = re.compile(r"<\|[a-z_]+\|>|</?tool_call>")
+"""Marks of a model's template that a server left in its text."""
+
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
 # Possessive: a string without an end would be tried again from each of its characters otherwise.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CLOSING = {"{": "}", "[": "]"}
+_ARGUMENTS = frozenset({"arguments", "parameters"})
 _COMPLETE_ENDINGS = ("}", "]", '"', "true", "false", "null")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -109,6 +121,7 @@ def _without_thoughts(text: str) -> str:
     """What a model answers, without what it thought before."""
     answer = _THOUGHT.sub("", text)
     answer = _OPEN_THOUGHT.sub("", answer)
+    answer = _MARKS.sub(" ", answer)
     # The byte order mark, which some servers put first, is no JSON.
     return answer.strip().lstrip("\ufeff")
 
@@ -272,7 +285,16 @@ def _variants_of_list(items: list[object], shape: Shape[Any]) -> Iterator[object
 
 
 def _variants_of_object(value: Mapping[object, object], shape: Shape[Any]) -> Iterator[object]:
-    """The objects in ``value``, where it and what is in it have only one key, or the list under its only key."""
+    """The objects in ``value``, where it and what is in it have only one key, or the list under its only key.
+
+    Or the arguments of a call of a tool that nobody offered, written as text.
+    """
+    if value.keys() & _ARGUMENTS and "name" in value:
+        for name in _ARGUMENTS & value.keys():
+            arguments = value[name]
+            called = _loaded(arguments) if isinstance(arguments, str) else arguments
+            if isinstance(called, Mapping):
+                yield normal_keys(called)
     # Two wrappings are seen, such as {"result": {"data": …}}; more is another schema.
     inner = first = _only_value(value)
     for _ in range(2):
