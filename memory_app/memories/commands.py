@@ -70,13 +70,17 @@ def why(
 def correct(
     memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
     text: Annotated[str, typer.Argument(help="The right words.")],
+    subject: Annotated[str | None, typer.Option(help="Whom or what they are about; else as it was.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Such as lives_in; else as it was.")] = None,
+    object: Annotated[str | None, typer.Option(help="The other end of the relation; else as it was.")] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """Put other words in place of a memory's; the wrong ones stay in its history."""
     with connect(data, tenant) as memory:
-        corrected = memory.correct(memory_id, text)
+        triple = {"subject": subject, "relation": relation, "object": object}
+        corrected = memory.correct(memory_id, text, **{name: part for name, part in triple.items() if part})
     if as_json:
         write_json(corrected)
         return

@@ -8,7 +8,7 @@ be guessed: as long as those counted, or as the facts that turns usually hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
@@ -27,12 +27,14 @@ from memory_app.providers.chat import Price, Usage, dollars, price_of
 from memory_app.records.records import Role, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.settings import Extract, Settings
-from memory_app.tenancy.policy import ExtractionMode
+from memory_app.settings import Settings
+from memory_app.tenancy.policy import ExtractionMode, Policy
 from memory_app.tenancy.rows import usage
+from memory_app.turns import record
 from memory_app.turns.batch import EARLIER_TURNS
 from memory_app.turns.rows import samples
 from memory_app.turns.rows.samples import SampleTurn
+from memory_app.turns.rows.sessions import Debounce
 
 PER_TURNS = 1_000
 SESSIONS, TURNS = 50, 2_000
@@ -117,7 +119,8 @@ def estimate(
     """Estimate for the agent at its settings, or with another ``extraction``. Asks no model, and writes nothing."""
     settings = runtime.settings
     policy = agents.agent(runtime, tenant_id, Scope(agent)).policy
-    mode = policy.extraction if extraction is None else extraction
+    if extraction is not None:
+        policy = replace(policy, extraction=extraction)
     with transaction(runtime.engine, tenant_id) as connection:
         sample = samples.newest(connection, tenant_id, agent, sessions=SESSIONS, turns=TURNS)
         turns = samples.read_by_model(connection, tenant_id, within=timedelta(days=COUNTED_DAYS))
@@ -125,7 +128,7 @@ def estimate(
     is_sampled = len(sample) >= FEWEST_TURNS
     talk = sample if is_sampled else tuple(typical_talk())
     per_model = _counted_answers(days)
-    questions = _questions(talk, settings) if mode is ExtractionMode.LLM else {}
+    questions = _questions(talk, settings, policy)
     scale = PER_TURNS / len(talk)
     steps = tuple(
         _step(name, asked, settings, scale=scale, answer_tokens=per_model)
@@ -133,12 +136,12 @@ def estimate(
     )
     return Estimate(
         agent=agent,
-        extraction=mode,
+        extraction=policy.extraction,
         sampled=len(sample) if is_sampled else 0,
         steps=steps,
         total=_total(steps),
         counted=_counted(days, turns),
-        notes=tuple(_notes(mode, settings, steps, is_sampled=is_sampled)),
+        notes=tuple(_notes(policy.extraction, settings, steps, is_sampled=is_sampled)),
     )
 
 
@@ -152,33 +155,43 @@ def typical_talk() -> Iterator[SampleTurn]:
         yield SampleTurn(turn, 0, accepted_at)
 
 
-def batches(session: Sequence[SampleTurn], settings: Extract) -> Iterator[tuple[SampleTurn, ...]]:
+def batches(
+    session: Sequence[SampleTurn], debounce: Debounce, *, limit: int
+) -> Iterator[tuple[SampleTurn, ...]]:
     """Cut the turns of a session into those that are read together, as a worker that is never late would."""
-    idle, age = timedelta(seconds=settings.idle_seconds), timedelta(seconds=settings.max_age_seconds)
-    limit = min(settings.after_turns, settings.batch)
+    most = min(debounce.after_turns, limit)
     batch: list[SampleTurn] = []
     for turn in session:
-        if batch and (
-            turn.accepted_at - batch[-1].accepted_at > idle or turn.accepted_at - batch[0].accepted_at > age
-        ):
+        if batch and _is_due(batch, turn.accepted_at, debounce):
             yield tuple(batch)
             batch = []
         batch.append(turn)
-        if len(batch) >= limit:
+        if len(batch) >= most:
             yield tuple(batch)
             batch = []
     if batch:
         yield tuple(batch)
 
 
-def _questions(talk: Sequence[SampleTurn], settings: Settings) -> Mapping[str, list[_Question]]:
+def _is_due(batch: Sequence[SampleTurn], now: datetime, debounce: Debounce) -> bool:
+    is_idle = now - batch[-1].accepted_at > debounce.idle
+    is_old = now - batch[0].accepted_at > debounce.max_age
+    return is_idle or is_old
+
+
+def _questions(
+    talk: Sequence[SampleTurn], settings: Settings, policy: Policy
+) -> Mapping[str, list[_Question]]:
+    debounce = record.debounce(policy, settings.extract)
+    if debounce is None or policy.extraction is not ExtractionMode.LLM:
+        return {}
     with_schema = _counts_schema(settings.chat.base_url)
     of_turns: list[_Question] = []
     of_sessions: list[_Question] = []
     for _, group in groupby(talk, key=lambda item: (item.scope_id, item.turn.session)):
         session = tuple(group)
         turns = [item.turn for item in session]
-        for batch in batches(session, settings.extract):
+        for batch in batches(session, debounce, limit=settings.extract.batch):
             batch_turns = [item.turn for item in batch]
             # No question is asked about greetings and thanks.
             if not is_worth_asking(batch_turns):

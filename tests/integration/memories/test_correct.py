@@ -155,6 +155,9 @@ def test_of_two_corrections_at_once_one_stands(runtime: Runtime, tenant: int, ow
     assert len(current(owner)) == 1
 
 
+FACT = ("--relation", "plays", "--object", "harp", "--tenant", "acme", "--json")
+
+
 def test_over_http_from_python_and_on_the_command_line(
     runtime: Runtime, tenant: int, owner: Engine, memory: Console
 ) -> None:
@@ -169,6 +172,8 @@ def test_over_http_from_python_and_on_the_command_line(
     second = app.correct(UUID(answer.json()["id"]), "Mira plays the violin.")
     with pytest.raises(InvalidInput, match="importance"):
         app.correct(second.id, "Mira plays the harp.", importance="9")
-    done = memory("correct", str(second.id), "Mira plays the harp.", "--tenant", "acme", "--json")
+    done = memory("correct", str(second.id), "Mira plays the harp.", "--subject", "Mira", *FACT)
     assert done.json["outcome"] == "superseded"
     assert current(owner) == ["Mira plays the harp."]
+    third = lookup.read_memory(runtime, tenant, UUID(done.json["id"]))
+    assert (third.subject, third.relation, third.object) == ("Mira", "plays", "harp")

@@ -24,9 +24,9 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Chat, Extract, ModelPrice, Settings
 from memory_app.sleep import synthesis
-from memory_app.tenancy.policy import ExtractionMode
+from memory_app.tenancy.policy import ExtractionMode, Policy
 from memory_app.testing import StubProvider
-from memory_app.turns.record import record
+from memory_app.turns.record import debounce, record
 from memory_app.turns.rows.samples import SampleTurn
 
 AT = datetime(2026, 3, 6, 18, tzinfo=UTC)
@@ -124,6 +124,12 @@ def test_an_unknown_agent_is_named(asking: Runtime, tenant: int) -> None:
         estimate(asking, tenant, "nobody")
 
 
+def cut(session: list[SampleTurn], policy: Policy) -> list[tuple[SampleTurn, ...]]:
+    times = debounce(policy, Extract())
+    assert times is not None
+    return list(batches(session, times, limit=Extract().batch))
+
+
 def said(seconds: float, seq: int) -> SampleTurn:
     at = AT + timedelta(seconds=seconds)
     return SampleTurn(Turn(UUID(int=seq), "s", seq, Role.USER, "user", "I live here.", at), 1, at)
@@ -142,12 +148,15 @@ def said(seconds: float, seq: int) -> SampleTurn:
 )
 def test_turns_are_read_together_as_the_settings_say(seconds: list[float], sizes: list[int]) -> None:
     session = [said(second, seq) for seq, second in enumerate(seconds, 1)]
-    assert [len(batch) for batch in batches(session, Extract())] == sizes
+    assert [len(batch) for batch in cut(session, Policy(extraction=ExtractionMode.LLM))] == sizes
 
 
 def test_slow_talk_costs_more_calls_than_fast_talk() -> None:
-    slow = list(batches(list(typical_talk()), Extract()))
-    fast = list(batches(list(typical_talk()), Extract(idle_seconds=600, max_age_seconds=3600)))
+    patient = Policy(extraction=ExtractionMode.LLM, idle_seconds=600, max_age_seconds=3600)
+    slow, fast = (
+        cut(list(typical_talk()), replace(patient, idle_seconds=20)),
+        cut(list(typical_talk()), patient),
+    )
     assert (len(slow), len(fast)) == (10, 3)
 
 
