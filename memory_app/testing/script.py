@@ -59,6 +59,8 @@ class Mode(StrEnum):
     LENGTH = "length"
     DUPLICATE_TOOL_CALLS = "duplicate_tool_calls"
     DIFFERENT_TOOL_CALLS = "different_tool_calls"
+    ODD_ITEMS = "odd_items"
+    """Odd items in every list beside the good ones: a sentence of the prompt, unions of what is not alike, nothing."""
     # Servers in their own way of speaking; see `memory_app.testing.dialects`.
     OPENAI_REASONING = "openai_reasoning"
     """Takes neither `max_tokens` nor a temperature."""

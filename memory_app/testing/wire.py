@@ -98,6 +98,30 @@ def _unclosed(text: str, *_: object) -> str:
     return text.rstrip().rstrip("]}")
 
 
+_ECHO = "Keep answers short when Ottilie is tired."
+"""A sentence of our prompt's example."""
+
+_ODD_ITEMS: tuple[object, ...] = (
+    {"text": ""},
+    7,
+    None,
+    [[]],
+    {"text": _ECHO, "evidence": ["t1"], "importance": "high"},
+    {"text": "They have things.", "memories": ["m1", "m2"]},
+    {"source": "m1"},
+)
+
+
+def _odd_items(text: str, answer: object, _: Json) -> str:
+    if not isinstance(answer, Mapping):
+        return text
+    parts = {
+        name: [*_ODD_ITEMS, *part, "They have things."] if isinstance(part, list) else part
+        for name, part in answer.items()
+    }
+    return json.dumps(parts, ensure_ascii=False)
+
+
 _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
     Mode.NOT_JSON: lambda *_: "The user seems nice and lives somewhere warm.",
     Mode.WRONG_SCHEMA: lambda *_: json.dumps({"colour": "blue", "count": [1, 2, 3]}),
@@ -111,6 +135,7 @@ _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
     Mode.ECHOED_SCHEMA: lambda _text, _answer, body: json.dumps(schema_of(body)),
     Mode.UNCLOSED: _unclosed,
     Mode.CUT_JSON: lambda text, *_: text[: int(len(text) * 0.7)].rstrip('"}], '),
+    Mode.ODD_ITEMS: _odd_items,
     Mode.EMPTY: lambda *_: "",
     Mode.REFUSAL_TEXT: lambda *_: "I'm sorry, but I can't help with that request.",
 }

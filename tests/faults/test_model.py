@@ -14,6 +14,7 @@ from harness.model import CHAT, TO_BE_READ, answers_used, bad_answers, calls, wi
 from harness.stage import Stage
 from harness.turns import failed_texts, with_harm
 from harness.waiting import wait_until
+from queries import rows
 
 from memory_app.testing import Mode, Rule, StubProcess
 
@@ -98,6 +99,20 @@ def test_F23_answers_of_no_use(stage: Stage) -> None:
         under_way.retries()
         stage.settle(under_way, model_calls=calls(model))
         assert_few_calls(stage, model, unread=nested)
+
+
+@pytest.mark.slow
+def test_F42_an_odd_item_in_every_list(stage: Stage) -> None:
+    """The good ones are kept for one call each, and neither the prompt's words nor what nobody said is."""
+    with with_model(stage) as (stage, model), workers(stage):
+        stage.fleet.finder()
+        model.follow(Rule(Mode.ODD_ITEMS, path=CHAT))
+        under_way = stage.clients(turns=150, sessions=10, seconds=2)
+        under_way.retries()
+        stage.settle(under_way, model_calls=calls(model))
+        assert calls(model)() == answers_used(stage.owner)
+        odd = "SELECT text FROM memories WHERE text LIKE '%Ottilie%' OR text LIKE '%have things%'"
+        assert rows(stage.owner, odd) == []
 
 
 @pytest.mark.slow
