@@ -27,7 +27,7 @@ def estimate(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate calls, tokens and money of a language model per 1,000 turns, beside what was counted. Asks no model."""
+    """Estimate calls, tokens and money of a language model per 1,000 turns, beside what was counted."""
     with connect(data, tenant) as memory:
         result = estimate_service.estimate(memory.runtime, memory.tenant_id, agent, extraction=extraction)
     if as_json:

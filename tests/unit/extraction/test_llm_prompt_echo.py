@@ -80,6 +80,7 @@ NAME, NOTHING = "a name that nobody said", "nothing of it was said"
         ("Ann won the lottery in Monaco.", LONG_DAY, NAME),
         ("Ann won the lottery.", LONG_DAY, NOTHING),
         ("Ann owns a yacht.", LONG_DAY, NOTHING),
+        ("Ann won a lottery and spent the prize on a long cruise to warm islands.", LONG_DAY, NOTHING),
         ("Ann had a long day with her friend Konrad.", LONG_DAY, NAME),
         (
             "Ann's dog Pepper is from a shelter in Ghent.",
