@@ -14,13 +14,14 @@ from pydantic import BaseModel
 from memory_app.agents import users as users_service
 from memory_app.agents.rows.users import UserRow
 from memory_app.db.db import transaction
-from memory_app.errors import Misconfigured, NotFound
+from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.extraction.declared import read_text
 from memory_app.forget import forget as forget_service
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.local import embedded
 from memory_app.local.servers import embedded_settings
+from memory_app.memories import correct as correct_service
 from memory_app.memories import entities as entities_service
 from memory_app.memories import facts as facts_service
 from memory_app.memories import feedback as feedback_service
@@ -149,6 +150,14 @@ class MemoryApp:
             shared=shared,
             read=read_text,
         )
+
+    def correct(self, memory_id: UUID, text: str, **triple: str) -> Remembered:
+        """Put other words in place of a memory's, perhaps with ``subject``, ``relation`` and ``object``."""
+        unknown = triple.keys() - set(correct_service.TRIPLE)
+        if unknown:
+            name = min(unknown)
+            raise InvalidInput(f"{name}: one of {', '.join(correct_service.TRIPLE)}", field=name)
+        return correct_service.correct(self.runtime, self.tenant_id, memory_id, text=text, triple=triple)
 
     def add_fact(
         self, scope: Scope, subject: str, relation: str, object: str, *, text: str = "", **fields: Any

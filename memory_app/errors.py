@@ -19,7 +19,8 @@
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     │       └── StoreRefused    Postgres turns us away until a person mends it; a part refuses to start on this
     └── Permanent               never retried; the run or turn says failed and why
-        ├── BadModelOutput      unreadable after one repair
+        ├── BadModelOutput      an answer, or a request, that is of no use
+        │   └── UnreadableAnswer a language model's answer in which nothing could be read, after one repair
         ├── DimensionMismatch   the embedder does not fit what is stored
         └── Misconfigured       settings or servers that cannot work together
 
@@ -137,6 +138,12 @@ class Permanent(MemoryAppError):
 
 class BadModelOutput(Permanent):
     kind = "bad_model_output"
+
+
+class UnreadableAnswer(BadModelOutput):
+    """The model does not answer in the form that it was asked for. Asked again about less, it would not either."""
+
+    kind = "unreadable_answer"
 
 
 class DimensionMismatch(Permanent):

@@ -205,7 +205,11 @@ class Extract(_Section):
     )
     retry_max_seconds: float = Field(600, gt=0, description="Longest back-off.")
     retry_age_hours: float = Field(24, gt=0, description="A transient error older than this parks the turn.")
-    permanent_limit: int = Field(3, ge=1, description="Permanent errors after which a turn is parked.")
+    permanent_limit: int = Field(
+        3,
+        ge=1,
+        description="Permanent errors after which a turn is parked; a useless answer of a model parks it at once.",
+    )
 
 
 class Worker(_Section):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,6 +74,6 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, UUID | Path):
+    if isinstance(value, UUID | Path | Decimal):
         return str(value)
     raise TypeError(f"{type(value).__name__} is not JSON")

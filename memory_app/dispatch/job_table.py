@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from memory_app import queue
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
-from memory_app.sleep import consolidate, cycle, decay, session_end, synthesis
+from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis
 
 JOBS: Mapping[str, Job] = {
     RunName.SYNTHESIZE_SESSION: Job(queue.SYNTHESIZE_SESSION, synthesis.synthesize_one_session),
-    RunName.SYNTHESIZE_DEEP: Job(queue.SYNTHESIZE_DEEP, synthesis.synthesize_memories),
+    RunName.SYNTHESIZE_DEEP: Job(queue.SYNTHESIZE_DEEP, deep.synthesize_memories),
     RunName.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
     RunName.DECAY: Job(queue.DECAY, decay.decay),
     RunName.SLEEP: Job(queue.SLEEP, cycle.sleep),

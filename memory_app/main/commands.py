@@ -49,7 +49,14 @@ COMMANDS = {
         "memories.commands",
         "Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it.",
     ),
+    "correct": Entry(
+        "memories.commands", "Put other words in place of a memory's; the wrong ones stay in its history."
+    ),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
+    "estimate": Entry(
+        "ops.estimate_command",
+        "Estimate calls, tokens and money of a language model per 1,000 turns, beside what was counted.",
+    ),
     "doctor": Entry(
         "ops.commands", "Check servers, settings, workers and due work; exit status 1 when something fails."
     ),

@@ -69,6 +69,17 @@ class StatementBody(Body):
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")
 
 
+class CorrectionBody(Body):
+    """The right words for a memory, and the fact that they state, if any."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Mira lives in Lisbon."}]})
+
+    text: Words = Field(description="The statement in other words, which stand alone.")
+    subject: Words | None = Field(None, description="Whom or what it is about; else as it was.")
+    relation: Words | None = Field(None, description="Such as `lives_in`; else as it was.")
+    object: Words | None = Field(None, description="The other end of the relation; else as it was.")
+
+
 def statement_of(body: StatementBody) -> Statement:
     """The statement as the write path takes it: declared by the caller."""
     feeling, relationship = body.emotional_state, body.relational_context

@@ -1,4 +1,4 @@
-"""``list``, ``why``, ``usage``: what is remembered, why, and what the questions to language models cost."""
+"""``list``, ``why``, ``correct``, ``usage``: what is remembered and why, and what questions to language models cost."""
 
 from __future__ import annotations
 
@@ -64,6 +64,27 @@ def why(
         return
     for line in _reasons(explanation):
         out.print(line, markup=False, highlight=False)
+
+
+@app.command()
+def correct(
+    memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
+    text: Annotated[str, typer.Argument(help="The right words.")],
+    subject: Annotated[str | None, typer.Option(help="Whom or what they are about; else as it was.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Such as lives_in; else as it was.")] = None,
+    object: Annotated[str | None, typer.Option(help="The other end of the relation; else as it was.")] = None,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put other words in place of a memory's; the wrong ones stay in its history."""
+    with connect(data, tenant) as memory:
+        triple = {"subject": subject, "relation": relation, "object": object}
+        corrected = memory.correct(memory_id, text, **{name: part for name, part in triple.items() if part})
+    if as_json:
+        write_json(corrected)
+        return
+    out.print(f"{corrected.outcome}: {corrected.id}", markup=False, highlight=False)
 
 
 @app.command()

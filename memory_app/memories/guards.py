@@ -73,6 +73,22 @@ def exchanged(a: str, b: str) -> bool:
     return bool(only_first and only_second)
 
 
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of meaning in ``text``: stems, of words that mean the same the same one."""
+    return frozenset(map(_meaning, read(text).content))
+
+
+def words_only_in(a: str, b: str) -> frozenset[str]:
+    """Return the words of meaning in ``a`` that ``b`` has in no form."""
+    only_first, _ = _own_words(read(a), read(b))
+    return frozenset(only_first)
+
+
+def missing_names(a: str, b: str) -> frozenset[str]:
+    """Return the names in ``a`` that do not stand in ``b``."""
+    return frozenset(_names_missing(read(a), read(b)))
+
+
 def _negations_differ(first: Reading, second: Reading) -> bool:
     if Counter(first.negation_kinds) != Counter(second.negation_kinds):
         return True

@@ -13,10 +13,13 @@ from memory_app.memories.answers import (
     MemoriesAnswer,
     MemoryAnswer,
     ParentAnswer,
+    RememberedAnswer,
     RunAnswer,
     WhyAnswer,
     memory_answer,
 )
+from memory_app.memories.bodies import CorrectionBody
+from memory_app.memories.correct import correct
 from memory_app.memories.lookup import MemoryFilter
 from memory_app.web.answers import Answer, TurnAnswer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
@@ -60,6 +63,14 @@ def read_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
 def invalidate_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
     """It is no longer true: close its interval now and keep it as history."""
     return memory_answer(memories.invalidate(call.runtime, call.tenant_id, id))
+
+
+@router.post("/v1/memories/{id}/correct", status_code=201, responses=errors(400, 404, 409, 413))
+def correct_memory(call: Writer, id: MemoryId, body: CorrectionBody) -> RememberedAnswer:
+    """Other words for a memory: a new row takes its place, with kind, importance, tags, pin and evidence of the old."""
+    given = body.model_dump(exclude={"text"}, exclude_none=True)
+    corrected = correct(call.runtime, call.tenant_id, id, text=body.text, triple=given)
+    return RememberedAnswer.model_validate(corrected)
 
 
 @router.post("/v1/memories/{id}/pin", responses=errors(404, 409))

@@ -91,19 +91,6 @@ class SessionReport(Report):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeepReport(Report):
-    """Of the synthesis of a scope: how many memories were replaced, patterns stored and links proposed."""
-
-    success: bool
-    agent: str
-    user: str | None
-    consolidated: int
-    patterns: int
-    links: int
-    made: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMergeReport(Report):
     """Of the merge of entity ``entity`` into ``into``: all that its undo needs.
 

@@ -28,7 +28,7 @@ from memory_app.language.text import terms
 from memory_app.memories import capacity, ladder, merging, remember
 from memory_app.memories.capacity import strength_of
 from memory_app.memories.ladder import Neighbour
-from memory_app.memories.remember import Place, drop_context
+from memory_app.memories.remember import Place, Prepared, drop_context
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.records.records import LinkType, SynthesisType
@@ -231,12 +231,14 @@ def _apply(cycle: _Cycle) -> CycleReport:
     clusters = tuple(_cluster_entry(cycle.runtime, plan, cluster) for cluster in merged)
     link_count = _link(cycle, heirs)
     patterns = _name_patterns(cycle, heirs)
+    conclusions = _conclude(cycle, heirs)
+    related_count = _relate(cycle, heirs)
     # A memory that was merged above rises with the row that holds it now, in another cycle.
     current = sleeping.current_ids(connection, cycle.scope_id)
     promotable = [item for item in plan.promotable if item.row.memory.id in current]
     promotion.promote(connection, cycle.runtime, cycle.place, promotable=promotable)
     promoted = tuple(item.row.memory.id for item in promotable)
-    evicted = _evict(cycle)
+    evicted = (*_evict(cycle), *_keep_ceiling(cycle, conclusions))
     floor = cycle.runtime.settings.sleep.recall_floor
     return replace(
         empty_report(plan.options, plan.at, floor=floor),
@@ -245,11 +247,23 @@ def _apply(cycle: _Cycle) -> CycleReport:
         clusters=clusters,
         left_alone=left_alone,
         links=link_count,
+        related=related_count,
         patterns=patterns,
+        conclusions=conclusions,
         promoted=promoted,
         evicted=evicted,
         freed=sum(cluster.freed for cluster in clusters) + len(evicted),
-        changes=len(clusters) + link_count + len(patterns) + len(promoted) + len(evicted),
+        changes=sum(
+            (
+                len(clusters),
+                link_count,
+                related_count,
+                len(patterns),
+                len(conclusions),
+                len(promoted),
+                len(evicted),
+            )
+        ),
     )
 
 
@@ -419,6 +433,64 @@ def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPatt
         )
         entries.append(NamedPattern(entity=topic.entity_id, memories=len(parents)))
     return tuple(entries)
+
+
+def _conclude(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[UUID, ...]:
+    """Store what a model concluded from memories of which two and more are still there; the ids of the rows."""
+    if not cycle.plan.conclusions:
+        return ()
+    current = sleeping.current_ids(cycle.connection, cycle.scope_id)
+    sound: list[Prepared] = []
+    for prepared in cycle.plan.conclusions:
+        # Two sources may have become one row, and one memory alone shows no pattern.
+        sources = dict.fromkeys(heirs.get(id, id) for id in prepared.statement.parents)
+        if len(sources) > 1 and sources.keys() <= current:
+            sound.append(replace(prepared, statement=replace(prepared.statement, parents=tuple(sources))))
+    written = remember.write_all(cycle.connection, cycle.runtime, cycle.place, prepared=sound)
+    # A conclusion that was drawn before is reinforced, and two may be one.
+    return tuple(dict.fromkeys(result.id for result in written))
+
+
+def _relate(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
+    """Draw the links that a model proposed; how many. Merged memories are linked as the row they became."""
+    if not cycle.plan.related:
+        return 0
+    current = sleeping.current_ids(cycle.connection, cycle.scope_id)
+    limit = cycle.runtime.settings.remember.links_each
+    count = 0
+    for type, planned in cycle.plan.related.items():
+        edges: dict[tuple[UUID, UUID], links.Edge] = {}
+        for source, target, weight in planned:
+            ends = heirs.get(source, source), heirs.get(target, target)
+            if ends[0] != ends[1] and current.issuperset(ends):
+                edges.setdefault(ends, (*ends, weight))
+        links.add(
+            cycle.connection,
+            cycle.tenant_id,
+            cycle.scope_id,
+            edges=edges.values(),
+            type=type,
+            limit=limit,
+        )
+        count += len(edges)
+    return count
+
+
+def _keep_ceiling(cycle: _Cycle, conclusions: Sequence[UUID]) -> tuple[UUID, ...]:
+    """Evict what is above the ceiling after conclusions and links were stored; their ids."""
+    plan = cycle.plan
+    if not plan.conclusions and not plan.related:
+        return ()
+    return capacity.keep_ceiling(
+        cycle.connection,
+        cycle.runtime,
+        cycle.tenant_id,
+        scope_id=cycle.scope_id,
+        policy=plan.policy,
+        written=conclusions,
+        # The links may be of memories older than this transaction, which the bound does not count.
+        recount=True,
+    )
 
 
 def _evict(cycle: _Cycle) -> tuple[UUID, ...]:

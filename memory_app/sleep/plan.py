@@ -24,8 +24,8 @@ from memory_app.memories.ladder import Neighbour, Pairs
 from memory_app.memories.remember import Prepared, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.fading import LinkedMemory
-from memory_app.records.kinds import KINDS
-from memory_app.records.records import Origin, Statement, SynthesisType
+from memory_app.records.kinds import KINDS, Section
+from memory_app.records.records import LinkType, Origin, Statement, SynthesisType
 from memory_app.runtime import Runtime
 from memory_app.sleep import promotion, quality
 from memory_app.sleep.clusters import PIECE, Cluster, clusters, components, near_pairs
@@ -57,7 +57,10 @@ PARENTS_LIMIT = 20
 PROMOTED_STRENGTH = 0.6
 """A memory of a session that is as strong as this is promoted without waiting for the session's end."""
 
-MERGING_KINDS = frozenset(name for name, kind in KINDS.items() if kind.merges)
+MERGING_KINDS = frozenset(
+    name for name, kind in KINDS.items() if kind.merges and kind.section is not Section.CORE
+)
+"""Who an agent is and what it may do is never reworded by a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,9 @@ class ClusterPlan:
 class CyclePlan:
     """What a cycle would do, and what it read. ``at`` is the hour for which strengths are computed.
 
-    ``vectors`` are those of texts that no member has. ``expected`` are the hits that the probes must still find.
-    ``refused`` are the anchors of clusters that the quality gate took out.
+    ``conclusions`` are statements made of memories, and ``related`` links besides those of likeness; both come from a
+    language model. ``vectors`` are those of texts that no member has. ``expected`` are the hits that the probes must
+    still find. ``refused`` are the anchors of clusters that the quality gate took out.
     """
 
     row: ScopeRow
@@ -99,6 +103,8 @@ class CyclePlan:
     similar: tuple[links.Edge, ...]
     patterns: tuple[tuple[Topic, Prepared], ...]
     promotable: tuple[Promotable, ...]
+    conclusions: tuple[Prepared, ...] = ()
+    related: Mapping[LinkType, Sequence[links.Edge]] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
     expected: ProbeHits = field(default_factory=dict)
     refused: tuple[UUID, ...] = ()
@@ -163,12 +169,12 @@ def make_plan(
         at=at,
         inspected=inspected,
         clusters=cluster_plans,
-        vectors=_new_vectors(runtime, cluster_plans),
+        vectors=new_vectors(runtime, cluster_plans),
         similar=similar,
         patterns=patterns,
         promotable=promotable,
     )
-    return _with_probes(runtime, tenant_id, plan, questions=questions)
+    return with_probes(runtime, tenant_id, plan, questions=questions)
 
 
 def rules_of_sleep(runtime: Runtime) -> MergeRules:
@@ -184,7 +190,7 @@ def start_of_hour(now: datetime) -> datetime:
 # --- probes ---------------------------------------------------------------------------------------------------
 
 
-def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions: Sequence[str]) -> CyclePlan:
+def with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions: Sequence[str]) -> CyclePlan:
     """Add the questions that check the plan; a plan that changes nothing requires none."""
     with transaction(runtime.engine, tenant_id) as connection:
         if not _changes_something(connection, runtime, plan):
@@ -207,7 +213,7 @@ def _with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions
 
 def _changes_something(connection: Connection, runtime: Runtime, plan: CyclePlan) -> bool:
     """Return whether the plan would merge, name, promote, evict or link anything."""
-    if plan.clusters or plan.patterns or plan.promotable:
+    if plan.clusters or plan.patterns or plan.promotable or plan.conclusions or plan.related:
         return True
     if Step.EVICT in plan.steps and plan.inspected:
         ceiling = capacity.ceiling_of(runtime, plan.policy).memories
@@ -388,7 +394,7 @@ def _cluster_plan(search: _Search, cluster: Cluster, members: Sequence[Neighbour
     )
 
 
-def _new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict[str, Sequence[float]]:
+def new_vectors(runtime: Runtime, cluster_plans: Sequence[ClusterPlan]) -> dict[str, Sequence[float]]:
     """Embed the texts of clusters that no member has."""
     own = {member.memory.text for cluster in cluster_plans for member in cluster.members}
     new = sorted({cluster.text for cluster in cluster_plans} - own)

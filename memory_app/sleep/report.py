@@ -7,7 +7,7 @@ stands in no report.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ from memory_app.errors import NotFound
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, ScopeRun
 from memory_app.memories.rows import entities, merges
-from memory_app.records.reports import Report
+from memory_app.records.reports import LEFT_OUT_WHEN_EMPTY, Report
 from memory_app.records.run import Trigger
 from memory_app.runtime import Runtime
 from memory_app.sleep.rules import SleepOptions, summary
@@ -58,6 +58,7 @@ class CycleReport(Report):
 
     ``applied`` is false where nothing was changed, and then ``reason`` says why; of a dry run it is what would have
     been. ``left_alone`` and ``refused`` are the anchors of clusters that changed since the plan or failed the gate.
+    ``conclusions`` and ``related`` links are a language model's.
     """
 
     trigger: Trigger
@@ -67,7 +68,9 @@ class CycleReport(Report):
     clusters: tuple[MergedCluster, ...] = ()
     left_alone: tuple[UUID, ...] = ()
     links: int = 0
+    related: int = field(default=0, metadata=LEFT_OUT_WHEN_EMPTY)
     patterns: tuple[NamedPattern, ...] = ()
+    conclusions: tuple[UUID, ...] = field(default=(), metadata=LEFT_OUT_WHEN_EMPTY)
     promoted: tuple[UUID, ...] = ()
     evicted: tuple[UUID, ...] = ()
     freed: int = 0
@@ -114,6 +117,39 @@ class ConsolidationReport(Report):
     gate: GateResult
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitedMemories:
+    """Memories that deep synthesis united into one. ``similarity`` is the lowest cosine of two of them."""
+
+    members: tuple[UUID, ...]
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepReport(Report):
+    """Of deep synthesis: how many unions, patterns and links took effect, or would have in a dry run.
+
+    ``applied``, ``reason``, ``changes`` and ``gate`` are those of a sleep cycle. ``made.dropped`` counts what the model
+    proposed in vain, by reason. Reports of the first version have neither, and cannot be undone.
+    """
+
+    version: int = 2
+    success: bool
+    agent: str
+    user: str | None
+    consolidated: int
+    patterns: int
+    links: int
+    unions: tuple[UnitedMemories, ...]
+    left_alone: tuple[UUID, ...]
+    evicted: tuple[UUID, ...]
+    applied: bool
+    reason: str | None
+    changes: int
+    gate: GateResult
+    made: Mapping[str, Any]
+
+
 def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> CycleReport:
     """Return the report of a cycle that did nothing. ``floor`` is that of the quality gate."""
     return CycleReport(
@@ -126,7 +162,7 @@ def empty_report(options: SleepOptions, at: datetime, *, floor: float) -> CycleR
 
 def end_report(cycle: CycleReport, *, checkpoint: UUID | None = None, dropped: int = 0) -> SessionEndReport:
     """Return the report of the end of a session from that of its sleep pass."""
-    values = {field.name: getattr(cycle, field.name) for field in fields(cycle)}
+    values = {column.name: getattr(cycle, column.name) for column in fields(cycle)}
     return SessionEndReport(**values, slept=cycle.applied, checkpoint=checkpoint, dropped=dropped)
 
 

@@ -35,7 +35,7 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     if not run.report.get("applied", True):
         raise Conflict(f"run {run.id} changed nothing; there is nothing to undo", field="id")
     rows = images.rows_of_run(connection, run.scope_id, run.id)
-    if not rows and run.report.get("changes", run.report.get("freed")):
+    if not rows and _names_changes(run.report):
         raise Conflict(f"run {run.id} is too long ago; what it changed is not kept any more", field="id")
     # Rows that the run stored are deleted; only memories derived from them since can prevent that.
     inserted = [row.id for row in rows if row.change is Change.INSERT]
@@ -49,6 +49,13 @@ def undo(connection: Connection, tenant_id: int, run: ScopeRun) -> None:
     if obstacles:
         raise Conflict(f"run {run.id} cannot be undone: {listed(obstacles)}", field="id")
     images.restore(connection, tenant_id, run.scope_id, run_id=run.id, inserted=inserted)
+
+
+def _names_changes(report: Mapping[str, Any]) -> bool:
+    """Whether a report tells of changes. Those of earlier releases count them by sort, and kept no images."""
+    if "changes" in report:
+        return bool(report["changes"])
+    return any(report.get(name) for name in ("freed", "consolidated", "patterns", "links"))
 
 
 def _obstacle(row: RowImage) -> str | None:

@@ -1,41 +1,39 @@
-"""Synthesise a session, or the memories that were seen lately, with the agent's larger language model.
+"""Ask for syntheses, and synthesise a session with the agent's larger language model; `deep` looks through memories.
 
-Both are jobs on a scope. They read, call the model with no transaction open, and commit effects and report together.
+A job on a scope: it reads, calls the model with no transaction open, and commits effects and report together.
 Statements go through the write path, so that a second run over the same material reinforces instead of doubling.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from memory_app import queue
 from memory_app.db.db import transaction
-from memory_app.errors import InvalidInput, NotFound, Permanent
+from memory_app.errors import InvalidInput, NotFound
 from memory_app.extraction import model_calls
-from memory_app.extraction.llm import DeepLink, SessionSynthesis, Talk, synthesize_deep, synthesize_session
+from memory_app.extraction.llm import SessionSynthesis, Talk, synthesize_session
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
 from memory_app.language.zones import zone_of
 from memory_app.memories import capacity, remember
 from memory_app.memories.people import about_user, display_names
-from memory_app.memories.rows import links, memories
+from memory_app.memories.rows import memories
 from memory_app.recall.rows.always_shown import KindLimit, strongest
 from memory_app.records.kinds import Section, kinds_of_section
-from memory_app.records.records import LinkType, Memory, Retirement, Turn
-from memory_app.records.reports import DeepReport, SessionReport
+from memory_app.records.records import Retirement, Turn
+from memory_app.records.reports import SessionReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.sleep.model_scope import need_model
+from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard, in_usable
@@ -51,13 +49,18 @@ def ask_for(
     type: str,
     max_memories: int | None = None,
     days: int | None = None,
+    dry_run: bool = False,
 ) -> Run:
     """Enqueue a synthesis; its run. ``type`` is "session", which needs a session in the scope, or "deep".
+
+    A dry run, which only a deep one can be, asks the model and reports what it would change.
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session.
     """
     if type not in ("session", "deep"):
         raise InvalidInput("type: session or deep; turns are synthesised as they come in", field="type")
+    if dry_run and type != "deep":
+        raise InvalidInput("dry_run: only a deep synthesis can be tried without effect", field="dry_run")
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, Scope(scope.agent, scope.user))
         session = None if scope.session is None else sessions.find(connection, row.id, scope.session)
@@ -68,7 +71,7 @@ def ask_for(
             RunName.SYNTHESIZE_DEEP,
             task=queue.SYNTHESIZE_DEEP,
             scope_id=row.id,
-            options={"max_memories": max_memories, "days": days},
+            options={"max_memories": max_memories, "days": days, "dry_run": dry_run},
         )
     if scope.session is None:
         raise InvalidInput("session: name the session to synthesise", field="session")
@@ -118,7 +121,7 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
     assert claimed.session_id is not None
     settings = runtime.settings.synthesis
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        row = _need_model(connection, claimed)
+        row = need_model(connection, claimed)
         session = sessions.read(connection, claimed.scope_id, claimed.session_id)
         if session is None:
             raise NotFound("the session was forgotten")
@@ -145,63 +148,6 @@ def _of_user(synthesis: SessionSynthesis, turns: Sequence[Turn], row: ScopeRow) 
     names_of_user = display_names(turns, row.user).values()
     statements = (about_user(item, user=row.user, names=names_of_user) for item in synthesis.statements)
     return replace(synthesis, statements=tuple(statements))
-
-
-def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
-    """Do the run of a scope: merge repeats, store patterns as artifacts, and link what belongs together."""
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        row = _need_model(connection, claimed)
-        recent = _recent_memories(connection, runtime, claimed)
-    model = model_calls.large(runtime, claimed.tenant_id)
-    synthesis = synthesize_deep(model, recent, time_zone=zone_of(row.time_zone))
-    model_calls.count_dropped(runtime, synthesis.provenance.dropped)
-    policy = parse_policy(row.policy)
-    consolidated = remember.prepare(runtime, synthesis.consolidated, policy=policy)
-    patterns = remember.prepare(runtime, synthesis.patterns, policy=policy)
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        _lock(connection, claimed)
-        # What was retired while the model worked must not come back by a statement about it.
-        current = memories.current_ids(connection, row.id, [memory.id for memory in recent])
-        place = _place(claimed)
-        replaced = sum(
-            _replace(connection, runtime, place, item=item) for item in _resting_on(consolidated, current)
-        )
-        stored = remember.write_all(connection, runtime, place, prepared=_resting_on(patterns, current))
-        _write_links(connection, runtime, claimed, deep_links=synthesis.links, current=current)
-        # The links may be of memories older than this transaction, which the bound does not count.
-        _keep_ceiling(
-            connection, runtime, claimed, row=row, written=[result.id for result in stored], recount=True
-        )
-        report = DeepReport(
-            success=True,
-            agent=row.agent,
-            user=row.user,
-            consolidated=replaced,
-            patterns=len(stored),
-            links=len(synthesis.links),
-            made=synthesis.provenance.as_dict(),
-        )
-        jobs.complete(connection, claimed, report)
-    remember.drop_context(runtime, row.id)
-
-
-def _recent_memories(connection: Connection, runtime: Runtime, claimed: RunClaim) -> tuple[Memory, ...]:
-    """Read the memories seen lately, by the options of the run or the settings."""
-    settings = runtime.settings.synthesis
-    run = runs.read(connection, claimed.run_id)
-    options: dict[str, Any] = {} if run is None else run.options
-    return memories.lately_seen(
-        connection,
-        claimed.scope_id,
-        # None in the options means the setting as it is when the run is done.
-        within=timedelta(days=options.get("days") or settings.deep_days),
-        limit=options.get("max_memories") or settings.deep_memories,
-    )
-
-
-def _resting_on(prepared: Sequence[remember.Prepared], current: AbstractSet[UUID]) -> list[remember.Prepared]:
-    """Return those whose parents are all current."""
-    return [item for item in prepared if set(item.statement.parents) <= current]
 
 
 def _apply_session(
@@ -310,26 +256,6 @@ def _keep_ceiling(
     )
 
 
-def _write_links(
-    connection: Connection,
-    runtime: Runtime,
-    claimed: RunClaim,
-    *,
-    deep_links: Sequence[DeepLink],
-    current: AbstractSet[UUID],
-) -> None:
-    """Link memories that are still current, as the model said."""
-    edges: dict[LinkType, list[links.Edge]] = defaultdict(list)
-    for link in deep_links:
-        if {link.source, link.target} <= current:
-            edges[link.type].append((link.source, link.target, link.weight))
-    limit = runtime.settings.remember.links_each
-    for type, edges_of_type in edges.items():
-        links.add(
-            connection, claimed.tenant_id, claimed.scope_id, edges=edges_of_type, type=type, limit=limit
-        )
-
-
 def _place(claimed: RunClaim) -> remember.Place:
     return remember.Place(
         claimed.tenant_id, claimed.scope_id, run_id=claimed.run_id, turn_scopes=(claimed.scope_id,)
@@ -339,18 +265,3 @@ def _place(claimed: RunClaim) -> remember.Place:
 def _lock(connection: Connection, claimed: RunClaim) -> None:
     if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
         raise NotFound("the person was erased while this ran; nothing was stored")
-
-
-def _need_model(connection: Connection, claimed: RunClaim) -> ScopeRow:
-    row = names.read_scope(connection, claimed.scope_id)
-    if row is None:
-        raise NotFound("the person was forgotten")
-    if parse_policy(row.policy).extraction is not ExtractionMode.LLM:
-        raise _NoModel(
-            f"agent {row.agent!r} has no language model: set its extraction to llm to synthesise",
-        )
-    return row
-
-
-class _NoModel(Permanent):
-    kind = "no_model"

@@ -30,6 +30,9 @@ class SynthesisBody(Body):
     session: str | None = Field(None, description="The session to synthesise.")
     max_memories: int | None = Field(None, ge=2, le=200, description="Most memories of a deep synthesis.")
     days: int | None = Field(None, ge=1, le=365, description="Days that a deep synthesis looks back.")
+    dry_run: bool = Field(
+        False, description="Ask the model, report what a deep synthesis would change, and change nothing."
+    )
 
 
 class UsageDayAnswer(Answer):
@@ -47,7 +50,11 @@ class UsageAnswer(Answer):
 
 @router.post(IN_SCOPE + "/synthesis", status_code=202, responses=errors(400, 404))
 def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunStateAnswer:
-    """Have a language model say what remains of a session, or what the memories of some days show together."""
+    """Have a language model say what remains of a session, or what the memories of some days show together.
+
+    Of a deep synthesis only what holds takes effect: memories are united where they are alike and the sentence keeps
+    their names, numbers and words, pinned ones never, and the run can be undone.
+    """
     place = Scope(scope.agent, scope.user, body.session)
     run = synthesis.ask_for(
         call.runtime,
@@ -56,6 +63,7 @@ def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunSt
         type=body.type,
         max_memories=body.max_memories,
         days=body.days,
+        dry_run=body.dry_run,
     )
     return RunStateAnswer.model_validate(run)
 

@@ -29,6 +29,7 @@ UNDO: Mapping[str, Undo] = {
     RunName.CONSOLIDATE: restore.undo,
     RunName.MERGE_ENTITIES: entities.undo_merge,
     RunName.SLEEP: restore.undo,
+    RunName.SYNTHESIZE_DEEP: restore.undo,
     RunName.END_SESSION: restore.undo,
 }
 """How to undo a run, by its name. Runs of other names cannot be undone."""

@@ -17,8 +17,9 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 
 from memory_app.errors import InvalidInput
+from memory_app.testing.dialects import SERVERS
 from memory_app.testing.script import Json, Mode, Rule, Script, parse_rule
-from memory_app.testing.wire import chat_body, embeddings_body, ollama_body
+from memory_app.testing.wire import chat_body, embeddings_body, event_stream, ollama_body
 
 KEPT_REQUESTS = 10_000
 """Requests remembered for assertions; older ones are only counted."""
@@ -229,6 +230,12 @@ class _Exchange(BaseHTTPRequestHandler):
             self.close_connection = True
         elif rule.mode in _FAILURES:
             self._fail(rule)
+        elif rule.mode in SERVERS and (refusal := SERVERS[rule.mode].refuse(body)):
+            self._send(*refusal)
+        elif rule.mode is Mode.ERROR_IN_BODY:
+            self._send(200, {"error": {"code": 429, "message": "rate limited upstream; key sk-echoed"}})
+        elif rule.mode is Mode.STREAM_ONLY:
+            self._write(event_stream(chat_body(body, rule)), "text/event-stream")
         elif refused := _refused(body, rule.mode):
             self._send(400, {"error": {"message": f"{refused} is not supported", "param": refused}})
         elif rule.mode is Mode.BROKEN_BODY:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from memory_app.providers.embedders.hashing import HashEmbedder
 from memory_app.testing.answers import answer_of, with_references
+from memory_app.testing.dialects import SERVERS, Server
 from memory_app.testing.schemas import schema_of
 from memory_app.testing.script import Json, Mode, Rule
 
@@ -20,17 +22,30 @@ def chat_body(body: Json, rule: Rule) -> Json:
     answer = answer_of(body) if answer is None else with_references(answer, body)
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     message, finish = _message(text, answer=answer, body=body, rule=rule)
+    server = SERVERS.get(rule.mode, Server())
+    usage = {
+        "prompt_tokens": len(json.dumps(body.get("messages"))) // 4,
+        "completion_tokens": len(text) // 4,
+    }
     return {
         "id": "chatcmpl-stub",
         "object": "chat.completion",
         "created": 0,
         "model": body.get("model"),
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": len(json.dumps(body.get("messages"))) // 4,
-            "completion_tokens": len(text) // 4,
-        },
+        "choices": [{"index": 0, "message": server.dress(message), "finish_reason": finish}],
+        "usage": None if rule.mode is Mode.NO_USAGE else usage,
+        **(server.details or {}),
     }
+
+
+def event_stream(body: Json) -> bytes:
+    """Return an answer in pieces, as servers stream it."""
+    choices: Any = body["choices"]
+    text = str(choices[0]["message"]["content"])
+    pieces = [text[start : start + 20] for start in range(0, len(text), 20)]
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()
 
 
 def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:
@@ -83,6 +98,30 @@ def _unclosed(text: str, *_: object) -> str:
     return text.rstrip().rstrip("]}")
 
 
+_ECHO = "Keep answers short when Ottilie is tired."
+"""A sentence of our prompt's example."""
+
+_ODD_ITEMS: tuple[object, ...] = (
+    {"text": ""},
+    7,
+    None,
+    [[]],
+    {"text": _ECHO, "evidence": ["t1"], "importance": "high"},
+    {"text": "They have things.", "memories": ["m1", "m2"]},
+    {"source": "m1"},
+)
+
+
+def _odd_items(text: str, answer: object, _: Json) -> str:
+    if not isinstance(answer, Mapping):
+        return text
+    parts = {
+        name: [*_ODD_ITEMS, *part, "They have things."] if isinstance(part, list) else part
+        for name, part in answer.items()
+    }
+    return json.dumps(parts, ensure_ascii=False)
+
+
 _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
     Mode.NOT_JSON: lambda *_: "The user seems nice and lives somewhere warm.",
     Mode.WRONG_SCHEMA: lambda *_: json.dumps({"colour": "blue", "count": [1, 2, 3]}),
@@ -96,6 +135,7 @@ _DAMAGES: dict[Mode, Callable[[str, object, Json], str]] = {
     Mode.ECHOED_SCHEMA: lambda _text, _answer, body: json.dumps(schema_of(body)),
     Mode.UNCLOSED: _unclosed,
     Mode.CUT_JSON: lambda text, *_: text[: int(len(text) * 0.7)].rstrip('"}], '),
+    Mode.ODD_ITEMS: _odd_items,
     Mode.EMPTY: lambda *_: "",
     Mode.REFUSAL_TEXT: lambda *_: "I'm sorry, but I can't help with that request.",
 }

@@ -30,6 +30,7 @@ from memory_app.errors import (
     Permanent,
     StoreUnavailable,
     Transient,
+    UnreadableAnswer,
 )
 from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
@@ -60,6 +61,8 @@ MOST_SECONDS = 15.0
 
 NOT_CURATED = "fact curation is off for this agent"
 
+TOGETHER = "{reason}; {turns} turns were asked about together and are set aside"
+
 QUARANTINED = (
     "quarantined: its worker died {starts} times while extracting it; replay it once the cause is mended"
 )
@@ -67,6 +70,14 @@ QUARANTINED = (
 
 class _Fenced(Exception):
     """Another worker holds the session now; nothing of this one may be committed."""
+
+
+class _Unanswered(Exception):
+    """The model was asked, and its answer is of no use: what `BadModelOutput` of an embedder does not mean."""
+
+    def __init__(self, error: BadModelOutput) -> None:
+        super().__init__()
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +173,8 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     try:
         answered = batch.answer if batch.answer is not None else _ask(runtime, batch)
         return _apply(runtime, batch, answered)
+    except _Unanswered as unanswered:
+        return _give_up_or_take_apart(runtime, batch, unanswered.error)
     except _Fenced:
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
         return ExtractReport()
@@ -184,9 +197,12 @@ def _ask(runtime: Runtime, batch: Batch) -> Answered:
         earlier=batch.earlier,
         labels=batch.known,
     )
-    answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
-    if sum(len(statement.text) for statement in answered.extraction.statements) > ANSWER_LIMIT_CHARS:
-        raise BadModelOutput(f"an answer of more than {ANSWER_LIMIT_CHARS} characters was not taken")
+    try:
+        answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
+        if sum(len(statement.text) for statement in answered.extraction.statements) > ANSWER_LIMIT_CHARS:
+            raise BadModelOutput(f"an answer of more than {ANSWER_LIMIT_CHARS} characters was not taken")
+    except BadModelOutput as error:
+        raise _Unanswered(error) from error
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
         runs.keep_answer(
             connection,
@@ -384,18 +400,40 @@ def _retry_or_park(runtime: Runtime, batch: Batch, error: Permanent | InvalidInp
     return ExtractReport()
 
 
-def _park(runtime: Runtime, batch: Batch, reason: str) -> ExtractReport:
-    """Set the first turn aside with its reason and go on behind it; a strict agent's session stops instead."""
+def _give_up_or_take_apart(runtime: Runtime, batch: Batch, error: BadModelOutput) -> ExtractReport:
+    """Park the turns of an answer that is of no use: no question about them is asked a second time.
+
+    A model that does not answer in the form asked for would not do so about one turn either, and each further call
+    costs money: all turns are parked. Any other fault, such as a refusal, may be that of one turn, so that each is
+    asked about alone.
+    """
+    if len(batch.turns) <= 1:
+        return _park(runtime, batch, error.message)
+    if isinstance(error, UnreadableAnswer):
+        reason = TOGETHER.format(reason=error.message, turns=len(batch.turns))
+        return _park(runtime, batch, reason, to_seq=batch.to_seq)
+    return _retry_or_park(runtime, batch, error)
+
+
+def _park(runtime: Runtime, batch: Batch, reason: str, *, to_seq: int | None = None) -> ExtractReport:
+    """Set the first turn aside with its reason, or all up to ``to_seq``, and go on behind it.
+
+    A strict agent's session stops at the first instead.
+    """
     claimed = batch.claim
-    first = [turn.id for turn in batch.turns if turn.seq == batch.from_seq]
+    is_strict = batch.policy.strict and not batch.is_replay
+    last_seq = batch.from_seq if to_seq is None or is_strict else to_seq
+    parked = [turn.id for turn in batch.turns if turn.seq <= last_seq]
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        if batch.policy.strict and not batch.is_replay:
+        if is_strict:
             is_ours = sessions.stop(connection, claimed, reason)
         else:
-            is_ours = note_progress(connection, batch, to_seq=batch.from_seq)
+            is_ours = note_progress(connection, batch, to_seq=last_seq)
         if not is_ours:
             return ExtractReport()
         runs.fail(connection, batch.run_id, reason)
-        failed_turns.fail(connection, claimed.scope_id, first, reason=reason)
-    log.error("turn_failed", session=claimed.session_id, seq=batch.from_seq, reason=reason)
-    return ExtractReport(failed=1)
+        failed_turns.fail(connection, claimed.scope_id, parked, reason=reason)
+    log.error(
+        "turns_failed", session=claimed.session_id, seq=batch.from_seq, turns=len(parked), reason=reason
+    )
+    return ExtractReport(failed=len(parked))

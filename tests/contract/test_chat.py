@@ -172,6 +172,87 @@ def test_parameters_a_model_does_not_take_are_left_out(stub: StubProvider, chat:
     assert chat.dialect.form is Form.SCHEMA
 
 
+# --- servers, each in its way of speaking ---
+
+
+@pytest.mark.parametrize(
+    ("mode", "form", "calls"),
+    [
+        (Mode.OPENAI_REASONING, Form.SCHEMA, 3),
+        (Mode.AZURE, Form.OBJECT, 2),
+        (Mode.LLAMA_CPP, Form.OBJECT, 2),
+        (Mode.VLLM, Form.OBJECT, 2),
+        (Mode.LM_STUDIO, Form.TEXT, 3),
+        (Mode.OPENROUTER, Form.OBJECT, 2),
+        (Mode.OLLAMA, Form.SCHEMA, 1),
+        (Mode.MAGISTRAL, Form.SCHEMA, 1),
+        (Mode.GEMMA, Form.SCHEMA, 1),
+        (Mode.ANSWER_IN_THOUGHT, Form.SCHEMA, 1),
+        (Mode.TOOL_CALL_TEXT, Form.SCHEMA, 1),
+        (Mode.TOOL_CALL_OBJECT, Form.SCHEMA, 1),
+        (Mode.FUNCTION_CALL, Form.SCHEMA, 1),
+    ],
+)
+def test_each_server_is_understood_and_its_way_remembered(
+    stub: StubProvider, chat: Chat, mode: Mode, form: Form, calls: int
+) -> None:
+    stub.follow(Rule(mode, answer=GOOD))
+    usages: list[Usage] = []
+    answer = chat.complete(ASKED, Cities, on_usage=usages.append)
+    assert (answer.value, answer.calls, len(usages)) == (Cities(**GOOD), 1, 1)
+    assert (chat.dialect.form, stub.stats.calls.total()) == (form, calls)
+    # What a server refuses costs no tokens, and is asked for once.
+    assert chat.complete(ASKED, Cities).value == Cities(**GOOD)
+    assert stub.stats.calls.total() == calls + 1
+
+
+def test_newer_models_are_given_their_limit_under_its_newer_name(stub: StubProvider, chat: Chat) -> None:
+    stub.follow(Rule(Mode.OPENAI_REASONING, answer=GOOD))
+    chat.complete(ASKED, Cities)
+    last = stub.requests[-1].body
+    assert last["max_completion_tokens"] == 4_000
+    assert not {"max_tokens", "temperature"} & last.keys()
+
+
+@pytest.mark.parametrize("mode", [Mode.STREAM_ONLY, Mode.STREAM_REQUIRED])
+def test_a_server_that_only_streams_is_named(stub: StubProvider, chat: Chat, mode: Mode) -> None:
+    stub.follow(Rule(mode, answer=GOOD))
+    # The work waits: who runs it may choose another server.
+    with pytest.raises(ProviderUnavailable, match="only answers as a stream"):
+        chat.complete(ASKED, Cities)
+    assert stub.stats.calls.total() == 1
+
+
+def test_a_question_that_a_filter_refuses_is_no_matter_of_form(stub: StubProvider, chat: Chat) -> None:
+    stub.follow(Rule(Mode.AZURE_FILTER, answer=GOOD))
+    with pytest.raises(BadModelOutput, match="filter of the language model refused"):
+        chat.complete(ASKED, Cities)
+    assert stub.stats.calls.total() == 1
+    assert chat.dialect.form is Form.SCHEMA
+
+
+def test_an_error_in_the_body_of_an_answer_is_that_error(stub: StubProvider, chat: Chat) -> None:
+    stub.follow(Rule(Mode.ERROR_IN_BODY))
+    with pytest.raises(RateLimited) as raised:
+        chat.complete(ASKED, Cities)
+    assert "sk-echoed" not in str(raised.value)
+
+
+def test_a_server_that_counts_nothing_is_estimated(stub: StubProvider, chat: Chat) -> None:
+    exact = chat.complete(ASKED, Cities)
+    stub.follow(Rule(Mode.NO_USAGE, answer=GOOD))
+    estimated = chat.complete(ASKED, Cities)
+    assert estimated.tokens_in == pytest.approx(exact.tokens_in, rel=0.5)
+    assert estimated.tokens_out == pytest.approx(exact.tokens_out, rel=0.2)
+
+
+def test_a_failure_that_speaks_of_nothing_is_still_a_failure(stub: StubProvider, chat: Chat) -> None:
+    stub.follow(Rule(Mode.SERVER_ERROR))
+    with pytest.raises(ProviderUnavailable):
+        chat.complete(ASKED, Cities)
+    assert chat.dialect.form is Form.SCHEMA
+
+
 # --- answers in another form ---
 
 TOLERATED = [

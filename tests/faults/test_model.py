@@ -14,6 +14,7 @@ from harness.model import CHAT, TO_BE_READ, answers_used, bad_answers, calls, wi
 from harness.stage import Stage
 from harness.turns import failed_texts, with_harm
 from harness.waiting import wait_until
+from queries import rows
 
 from memory_app.testing import Mode, Rule, StubProcess
 
@@ -45,7 +46,7 @@ UNUSABLE = (
     Rule(Mode.BAD_REQUEST),
     Rule(answer="[" * 200_000),
 )
-"""Answers to one request that are of no use: asked again, and after the third time the turn is set aside."""
+"""Answers to one request that are of no use. One costs a repair, or has the turns asked about one by one."""
 
 
 DEADLY = {
@@ -89,15 +90,29 @@ def test_F23_a_model_that_fails(stage: Stage, times: int) -> None:
 
 @pytest.mark.slow
 def test_F23_answers_of_no_use(stage: Stage) -> None:
-    """Twice for a user, the repair of an answer included: less than what sets a turn aside."""
-    nested = 2  # which our server takes for good answers
+    """Once for each user, which sets no turn aside."""
+    nested = 1  # which our server takes for a good answer
     with with_model(stage) as (stage, model), workers(stage):
         stage.fleet.finder()
-        model.follow(*of_users(UNUSABLE, 2))
+        model.follow(*of_users(UNUSABLE, 1))
         under_way = stage.clients(turns=200, sessions=2 * len(UNUSABLE), seconds=2)
         under_way.retries()
         stage.settle(under_way, model_calls=calls(model))
         assert_few_calls(stage, model, unread=nested)
+
+
+@pytest.mark.slow
+def test_F42_an_odd_item_in_every_list(stage: Stage) -> None:
+    """The good ones are kept for one call each, and neither the prompt's words nor what nobody said is."""
+    with with_model(stage) as (stage, model), workers(stage):
+        stage.fleet.finder()
+        model.follow(Rule(Mode.ODD_ITEMS, path=CHAT))
+        under_way = stage.clients(turns=150, sessions=10, seconds=2)
+        under_way.retries()
+        stage.settle(under_way, model_calls=calls(model))
+        assert calls(model)() == answers_used(stage.owner)
+        odd = "SELECT text FROM memories WHERE text LIKE '%Ottilie%' OR text LIKE '%have things%'"
+        assert rows(stage.owner, odd) == []
 
 
 @pytest.mark.slow
@@ -116,7 +131,7 @@ def test_F04_turns_whose_answer_is_deadly(stage: Stage, harms: tuple[str, ...]) 
             calls=with_harm(load.plan(seed=4, turns=150, sessions=10), harms), seconds=2
         )
         under_way.retries()
-        # then those turns alone are set aside, after three starts, and their sessions go on
+        # then those turns alone are set aside, and their sessions go on
         verdict = stage.settle(under_way, dead=len(harms), model_calls=calls(model))
         assert all("harm=" in said for said in failed_texts(stage.owner))
         assert verdict.applied == 150

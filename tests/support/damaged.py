@@ -111,7 +111,7 @@ SESSION_ANSWER: dict[str, Any] = {
 DEEP_ANSWER: dict[str, Any] = {
     "consolidated": [
         {"text": "Mira drinks 2 coffees daily.", "memories": ["m1", "m2"]},
-        {"text": "Mira walks the dog Pepper at dawn each day.", "memories": ["m3", "m4"]},
+        {"text": "Mira takes the dog Pepper out for a walk at dawn.", "memories": ["m3", "m4"]},
     ],
     "patterns": [
         {"text": "Mira's days begin early.", "memories": ["m3", "m6"], "feeling": None},

@@ -3,11 +3,16 @@
 Nothing here opens a transaction, keeps time or tries again. `Asking` names the model and who is told the cost.
 """
 
-from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, synthesize_deep
+from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, Union, synthesize_deep
+from memory_app.extraction.llm.prompt_size import (
+    tokens_about_memories,
+    tokens_about_session,
+    tokens_about_turns,
+)
 from memory_app.extraction.llm.provenance import Asking, Provenance
 from memory_app.extraction.llm.rewrite import Rewritten, merge_texts
 from memory_app.extraction.llm.session import Changed, SessionSynthesis, synthesize_session
-from memory_app.extraction.llm.turns import Extracted, Talk, synthesize_turns
+from memory_app.extraction.llm.turns import Extracted, Talk, is_worth_asking, synthesize_turns
 
 __all__ = [
     "Asking",
@@ -19,8 +24,13 @@ __all__ = [
     "Rewritten",
     "SessionSynthesis",
     "Talk",
+    "Union",
+    "is_worth_asking",
     "merge_texts",
     "synthesize_deep",
     "synthesize_session",
     "synthesize_turns",
+    "tokens_about_memories",
+    "tokens_about_session",
+    "tokens_about_turns",
 ]

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, PatternAnswer, SynthesizeDeep
 from memory_app.extraction.llm.draft import feeling_state
 from memory_app.extraction.llm.flags import flagged
-from memory_app.extraction.llm.guards import SAMPLE
+from memory_app.extraction.llm.guards import LONGEST, SAMPLE, TOO_LONG
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
-from memory_app.extraction.llm.numbers import changes_numbers, invents_numbers
+from memory_app.extraction.llm.numbers import invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
-from memory_app.memories.guards import NEGATION, NUMBER, conflicting
+from memory_app.extraction.llm.unions import NAMES, NUMBERS, PINNED, fault_of_union, has_new_names, names_in
+from memory_app.memories.decisions import MERGE_LIMIT
+from memory_app.memories.guards import SUBSTITUTION, conflicting, content_words, words_only_in
 from memory_app.records.records import (
     LinkType,
     Memory,
@@ -27,17 +29,11 @@ from memory_app.records.records import (
     SynthesisType,
 )
 
-PARENTS_LIMIT = 5
-"""Memories consolidated into one; as in the ladder."""
-
-TAGS_LIMIT = 32
-LEAST_IMPORTANCE = 4
-"""What several memories say is no trifle (1 to 10)."""
-
 TOO_FEW = "fewer than two memories"
+TOO_MANY = f"more than {MERGE_LIMIT} memories"
 MIXED = "memories of several kinds"
 CONFLICT = "memories that contradict each other"
-NUMBERS = "numbers the memories do not have"
+UNFOUNDED = "nothing the memories say"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +47,18 @@ class DeepLink:
 
 
 @dataclass(frozen=True, slots=True)
-class DeepSynthesis:
-    """``consolidated`` replace their parents, which retire as merged; ``patterns`` are artifacts beside theirs."""
+class Union:
+    """A sentence that may stand for two or more memories, as far as its words and theirs tell."""
 
-    consolidated: tuple[Statement, ...]
+    text: str
+    memories: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeepSynthesis:
+    """What a model proposes. Of ``unions`` each memory is in one at most; ``patterns`` are artifacts beside theirs."""
+
+    unions: tuple[Union, ...]
     patterns: tuple[Statement, ...]
     links: tuple[DeepLink, ...]
     provenance: Provenance
@@ -68,7 +72,7 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
     # One memory can neither be united nor linked, and a model that is asked would answer something.
     if len(memories) < 2:
         return DeepSynthesis(
-            consolidated=(),
+            unions=(),
             patterns=(),
             links=(),
             provenance=Provenance(),
@@ -77,11 +81,11 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
     by_reference = numbered_memories(memories)
     answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], shape=SynthesizeDeep)
     dropped: Counter[str] = Counter()
-    consolidated = tuple(_consolidations(answer.value.consolidated, by_reference, dropped))
+    unions = tuple(_unions(answer.value.consolidated, by_reference, dropped))
     patterns = tuple(_patterns(answer.value.patterns, by_reference, dropped))
     links = _links(answer.value.links, by_reference)
     return DeepSynthesis(
-        consolidated=consolidated,
+        unions=unions,
         patterns=patterns,
         links=links,
         provenance=provenance_of(prompt, answer, dropped),
@@ -94,65 +98,38 @@ def _referred(references: Iterable[str], memories: Mapping[str, Memory]) -> tupl
     return tuple(memory for reference, memory in memories.items() if reference in named)
 
 
-def _consolidations(
+def _unions(
     answers: Sequence[ConsolidatedAnswer], memories: Mapping[str, Memory], dropped: Counter[str]
-) -> Iterable[Statement]:
-    """Each memory goes into one consolidation at most, the first that is sound."""
+) -> Iterable[Union]:
+    """Each memory goes into one union at most, the first that is sound."""
     free = dict(memories)
     for answer in answers:
-        # A text of more would lose what some of them say.
-        parents = _referred(answer.memories, free)[:PARENTS_LIMIT]
+        parents = _referred(answer.memories, free)
         fault = _fault(answer.text, parents)
         if fault is not None:
             dropped[fault] += 1
             continue
         # Parents retire, so none may be a parent twice.
         free = {reference: memory for reference, memory in free.items() if memory not in parents}
-        yield _consolidated(answer.text, parents)
+        yield Union(answer.text, tuple(parent.id for parent in parents))
 
 
 def _fault(text: str, parents: Sequence[Memory]) -> str | None:
     if len(parents) < 2:
         return TOO_FEW
+    if len(parents) > MERGE_LIMIT:
+        return TOO_MANY
+    if any(parent.pinned for parent in parents):
+        return PINNED
     # The kind decides where a memory is shown and how fast it fades, so one text cannot stand for two.
     if len({(parent.kind, parent.subtype) for parent in parents}) > 1:
         return MIXED
     texts = [parent.text for parent in parents]
+    # Words put in place of others are what a union is for: whether it may say both is decided by how alike they are.
     faults = {conflicting(first, second) for first, second in combinations(texts, 2)}
-    # Other differences are what a consolidation is for: it says both.
-    if not faults.isdisjoint((NEGATION, NUMBER)):
+    if not faults <= {None, SUBSTITUTION}:
         return CONFLICT
-    if repeats_prompt(text, texts):
-        return SAMPLE
-    return NUMBERS if changes_numbers(text, texts) else None
-
-
-def _consolidated(text: str, parents: Sequence[Memory]) -> Statement:
-    first = parents[0]
-    triples = {(parent.subject, parent.relation, parent.object) for parent in parents}
-    # Parents that state different triples have none in common.
-    subject, relation, value = triples.pop() if len(triples) == 1 else (None, None, None)
-    tags = dict.fromkeys(chain.from_iterable(parent.tags for parent in parents))
-    return flagged(
-        Statement(
-            kind=first.kind,
-            text=text,
-            subtype=first.subtype,
-            subject=subject,
-            relation=relation,
-            object=value,
-            # What the strongest parent had: uniting must not make a memory easier to lose.
-            importance=max(LEAST_IMPORTANCE, *(parent.importance for parent in parents)),
-            confidence=max(parent.confidence for parent in parents),
-            tags=tuple(tags)[:TAGS_LIMIT],
-            pinned=any(parent.pinned for parent in parents),
-            origin=Origin.SYNTHESIZED,
-            # Since the first of them said so.
-            valid_from=min(parent.valid_from for parent in parents),
-            parents=tuple(parent.id for parent in parents),
-            synthesis_type=SynthesisType.CONSOLIDATION,
-        )
-    )
+    return fault_of_union(text, texts)
 
 
 def _patterns(
@@ -163,13 +140,28 @@ def _patterns(
         texts = [parent.text for parent in parents]
         if len(parents) < 2:
             dropped[TOO_FEW] += 1
-        elif repeats_prompt(answer.text, texts):
-            dropped[SAMPLE] += 1
-        # A pattern may leave numbers out, unlike a consolidation, which takes the place of its parents.
-        elif invents_numbers(answer.text, texts):
-            dropped[NUMBERS] += 1
-        else:
-            yield _pattern(answer, parents)
+            continue
+        fault = _fault_of_pattern(answer.text, texts)
+        if fault is not None:
+            dropped[fault] += 1
+            continue
+        yield _pattern(answer, parents)
+
+
+def _fault_of_pattern(text: str, texts: Sequence[str]) -> str | None:
+    """A pattern may leave words and numbers out, unlike a union, which takes the place of its parents."""
+    if repeats_prompt(text, texts):
+        return SAMPLE
+    if len(text) > LONGEST:
+        return TOO_LONG
+    if invents_numbers(text, texts):
+        return NUMBERS
+    if has_new_names(text, texts):
+        return NAMES
+    # It says in words of its own what several memories show, and still speaks of what they speak of. That it names the
+    # person is not enough.
+    telling = content_words(text) - content_words(" ".join(names_in(text, texts)))
+    return None if telling - words_only_in(text, " ".join(texts)) else UNFOUNDED
 
 
 def _pattern(answer: PatternAnswer, parents: Sequence[Memory]) -> Statement:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_app.errors import InvalidInput
@@ -27,8 +27,10 @@ from memory_app.extraction.llm.answers import (
 from memory_app.extraction.llm.flags import flagged
 from memory_app.extraction.llm.guards import Draft, Ground, fault_of
 from memory_app.extraction.llm.material import Transcript
+from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.rules import resolve_dates
-from memory_app.language.text import canonical_key, clean, slug
+from memory_app.language.secrets import holds_secret
+from memory_app.language.text import canonical_key, clean, slug, terms
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.entity import entity_key
 from memory_app.records.records import (
@@ -44,6 +46,9 @@ from memory_app.records.records import (
 
 ANCHOR_IMPORTANCE = 6
 """Insights below this are not kept as anchors."""
+
+LONGEST_LIFE = timedelta(days=120 * 365)
+"""How far back a fact of a person may have begun."""
 
 PART_LIMIT = 500
 PHRASES_LIMIT = 12
@@ -107,7 +112,7 @@ def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
         mentions=_mentions(answer.entities, answer.text, turns),
         **_rests_on(turns),  # type: ignore[arg-type]
     )
-    return Draft(_related(statement, answer, scene.ground), turns)
+    return Draft(_related(statement, answer, scene.ground, turns), turns)
 
 
 def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
@@ -116,10 +121,10 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
         return None
     turns = scene.transcript.referred(answer.evidence)
     relational = RelationalContext(
-        communication_style=_phrases(answer.communication_style),
-        shared_references=_phrases(answer.shared_references),
-        user_values=_phrases(answer.user_values),
-        user_struggles=_phrases(answer.user_struggles),
+        communication_style=_phrases(answer.communication_style, turns),
+        shared_references=_phrases(answer.shared_references, turns),
+        user_values=_phrases(answer.user_values, turns),
+        user_struggles=_phrases(answer.user_struggles, turns),
     )
     statement = _synthesized(
         "anchor",
@@ -246,7 +251,9 @@ def _valid_from(when: str | None, turns: Sequence[Turn], zone: ZoneInfo) -> date
     for wording in (when, f"in {when}"):
         dates = resolve_dates(wording, turn_at, zone=zone)
         if dates:
-            return min(turn_at, datetime.combine(dates[0].start, time(0), tzinfo=zone))
+            start = datetime.combine(dates[0].start, time(0), tzinfo=zone)
+            # What is older than anybody alive is the date of something else in the sentence.
+            return min(turn_at, start) if turn_at - start <= LONGEST_LIFE else turn_at
     return turn_at
 
 
@@ -260,8 +267,8 @@ def _one_line(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statement:
-    """With subject, relation and object, where they are whole."""
+def _related(statement: Statement, answer: FactAnswer, ground: Ground, turns: Sequence[Turn]) -> Statement:
+    """With subject, relation and object, where they are whole and of what was said."""
     subject = _part(answer.subject)
     if subject and _USER_ALONE.fullmatch(subject):
         subject = ground.user_label
@@ -269,12 +276,17 @@ def _related(statement: Statement, answer: FactAnswer, ground: Ground) -> Statem
     # Half a triple is no fact; the sentence is worth storing without it.
     if not subject or not 1 <= len(relation) <= PART_LIMIT:
         return statement
-    return replace(
-        statement,
-        subject=subject,
-        relation=relation,
-        object=_part(answer.object),
-    )
+    value = _part(answer.object)
+    # Parts that stand neither in the sentence nor in its turns would be found as facts that nobody stated.
+    said = " ".join([statement.text, ground.user_label, *(turn.text for turn in turns)])
+    if any(part and not _shares_word(part, said) for part in (subject, value)):
+        return statement
+    return replace(statement, subject=subject, relation=relation, object=value)
+
+
+def _shares_word(part: str, said: str) -> bool:
+    """Whether a word of ``part``, or all of it in a script without blanks, stands in ``said``."""
+    return part.casefold() in said.casefold() or not terms(part).keys().isdisjoint(terms(said).keys())
 
 
 def _part(value: str | None) -> str | None:
@@ -306,6 +318,13 @@ def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn])
     return tuple(mentions.values())
 
 
-def _phrases(phrases: Sequence[str]) -> tuple[str, ...]:
+def _phrases(phrases: Sequence[str], turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Short phrases, each once, without secrets and without what comes from a prompt."""
+    texts = [turn.text for turn in turns]
     cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in phrases)
-    return tuple(dict.fromkeys(filter(None, cleaned)))[:PHRASES_LIMIT]
+    sound = (
+        phrase
+        for phrase in cleaned
+        if phrase and not holds_secret(phrase) and not repeats_prompt(phrase, texts)
+    )
+    return tuple(dict.fromkeys(sound))[:PHRASES_LIMIT]

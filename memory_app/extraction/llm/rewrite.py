@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from memory_app.errors import BadModelOutput
 from memory_app.extraction.llm.answers import MergeTexts
 from memory_app.extraction.llm.material import show_texts
-from memory_app.extraction.llm.numbers import changes_numbers
-from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
+from memory_app.extraction.llm.unions import fault_of_union
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +24,13 @@ class Rewritten:
 def merge_texts(asking: Asking, texts: Sequence[str]) -> Rewritten:
     """Return one sentence that says what all ``texts`` say.
 
-    Raises `BadModelOutput` when a number was changed, the text grew beyond its sources or comes from a prompt; the
-    longest of them is then the better choice. Not asked for while the model is slow (`TooSlow`).
+    Raises `BadModelOutput` where it cannot stand for all of them (see `unions`); the longest of them is then the better
+    choice. Not asked for while the model is slow (`TooSlow`).
     """
     prompt = load_prompt("merge_texts")
     answer = ask(asking, prompt, [show_texts(texts)], shape=MergeTexts, optional=True)
     text = answer.value.text
-    if changes_numbers(text, texts):
-        raise BadModelOutput("the merged text has other numbers than its sources")
-    if len(text) > sum(len(source) for source in texts):
-        raise BadModelOutput("the merged text is longer than its sources")
-    if repeats_prompt(text, texts):
-        raise BadModelOutput("the merged text repeats the prompt")
+    fault = fault_of_union(text, texts)
+    if fault is not None:
+        raise BadModelOutput(f"the merged text was not taken: {fault}")
     return Rewritten(text, provenance_of(prompt, answer))

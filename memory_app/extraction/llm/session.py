@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -14,12 +15,23 @@ from memory_app.extraction.llm.draft import (
     draft_insight,
     sift,
 )
-from memory_app.extraction.llm.guards import SAMPLE, Draft, has_wrong_speaker
+from memory_app.extraction.llm.guards import (
+    NEW_NAME,
+    NUMBERS,
+    SAMPLE,
+    SECRET,
+    Draft,
+    has_wrong_speaker,
+    states_new_name,
+)
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
+from memory_app.extraction.llm.numbers import invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
+from memory_app.extraction.llm.unions import PINNED
+from memory_app.language.secrets import holds_secret
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 
@@ -79,7 +91,7 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
             provenance=Provenance(),
         )
     prompt = load_prompt("synthesize_session")
-    scene = scene_of(talk, prompt)
+    scene = scene_of(talk)
     numbered = numbered_memories(anchors, "a")
     material = [
         show_memories(numbered, zone=talk.time_zone, tag="known_anchors"),
@@ -92,18 +104,19 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
     curated, trimmed = curate(fresh.statements, sum(len(turn.text) for turn in talk.turns))
     strengthened: list[Statement] = []
     changed: list[Changed] = []
-    for anchor in _known_anchors(answer.value.anchors, numbered, scene):
+    dropped = Counter(fresh.dropped)
+    for anchor in _known_anchors(answer.value.anchors, numbered, scene, dropped):
         if anchor.change == "strengthened":
             strengthened.append(anchor.statement)
         else:
             changed.append(Changed(anchor.memory_id, anchor.statement))
-    dropped = dict(fresh.dropped)
     if trimmed:
         dropped[TRIMMED] = trimmed
     summary: str | None = answer.value.summary
-    if summary is not None and repeats_prompt(summary, [turn.text for turn in talk.turns]):
+    fault = None if summary is None else fault_of_summary(summary, scene)
+    if fault is not None:
         summary = None
-        dropped[SAMPLE] = dropped.get(SAMPLE, 0) + 1
+        dropped[fault] += 1
     return SessionSynthesis(
         statements=(*curated, *strengthened),
         changed=tuple(changed),
@@ -143,13 +156,20 @@ def _fresh(answer: SynthesizeSession, scene: Scene) -> Iterator[Draft]:
 
 
 def _known_anchors(
-    answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene
+    answers: Sequence[AnchorAnswer], anchors: Mapping[str, Memory], scene: Scene, dropped: Counter[str]
 ) -> list[_KnownAnchor]:
-    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it."""
+    """Anchors the session showed again or changed; each known anchor once, with turns of the user behind it.
+
+    Counts in ``dropped`` what would have changed a pinned one.
+    """
     by_anchor: dict[UUID, _KnownAnchor] = {}
     for answer in answers:
         anchor = anchors.get(plain_reference(answer.of or ""))
         if anchor is None or answer.change == "new":
+            continue
+        # Whoever pinned it wants these words.
+        if anchor.pinned and answer.change == "changed":
+            dropped[PINNED] += 1
             continue
         statement = _anchor_statement(answer, anchor, scene)
         if statement is None:
@@ -178,6 +198,22 @@ def _anchor_statement(answer: AnchorAnswer, anchor: Memory, scene: Scene) -> Sta
     if not sift([draft], scene.ground).statements:
         return None
     return replace(draft.statement, parents=(anchor.id,))
+
+
+def fault_of_summary(text: str, scene: Scene) -> str | None:
+    """Why the summary may not be kept, or None. It tells of the whole session, so all turns are its evidence."""
+    ground = scene.ground
+    texts = [turn.text for turn in ground.turns]
+    if holds_secret(text):
+        return SECRET
+    if repeats_prompt(text, [ground.user_label, ground.agent_label, *texts]):
+        return SAMPLE
+    # Days and times stand before each turn that was shown.
+    if invents_numbers(text, [scene.transcript.text]):
+        return NUMBERS
+    if states_new_name(text, ground, evidence="\n".join(texts)):
+        return NEW_NAME
+    return None
 
 
 def _summary(text: str | None, talk: Talk) -> Statement | None:

@@ -22,7 +22,8 @@ from memory_app.extraction.llm.draft import (
 )
 from memory_app.extraction.llm.guards import Draft, Ground
 from memory_app.extraction.llm.material import handed_over, show_turns
-from memory_app.extraction.llm.prompts import Prompt, load_prompt
+from memory_app.extraction.llm.prompt_echo import samples
+from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
@@ -67,7 +68,7 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     if not is_worth_asking(talk.turns):
         return Extracted(_extraction(talk, Sifted((), {}, ()), unread=0), Provenance())
     prompt = load_prompt("synthesize_turn")
-    scene = scene_of(talk, prompt)
+    scene = scene_of(talk)
     answer = ask(asking, prompt, [scene.transcript.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
     extraction = _extraction(talk, sifted, unread=sum(answer.dropped.values()))
@@ -81,7 +82,7 @@ def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
     yield from draft_bond(answer, scene)
 
 
-def scene_of(talk: Talk, prompt: Prompt) -> Scene:
+def scene_of(talk: Talk) -> Scene:
     """Return what is shown of ``talk``, and what the answer is held against."""
     all_turns = (*talk.earlier, *talk.turns)
     ground = Ground(
@@ -91,8 +92,9 @@ def scene_of(talk: Talk, prompt: Prompt) -> Scene:
         zone=talk.time_zone,
         # Windows that an app put into a message count as well: the caller does not know of them.
         injected=(*talk.injected, *handed_over(all_turns)),
-        # Line by line, since a statement that comes from an example repeats one line of it.
-        samples=tuple(chain.from_iterable(map(str.splitlines, prompt.samples))),
+        # Of all prompts: what came back once from another one may stand in a memory that is shown.
+        samples=samples(),
+        labels=talk.labels,
     )
     transcript = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, labels=talk.labels)
     return Scene(transcript, ground)

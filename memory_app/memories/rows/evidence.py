@@ -34,6 +34,15 @@ _INHERIT_MENTIONS = text(
     ON CONFLICT DO NOTHING
     """
 )
+_INHERIT_NAMED = text(
+    """
+    INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
+    SELECT e.tenant_id, e.scope_id, :heir, e.entity_id
+    FROM mentions e JOIN entities n ON n.scope_id = e.scope_id AND n.id = e.entity_id
+    WHERE e.scope_id = :scope AND e.memory_id = :parent AND position(lower(n.label) IN lower(:words)) > 0
+    ON CONFLICT DO NOTHING
+    """
+)
 
 
 def add(
@@ -66,3 +75,10 @@ def inherit(connection: Connection, scope_id: int, parents: Mapping[UUID, Sequen
     }
     connection.execute(_INHERIT_EVIDENCE, values)
     connection.execute(_INHERIT_MENTIONS, values)
+
+
+def inherit_said(connection: Connection, scope_id: int, heir: UUID, *, parent: UUID, words: str) -> None:
+    """Give a memory with other words the turns of the one before, and those of its entities that ``words`` name."""
+    connection.execute(_INHERIT_EVIDENCE, {"scope": scope_id, "heirs": [heir], "parents": [parent]})
+    values = {"scope": scope_id, "heir": heir, "parent": parent, "words": words}
+    connection.execute(_INHERIT_NAMED, values)

@@ -1,8 +1,9 @@
 """Language models behind any server that speaks the OpenAI API: questions in, answers of a given shape out."""
 
 from memory_app.providers.chat.chat import Answer, Chat, LanguageModel
-from memory_app.providers.chat.dialect import Dialect, Form, Message
+from memory_app.providers.chat.dialect import Dialect, Form, Message, schema_in_words
 from memory_app.providers.chat.items import Items, is_nothing, unwrapped
+from memory_app.providers.chat.reply import estimated_tokens
 from memory_app.providers.chat.shape import Shape, shape_of
 from memory_app.providers.chat.usage import Cap, OnUsage, Price, Usage, dollars, price_of, wait_for_cap
 
@@ -20,8 +21,10 @@ __all__ = [
     "Shape",
     "Usage",
     "dollars",
+    "estimated_tokens",
     "is_nothing",
     "price_of",
+    "schema_in_words",
     "shape_of",
     "unwrapped",
     "wait_for_cap",

@@ -1,8 +1,8 @@
 """Ask a language model for an answer of a given shape, and get that or an error: never an empty success.
 
 One question is one or two calls: when nothing of the first answer can be read, the model is told why and asked once
-more. After that it is `BadModelOutput` with the reason. An odd item of a list is no reason to ask again: it is dropped
-and counted. Everything about time, retries and postponing is the caller's.
+more. After that it is `UnreadableAnswer` with the reason; a refusal is `BadModelOutput` at once. An odd item of a list
+is no reason to ask again: it is dropped and counted. Everything about time, retries and postponing is the caller's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from memory_app.errors import BadModelOutput, TooSlow
+from memory_app.errors import BadModelOutput, TooSlow, UnreadableAnswer
 from memory_app.providers.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
 from memory_app.providers.chat.json_text import Unreadable, read_answer
 from memory_app.providers.chat.reply import Reply, estimated_tokens, reply_of
@@ -113,7 +113,8 @@ class Chat:
     ) -> Answer[Model]:
         """The model's answer to ``messages`` as a ``shape``.
 
-        Raises `BadModelOutput` after one repair, `RateLimited`, `CircuitOpen` or `ProviderUnavailable`.
+        Raises `UnreadableAnswer` after one repair, `BadModelOutput`, `RateLimited`, `CircuitOpen` or
+        `ProviderUnavailable`.
         """
         if optional and self._slow_after and self._latency > self._slow_after:
             # The mean moves with calls alone: without this, nothing optional would ever be asked again.
@@ -179,14 +180,17 @@ class _Question:
             return self._answer(reply, shape)
         except Unreadable as error:
             first = error
-        # A refusal would be repeated and paid for twice; a slow model would be waited for twice.
-        if not first.repairable or self._clock() > self._ends_at:
+        # A refusal would be repeated and paid for twice.
+        if not first.repairable:
             raise BadModelOutput(f"{first.reason} (model {reply.model})")
+        # A slow model would be waited for twice.
+        if self._clock() > self._ends_at:
+            raise UnreadableAnswer(f"{first.reason} (model {reply.model})")
         again = self._asked([*messages, *repair_messages(reply, first, shape)], shape, on_usage)
         try:
             return self._answer(again, shape)
         except Unreadable as error:
-            raise BadModelOutput(f"{error.reason}, after one repair (model {again.model})") from None
+            raise UnreadableAnswer(f"{error.reason}, after one repair (model {again.model})") from None
 
     def _asked(self, messages: Sequence[Message], shape: Shape[Any], on_usage: OnUsage | None) -> Reply:
         reply, seconds = self._call(messages, shape)

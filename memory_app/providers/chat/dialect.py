@@ -27,7 +27,14 @@ class Form(StrEnum):
 
 _SIMPLER = {Form.SCHEMA: Form.OBJECT, Form.OBJECT: Form.TEXT}
 
-_FORM_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar")
+_FORM_WORDS = (
+    "response_format",
+    "json_schema",
+    "json_object",
+    "schema",
+    "grammar",
+    "requested parameters",
+)
 """Words in refusals by which servers name the form of the answer."""
 
 

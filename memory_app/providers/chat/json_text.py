@@ -19,15 +19,30 @@ T = TypeVar("T")
 ATTEMPTS = 50
 """Places of a text at which JSON is looked for; more come from text that holds none."""
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+DEPTH_LIMIT = 100
+"""Brackets within brackets. No schema of ours needs ten; a model that opens so many is caught in a loop."""
+
+_THOUGHT_TAGS = "think|thinking|thought|reasoning"
+_THOUGHT = re.compile(
+    rf"<({_THOUGHT_TAGS})>.*?</\1>|\[THINK\].*?\[/THINK\]",
+    re.DOTALL | re.IGNORECASE,
+)
 # Where the template of a prompt opens the thought, only its end stands in the answer.
-_OPEN_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(
+    # Channels: what is said before the last one was thought.
+    rf"^.*(?:</(?:{_THOUGHT_TAGS})>|\[/THINK\]|<\|channel\|>final[^<]*<\|message\|>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_MARKS = re.compile(r"<\|[a-z_]+\|>|</?tool_call>")
+"""Marks of a model's template that a server left in its text."""
+
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
 # Possessive: a string without an end would be tried again from each of its characters otherwise.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CLOSING = {"{": "}", "[": "]"}
+_ARGUMENTS = frozenset({"arguments", "parameters"})
 _COMPLETE_ENDINGS = ("}", "]", '"', "true", "false", "null")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -78,17 +93,15 @@ def _values(text: str, shape: Shape[Any], *, complete: bool) -> Iterator[object]
     """What may be the answer, in each of its variants, the last one first. Raises `Unreadable`."""
     candidates = list(_candidates(text, complete=complete))
     for candidate in reversed(candidates):
-        # To walk through a value that is nested deeply takes more of the stack than there is.
-        try:
-            variants = list(_variants(normal_keys(candidate), shape))
-        except RecursionError:
-            raise Unreadable("the answer is nested too deeply") from None
-        yield from variants
+        yield from _variants(normal_keys(candidate), shape)
 
 
 def _candidates(text: str, *, complete: bool) -> Iterator[object]:
     """Everything in ``text`` that is a JSON object or list, in the order in which it stands there."""
     answer = _without_thoughts(text)
+    if _is_deeper(answer, DEPTH_LIMIT):
+        # It would fall into the same loop again, so that a repair is money for nothing.
+        raise Unreadable("the answer is nested too deeply", repairable=False)
     whole = _loaded(answer)
     if whole is not None:
         yield whole
@@ -108,6 +121,7 @@ def _without_thoughts(text: str) -> str:
     """What a model answers, without what it thought before."""
     answer = _THOUGHT.sub("", text)
     answer = _OPEN_THOUGHT.sub("", answer)
+    answer = _MARKS.sub(" ", answer)
     # The byte order mark, which some servers put first, is no JSON.
     return answer.strip().lstrip("\ufeff")
 
@@ -126,7 +140,7 @@ def _loaded(text: str) -> object | None:
     """The object or list that ``text`` is as a whole, or None."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     # A number or a text alone is JSON as well, and no answer.
     if not isinstance(value, dict | list):
@@ -153,7 +167,7 @@ def _scattered(text: str) -> Iterator[object]:
             return
         try:
             value, place = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
+        except ValueError:
             end = _closing(text, match.start())
             # The rest stands inside of a bracket that never closes.
             if end is None:
@@ -179,6 +193,20 @@ def closed_json(text: str) -> object | None:
         return None
     closing = "".join(_CLOSING[bracket] for bracket in reversed(open_brackets))
     return _loaded(beginning + closing)
+
+
+def _is_deeper(text: str, limit: int) -> bool:
+    """Whether more than ``limit`` brackets are open at one place of ``text``."""
+    depth = 0
+    for _, bracket in _brackets(text, 0):
+        if bracket in _CLOSING:
+            depth += 1
+        else:
+            # Brackets of a sentence may close what none opened.
+            depth = max(depth - 1, 0)
+        if depth > limit:
+            return True
+    return False
 
 
 def _closing(text: str, start: int) -> int | None:
@@ -257,7 +285,16 @@ def _variants_of_list(items: list[object], shape: Shape[Any]) -> Iterator[object
 
 
 def _variants_of_object(value: Mapping[object, object], shape: Shape[Any]) -> Iterator[object]:
-    """The objects in ``value``, where it and what is in it have only one key, or the list under its only key."""
+    """The objects in ``value``, where it and what is in it have only one key, or the list under its only key.
+
+    Or the arguments of a call of a tool that nobody offered, written as text.
+    """
+    if value.keys() & _ARGUMENTS and "name" in value:
+        for name in _ARGUMENTS & value.keys():
+            arguments = value[name]
+            called = _loaded(arguments) if isinstance(arguments, str) else arguments
+            if isinstance(called, Mapping):
+                yield normal_keys(called)
     # Two wrappings are seen, such as {"result": {"data": …}}; more is another schema.
     inner = first = _only_value(value)
     for _ in range(2):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_app.errors import ProviderUnavailable
 from memory_app.providers.chat.json_text import Unreadable
+
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields in which servers put what a model thought."""
+
+_SENT = ("prompt_tokens", "input_tokens")
+_ANSWERED = ("completion_tokens", "output_tokens")
 
 BYTES_PER_TOKEN = 4
 """For estimates before a call and where a server counts nothing: about right for English, high for code."""
@@ -50,8 +57,8 @@ def reply_of(body: Mapping[str, object], *, model: str, sent_tokens: int) -> Rep
         text=text,
         complete=choice.get("finish_reason") != "length",
         model=model_of_server if isinstance(model_of_server, str) and model_of_server else model,
-        tokens_in=_count(usage.get("prompt_tokens"), estimate=sent_tokens),
-        tokens_out=_count(usage.get("completion_tokens"), estimate=estimated_tokens(text)),
+        tokens_in=_count(usage, _SENT, estimate=sent_tokens),
+        tokens_out=_count(usage, _ANSWERED, estimate=estimated_tokens(text)),
         fault=fault,
     )
 
@@ -80,28 +87,48 @@ def _refusal(message: Mapping[str, object], finish: object) -> Unreadable | None
 
 
 def _content(message: Mapping[str, object]) -> str:
-    """The text of a message: a string, a list of parts, or the arguments of a tool call nobody asked for."""
+    """The text of a message: a string, a list of parts, or the arguments of a tool call nobody asked for.
+
+    Where there is none of these, it may be what stands as the model's thought: servers that take thoughts out of the
+    text take all of it where the model never ended its thought.
+    """
     content = message.get("content")
     if isinstance(content, str) and content.strip():
         return content
     if isinstance(content, list):
         return "".join(_strings(_mapping(part).get("text") for part in content))
-    return _arguments(message.get("tool_calls"))
+    arguments = _arguments(message)
+    if arguments:
+        return arguments
+    thoughts = _strings(message.get(name) for name in _THOUGHTS)
+    return next((thought for thought in thoughts if thought.strip()), "")
 
 
-def _arguments(calls: object) -> str:
+def _arguments(message: Mapping[str, object]) -> str:
     """One call repeated is one answer; different ones contradict each other."""
-    if not isinstance(calls, list):
-        return ""
-    functions = (_mapping(_mapping(call).get("function")) for call in calls)
-    arguments = set(_strings(function.get("arguments") for function in functions))
+    calls = message.get("tool_calls")
+    functions = (
+        [_mapping(_mapping(call).get("function")) for call in calls] if isinstance(calls, list) else []
+    )
+    # The way in which tools were called before there were several at once.
+    functions.append(_mapping(message.get("function_call")))
+    arguments = {_as_text(function.get("arguments")) for function in functions} - {""}
     if len(arguments) > 1:
         raise Unreadable("the model made several different tool calls")
     return arguments.pop() if arguments else ""
 
 
-def _count(value: object, *, estimate: int) -> int:
-    # In Python True is a number; in JSON it is none.
-    if isinstance(value, bool) or not isinstance(value, int):
-        return estimate
-    return value if value >= 0 else estimate
+def _as_text(arguments: object) -> str:
+    """Arguments as text, which some servers have taken apart already."""
+    if isinstance(arguments, Mapping):
+        return json.dumps(arguments)
+    return arguments if isinstance(arguments, str) else ""
+
+
+def _count(usage: Mapping[str, object], names: Sequence[str], *, estimate: int) -> int:
+    for name in names:
+        value = usage.get(name)
+        # In Python True is a number; in JSON it is none.
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return estimate

@@ -22,8 +22,8 @@ import openai
 from pydantic import SecretStr
 
 from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
-from memory_app.providers.provider.failure import failure_of
-from memory_app.providers.provider.wire import USUAL, Refused, Timeouts
+from memory_app.providers.provider.failure import ONLY_STREAMS, failure_in, failure_of
+from memory_app.providers.provider.wire import USUAL, Timeouts
 
 # At DEBUG the SDK writes whole requests, which hold what people said.
 logging.getLogger("openai").setLevel(logging.WARNING)
@@ -89,12 +89,11 @@ class Connection:
         """
         try:
             response = self._client.post(path, body=body, cast_to=httpx2.Response)
-        except openai.BadRequestError as error:
-            # Here and below without the cause: its text repeats the request.
-            hint = f"{error.param or ''} {error.message}".lower()
-            raise Refused(f"{self.provider} does not take this request (400)", hint) from None
         except openai.OpenAIError as error:
+            # Without the cause: its text repeats the request.
             raise failure_of(error, provider=self.provider, now=datetime.now(UTC)) from None
+        if response.headers.get("content-type", "").startswith("text/event-stream"):
+            raise ProviderUnavailable(ONLY_STREAMS.format(provider=self.provider))
         return self._object(response.content)
 
     def close(self) -> None:
@@ -114,6 +113,9 @@ class Connection:
         if not isinstance(answer, dict):
             # A gateway's page with status 200 says nothing about the request, so the work waits and is not given up.
             raise ProviderUnavailable(f"{self.provider} answered something that is not a JSON object")
+        failure = failure_in(answer, provider=self.provider)
+        if failure is not None:
+            raise failure
         return answer
 
 

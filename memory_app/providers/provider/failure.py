@@ -8,7 +8,10 @@ request meets is `Permanent`.
     no answer, 408, 409, 425, 5xx, cut      ProviderUnavailable
     401, 402, 403                           ProviderUnavailable: the key or the account
     3xx, 404, 405, 410                      ProviderUnavailable: the address or the model's name
-    400, 413, 422 and other 4xx             BadModelOutput: the provider does not take this request
+    400, 422                                Refused, which a simpler request may mend
+    404, 500 that name a part of a request  Refused as well
+    413 and other 4xx                       BadModelOutput: the provider does not take this request
+    200 with an error in the body           as its code says
 
 Messages hold a status and what to look at, never a body: providers repeat keys and requests in theirs.
 """
@@ -16,6 +19,7 @@ Messages hold a status and what to look at, never a body: providers repeat keys 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -23,6 +27,7 @@ from email.utils import parsedate_to_datetime
 import openai
 
 from memory_app.errors import BadModelOutput, MemoryAppError, ProviderUnavailable, RateLimited
+from memory_app.providers.provider.wire import Refused
 
 LONGEST_WAIT_SECONDS = 3600.0
 """A Retry-After beyond this is cut: nobody knows today what the provider does tomorrow."""
@@ -30,6 +35,19 @@ LONGEST_WAIT_SECONDS = 3600.0
 KEY_REFUSED = (401, 402, 403)
 ADDRESS_WRONG = (404, 405, 410)
 ASK_AGAIN = (408, 409, 425)
+NOT_TAKEN = (400, 422)
+
+_PARTS_OF_REQUESTS = ("response_format", "json_schema", "grammar", "requested parameters")
+"""Words by which a server that answers 404 or 500 says that it is the form of the answer it cannot do: llama.cpp with a
+schema beyond its grammar, OpenRouter where no provider behind it takes one."""
+
+_FILTER = "content_filter"
+_STREAM = re.compile(r"\bstream(?:ing)?\b")
+
+ONLY_STREAMS = (
+    "{provider} only answers as a stream, which cannot be used: "
+    "choose a model or a server that answers in one piece"
+)
 
 
 def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> MemoryAppError:
@@ -40,8 +58,40 @@ def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> Me
     if isinstance(error, openai.APITimeoutError):
         return ProviderUnavailable(f"{provider} did not answer in time")
     if isinstance(error, openai.APIStatusError):
+        refusal = _refusal(error, provider=provider)
+        if refusal is not None:
+            return refusal
         return _of_status(error.status_code, error.response.headers, provider=provider, now=now)
     return ProviderUnavailable(f"{provider} could not be reached, or broke off its answer")
+
+
+def failure_in(body: Mapping[str, object], *, provider: str) -> MemoryAppError | None:
+    """Return the error that stands in the body of an answer with status 200, or None.
+
+    Routers send it where the provider behind them failed after they had begun to answer.
+    """
+    error = body.get("error")
+    if not isinstance(error, Mapping) or body.get("choices") or body.get("data"):
+        return None
+    code = error.get("code")
+    status = code if isinstance(code, int) else 502
+    return _of_status(status, {}, provider=provider, now=datetime.now(UTC))
+
+
+def _refusal(error: openai.APIStatusError, *, provider: str) -> MemoryAppError | None:
+    """What is wrong with the request, as far as its words say so; None where they say nothing of it."""
+    # The body as well: where its error is a text and no object, the SDK leaves it out of the message.
+    hint = f"{error.message} {error.body}".lower()
+    status = error.status_code
+    names_part = any(words in hint for words in _PARTS_OF_REQUESTS)
+    if status not in NOT_TAKEN and not (status in (404, 500) and names_part):
+        return None
+    if _FILTER in hint:
+        return BadModelOutput(f"the filter of {provider} refused the question ({status})")
+    # Whatever else is taken out of the request, it would be refused again.
+    if _STREAM.search(hint) and not names_part:
+        return ProviderUnavailable(ONLY_STREAMS.format(provider=provider))
+    return Refused(f"{provider} does not take this request ({status})", hint)
 
 
 def _raised_by_us(error: BaseException) -> MemoryAppError | None:

@@ -23,7 +23,6 @@ from memory_app.runtime import Runtime, build
 from memory_app.settings import Chat, Settings
 from memory_app.sleep import consolidate
 from memory_app.sleep.undo import undo_run
-from memory_app.sleep.wording import holds
 from memory_app.testing import Rule, StubProvider
 
 SCOPE = Scope("ada", "Bob")
@@ -138,9 +137,3 @@ def test_while_the_model_is_away_the_run_waits(
     stub.close()
     assert united(asking, tenant, *PARTS).state != "done"
     assert sorted(current(owner)) == sorted(PARTS)
-
-
-def test_a_sentence_holds_when_it_names_and_denies_what_its_sources_do() -> None:
-    assert holds("Bob likes tea and chess.", ["Bob likes tea.", "bob likes chess."])
-    assert not holds("Bob likes tea in Paris.", ["Bob likes tea.", "Bob likes chess."])
-    assert not holds("Bob does not like tea.", ["Bob likes tea.", "Bob likes strong tea."])

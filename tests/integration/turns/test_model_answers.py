@@ -11,6 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from queries import rows
 from sqlalchemy import Engine
+from sqlalchemy import text as sql
 
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.dispatch import finder
@@ -18,12 +19,13 @@ from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.main.http import create_app
 from memory_app.memories.remember import remember
-from memory_app.records.records import NewTurn, Role, Statement
+from memory_app.records.records import NewTurn, Role, Stage, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Chat, Extract, Settings
 from memory_app.sleep import synthesis
-from memory_app.testing import Rule, StubProvider
+from memory_app.testing import Mode, Rule, StubProvider
+from memory_app.turns import failed
 from memory_app.turns.record import record
 from memory_app.turns.tickets import ticket
 
@@ -51,6 +53,14 @@ def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runt
     change_agent(runtime, tenant, Scope(SCOPE.agent), change=change)
     yield runtime
     runtime.close()
+
+
+def drain_until_done(asking: Runtime, owner: Engine) -> None:
+    """Drain what is due, and what waits for its next try."""
+    for _ in range(6):
+        finder.drain(asking)
+        with owner.begin() as connection:
+            connection.execute(sql("UPDATE sessions SET due_at = now() WHERE due_at IS NOT NULL"))
 
 
 def calls(stub: StubProvider) -> int:
@@ -157,3 +167,54 @@ def test_a_date_that_a_model_names_does_not_make_the_newest_word_old(
     assert (
         datetime(2026, 11, 18, 9, tzinfo=UTC) < held[1].valid_until <= datetime(2026, 11, 28, 9, tzinfo=UTC)
     )
+
+
+TALK = tuple(f"My neighbour number {place} plays the cello in the morning." for place in range(8))
+
+
+def test_a_model_that_never_answers_in_form_is_asked_twice(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    stub.follow(Rule(Mode.NOT_JSON))
+    tickets = record(asking, tenant, SCOPE, [NewTurn(Role.USER, text) for text in TALK])
+    drain_until_done(asking, owner)
+
+    assert calls(stub) == 2
+    reason = (
+        "there is no JSON in the answer, after one repair (model small); "
+        "8 turns were asked about together and are set aside"
+    )
+    for turn in tickets:
+        found = ticket(asking, tenant, turn.id)
+        assert (found.stage, found.reason) == (Stage.FAILED, reason)
+    (run,) = rows(owner, "SELECT state, reason FROM runs WHERE name = 'extract'")
+    assert (run.state, run.reason) == ("failed", reason)
+
+
+def test_a_turn_that_failed_by_an_unreadable_answer_can_be_replayed(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    stub.follow(Rule(Mode.NOT_JSON, times=2), Rule(answer={"facts": [DOG]}))
+    (lost,) = record(asking, tenant, SCOPE, [NewTurn(Role.USER, "My dog Pepper helps me every morning.")])
+    finder.drain(asking)
+    assert ticket(asking, tenant, lost.id).stage is Stage.FAILED
+    failed.replay(asking, tenant, lost.id)
+    finder.drain(asking)
+    assert ticket(asking, tenant, lost.id).memory_ids
+    assert calls(stub) == 3
+
+
+@pytest.mark.parametrize("mode", [Mode.REFUSAL, Mode.BAD_REQUEST])
+def test_a_turn_that_the_model_refuses_fails_alone(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine, mode: Mode
+) -> None:
+    fact = {"text": "Mira's neighbour plays the cello.", "evidence": ["@cello"]}
+    stub.follow(Rule(mode, matches=r"\[t\d+\][^\[]*forbidden"), Rule(answer={"facts": [fact]}))
+    texts = (TALK[0], "This one is about something forbidden to speak of.", TALK[1])
+    before, refused, after = record(asking, tenant, SCOPE, [NewTurn(Role.USER, text) for text in texts])
+    drain_until_done(asking, owner)
+
+    stages = [ticket(asking, tenant, turn.id).stage for turn in (before, refused, after)]
+    assert stages == [Stage.EXTRACTED, Stage.FAILED, Stage.EXTRACTED]
+    # three together, the first alone, the other two together, the second alone, the third
+    assert calls(stub) == 5

@@ -132,9 +132,16 @@ def test_entities_may_be_names_alone() -> None:
 
 
 def test_parts_of_a_triple_may_be_numbers_or_entities() -> None:
-    said = {**DOG, "subject": {"type": "person", "label": "Mira"}, "relation": "age", "object": 34}
+    text = "Mira has a dog called Pepper, who is 7."
+    said = {
+        **DOG,
+        "text": text,
+        "subject": {"type": "thing", "label": "Pepper"},
+        "relation": "age",
+        "object": 7,
+    }
     (fact,) = facts(answer(facts=[said]))
-    assert (fact.subject, fact.object) == ("Mira", "34")
+    assert (fact.subject, fact.object) == ("Pepper", "7")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,7 @@ def test_odd_items_of_a_deep_synthesis_are_counted() -> None:
         "links": [{"from": "m1"}, {"from": "m1", "to": "m2", "type": "Part of", "weight": "60%"}],
     }
     made = synthesize_deep(Asking(ScriptedModel(said)), memories, time_zone=ZONE)
-    assert [statement.text for statement in made.consolidated] == [good["text"]]
+    assert [union.text for union in made.unions] == [good["text"]]
     assert [(link.type, link.weight) for link in made.links] == [("part_of", 0.6)]
     assert made.provenance.dropped == {
         "unreadable consolidated": 1,

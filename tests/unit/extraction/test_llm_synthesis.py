@@ -9,9 +9,17 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_app.errors import BadModelOutput
-from memory_app.extraction.llm import Asking, Talk, merge_texts, synthesize_deep, synthesize_session
+from memory_app.extraction.llm import (
+    Asking,
+    Talk,
+    Union,
+    merge_texts,
+    synthesize_deep,
+    synthesize_session,
+)
 from memory_app.extraction.llm.session import TRIMMED, curate
-from memory_app.records.records import Memory, Origin, Role, Statement, Turn
+from memory_app.extraction.llm.unions import fault_of_union
+from memory_app.records.records import Memory, Role, Statement, Turn
 from memory_app.records.statement import checked_statement
 from memory_app.testing import ScriptedModel
 
@@ -75,6 +83,16 @@ def test_a_changed_anchor_is_a_new_row_for_the_old_one() -> None:
     assert changed.memory_id == known.id
     assert changed.statement.parents == (known.id,)
     assert changed.statement.text == "Maria wants Nova to listen and give no advice."
+
+
+def test_a_pinned_anchor_is_not_changed() -> None:
+    known = memory("Maria misses her father.", "anchor", pinned=True)
+    changed = anchor(
+        "Maria misses her father less since she planted a tree.", "t1", change="changed", of="a1"
+    )
+    made = synthesize_session(Asking(ScriptedModel(answer(anchors=[changed]))), TALK, [known])
+    assert made.changed == ()
+    assert made.provenance.dropped == {"pinned memories": 1}
 
 
 def test_a_known_anchor_is_no_new_one() -> None:
@@ -145,15 +163,12 @@ def look_back(memories: list[Memory], **parts: object):
     return synthesize_deep(Asking(ScriptedModel(deep(**parts))), memories, time_zone=ZONE)
 
 
-def test_memories_that_say_the_same_become_one_with_all_parents() -> None:
+def test_memories_that_say_the_same_are_proposed_as_one() -> None:
     made = look_back(
         COFFEE, consolidated=[{"text": "Maria drinks 2 coffees daily.", "memories": ["m1", "m2"]}]
     )
-    (statement,) = made.consolidated
-    assert statement.parents == tuple(memory.id for memory in COFFEE)
-    assert (statement.kind, statement.importance, statement.synthesis_type) == ("fact", 6, "consolidation")
-    assert statement.origin is Origin.SYNTHESIZED
-    checked_statement(statement)
+    (union,) = made.unions
+    assert union == Union("Maria drinks 2 coffees daily.", tuple(memory.id for memory in COFFEE))
 
 
 @pytest.mark.parametrize(
@@ -165,22 +180,32 @@ def test_memories_that_say_the_same_become_one_with_all_parents() -> None:
         ("Maria drinks 2 coffees daily.", ["m1", "m7"], "fewer than two memories"),
         ("Maria drinks 2 coffees daily and trusts Nova.", ["m1", "m3"], "memories of several kinds"),
         ("Maria drinks 2 coffees a day.", ["m1", "m4"], "memories that contradict each other"),
+        ("Maria drinks 2 coffees daily.", ["m1", "m5"], "pinned memories"),
+        ("Maria drinks 2 coffees daily with Nora.", ["m1", "m2"], "names the memories do not have"),
+        ("Maria drinks 2 bitter coffees daily.", ["m1", "m2"], "words the memories do not have"),
+        ("Maria never drinks 2 coffees daily.", ["m1", "m2"], "denies what a memory says"),
+        ("Maria has 2.", ["m1", "m2"], "loses what a memory says"),
     ],
 )
 def test_an_unsound_consolidation_is_left_out(text: str, references: list[str], fault: str) -> None:
-    others = [memory("Maria trusts Nova.", "anchor"), memory("Maria does not drink 2 coffees a day.")]
+    others = [
+        memory("Maria trusts Nova.", "anchor"),
+        memory("Maria does not drink 2 coffees a day."),
+        memory("Maria has 2 coffees daily.", pinned=True),
+    ]
     made = look_back([*COFFEE, *others], consolidated=[{"text": text, "memories": references}])
-    assert made.consolidated == ()
+    assert made.unions == ()
     assert made.provenance.dropped == {fault: 1}
 
 
 def test_a_memory_goes_into_one_consolidation_only() -> None:
-    third = memory("Maria likes 2 coffees each day.")
+    third = memory("Maria likes 2 cups of coffee.")
     twice = [
         {"text": "Maria drinks 2 coffees daily.", "memories": ["m1", "m2"]},
-        {"text": "Maria likes 2 coffees.", "memories": ["m2", "m3"]},
+        {"text": "Maria likes 2 cups of coffee daily.", "memories": ["m2", "m3"]},
     ]
-    assert len(look_back([*COFFEE, third], consolidated=twice).consolidated) == 1
+    assert len(look_back([*COFFEE, third], consolidated=twice[1:]).unions) == 1
+    assert len(look_back([*COFFEE, third], consolidated=twice).unions) == 1
 
 
 def test_a_pattern_is_an_artifact_over_two_memories_or_more() -> None:
@@ -188,12 +213,19 @@ def test_a_pattern_is_an_artifact_over_two_memories_or_more() -> None:
         {"text": "Maria relies on coffee.", "memories": ["m1", "m2"], "feeling": "concern"},
         {"text": "Maria relies on tea.", "memories": ["m1"]},
         {"text": "Maria spends 900 euros on coffee.", "memories": ["m1", "m2"]},
+        {"text": "Maria drinks coffee like her friend Paula.", "memories": ["m1", "m2"]},
+        {"text": "Maria is a wonderful person.", "memories": ["m1", "m2"]},
     ]
     made = look_back(COFFEE, patterns=found)
     (pattern,) = made.patterns
     assert (pattern.kind, pattern.synthesis_type, len(pattern.parents)) == ("artifact", "pattern", 2)
     assert pattern.emotional_state is not None
-    assert made.provenance.dropped == {"fewer than two memories": 1, "numbers the memories do not have": 1}
+    assert made.provenance.dropped == {
+        "fewer than two memories": 1,
+        "numbers the memories do not have": 1,
+        "names the memories do not have": 1,
+        "nothing the memories say": 1,
+    }
 
 
 def test_links_join_two_known_memories() -> None:
@@ -211,13 +243,56 @@ def test_one_memory_is_nothing_to_look_back_on() -> None:
     assert look_back(COFFEE[:1]).provenance.calls == 0
 
 
-# --- rewording ---
+# --- sentences that stand for several memories ---
+
+RUNS = ("Maria ran 10 km on Sunday.", "On Sunday Maria ran 10 km by the river.")
+VIOLIN = ("Ana plays the violin in a quartet.", "Ana plays the violin with her sister Lea.")
 
 
-def test_merged_texts_keep_their_numbers() -> None:
-    sources = ["Maria ran 10 km on Sunday.", "On Sunday Maria ran 10 km by the river."]
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("On Sunday Maria ran 10 km by the river.", RUNS),
+        ("Ana plays the violin in a quartet with her sister Lea.", VIOLIN),
+        ("Ana plays the violin with her sister Lea, also in a quartet.", VIOLIN),
+        ("Tom never eats meat at home.", ("Tom never eats meat.", "At home Tom never eats meat.")),
+        ("Kai is allergic to peanuts.", ("Kai is allergic to peanuts.", "Kai has a peanut allergy.")),
+        ("Mira wohnt in Bonn am Rhein.", ("Mira wohnt in Bonn.", "Mira wohnt am Rhein in Bonn.")),
+    ],
+)
+def test_a_sentence_that_keeps_everything_stands_for_its_memories(
+    text: str, sources: tuple[str, ...]
+) -> None:
+    assert fault_of_union(text, sources) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "fault"),
+    [
+        ("Maria ran by the river.", RUNS, "numbers the memories do not have"),
+        ("Maria ran 12 km on Sunday by the river.", RUNS, "numbers the memories do not have"),
+        ("Maria ran 10 km " + "and on " * 30, RUNS, "longer than the memories together"),
+        ("Ana plays the violin.", VIOLIN, "loses what a memory says"),
+        ("Ana plays the violin in a quartet with her sister.", VIOLIN, "loses what a memory says"),
+        ("Ana plays the violin in a quartet with Lea and Ida.", VIOLIN, "names the memories do not have"),
+        ("Ana plays the violin badly, in a quartet with Lea.", VIOLIN, "words the memories do not have"),
+        ("Ana no longer plays the violin with her sister Lea.", VIOLIN, "denies what a memory says"),
+        (
+            "Kai has things.",
+            ("Kai is allergic to peanuts, severely.", "Kai rides a motorbike."),
+            "loses what a memory says",
+        ),
+        ("Keep answers short when Ottilie is tired.", VIOLIN, "example of the prompt"),
+    ],
+)
+def test_a_sentence_that_adds_or_loses_something_stands_for_none(
+    text: str, sources: tuple[str, ...], fault: str
+) -> None:
+    assert fault_of_union(text, sources) == fault
+
+
+def test_merged_texts_are_held_against_their_sources() -> None:
     said = {"text": "On Sunday Maria ran 10 km by the river."}
-    assert merge_texts(Asking(ScriptedModel(said)), sources).text == said["text"]
-    for wrong in ("Maria ran by the river.", "Maria ran 12 km.", "Maria ran 10 km " + "and on " * 30):
-        with pytest.raises(BadModelOutput):
-            merge_texts(Asking(ScriptedModel({"text": wrong})), sources)
+    assert merge_texts(Asking(ScriptedModel(said)), RUNS).text == said["text"]
+    with pytest.raises(BadModelOutput, match="numbers the memories do not have"):
+        merge_texts(Asking(ScriptedModel({"text": "Maria ran by the river."})), RUNS)
