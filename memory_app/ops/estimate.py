@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import groupby
+from itertools import chain, groupby
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -29,7 +29,9 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Settings
 from memory_app.tenancy.policy import ExtractionMode, Policy
-from memory_app.tenancy.rows import usage
+from memory_app.tenancy.rows.usage import UsageDay
+from memory_app.tenancy.shards import in_usable
+from memory_app.tenancy.usage import spending
 from memory_app.turns import record
 from memory_app.turns.batch import EARLIER_TURNS
 from memory_app.turns.rows import samples
@@ -121,10 +123,16 @@ def estimate(
     policy = agents.agent(runtime, tenant_id, Scope(agent)).policy
     if extraction is not None:
         policy = replace(policy, extraction=extraction)
-    with transaction(runtime.engine, tenant_id) as connection:
-        sample = samples.newest(connection, tenant_id, agent, sessions=SESSIONS, turns=TURNS)
-        turns = samples.read_by_model(connection, tenant_id, within=timedelta(days=COUNTED_DAYS))
-        days = usage.by_day(connection, tenant_id, days=COUNTED_DAYS)
+
+    def read(here: Runtime) -> tuple[tuple[SampleTurn, ...], int]:
+        with transaction(here.engine, tenant_id) as connection:
+            newest = samples.newest(connection, tenant_id, agent, sessions=SESSIONS, turns=TURNS)
+            return newest, samples.read_by_model(connection, tenant_id, within=timedelta(days=COUNTED_DAYS))
+
+    read_shards = in_usable(runtime, read)
+    sample = tuple(chain.from_iterable(newest for newest, _ in read_shards))[:TURNS]
+    turns = sum(counted for _, counted in read_shards)
+    days = spending(runtime, tenant_id, days=COUNTED_DAYS)
     is_sampled = len(sample) >= FEWEST_TURNS
     talk = sample if is_sampled else tuple(typical_talk())
     per_model = _counted_answers(days)
@@ -259,7 +267,7 @@ def _total(steps: Sequence[Step]) -> Step:
     )
 
 
-def _counted(days: Sequence[usage.UsageDay], turns: int) -> Counted | None:
+def _counted(days: Sequence[UsageDay], turns: int) -> Counted | None:
     if not turns or not days:
         return None
     scale = PER_TURNS / turns
@@ -273,7 +281,7 @@ def _counted(days: Sequence[usage.UsageDay], turns: int) -> Counted | None:
     )
 
 
-def _counted_answers(days: Sequence[usage.UsageDay]) -> dict[str, float]:
+def _counted_answers(days: Sequence[UsageDay]) -> dict[str, float]:
     """Mean tokens of an answer by model, of those that answered often enough."""
     calls: dict[str, int] = {}
     tokens: dict[str, int] = {}
