@@ -111,6 +111,12 @@ def change(owner: Engine, statement: str, **values: Any) -> None:
 # --- a backlog ------------------------------------------------------------------------------------------------
 
 
+def limit_daily_logs(owner: Engine, days: int) -> None:
+    """Give every agent a hard limit: its turns leave the search, whether or not a model read them."""
+    policy = f'{{"daily_log_limit_days": {days}}}'
+    change(owner, "UPDATE agents SET policy = policy || CAST(:policy AS jsonb)", policy=policy)
+
+
 def test_a_claim_does_not_walk_past_turns_that_are_lent(runtime: Runtime, crowd: Crowd, meter: Meter) -> None:
     backlog(crowd, 3_000)
     crowd.lend_turns()
@@ -275,6 +281,7 @@ def test_the_size_of_a_scope_is_noted_as_it_grows_and_shrinks(
     index_turns(runtime)
     assert column(owner, "SELECT row_count FROM scope_sizes") == [128], "at every 64th row"
     change(owner, "UPDATE turns SET accepted_at = now() - interval '60 days'")
+    limit_daily_logs(owner, 30)
     perform(runtime, tenant, decay.ask(runtime, tenant, BOB).id)
     (noted,) = column(owner, "SELECT row_count FROM scope_sizes")
     assert noted < 64
@@ -522,6 +529,7 @@ def test_turns_too_old_to_be_searched_give_up_what_only_search_needs(
     record(runtime, tenant, Scope(AGENT, "bob", "chat"), [NewTurn(Role.USER, "I parked on level nine.")] * 3)
     finder.drain(runtime)
     change(owner, "UPDATE turns SET accepted_at = now() - interval '31 days' WHERE seq < 3")
+    limit_daily_logs(owner, 30)
     counted = "SELECT row_count FROM terms WHERE term = 0"
     (before,) = column(owner, counted)
 
@@ -537,12 +545,13 @@ def test_turns_too_old_to_be_searched_give_up_what_only_search_needs(
 
 
 def test_a_search_does_not_come_by_turns_that_lapsed(
-    runtime: Runtime, crowd: Crowd, meter: Meter, tenant: int
+    runtime: Runtime, crowd: Crowd, meter: Meter, tenant: int, owner: Engine
 ) -> None:
     crowd.scopes(1)
     crowd.sessions(turns=1_200, extracted=True, age=MONTHS)
     crowd.turns(1_200, indexed=True, age=MONTHS)
     crowd.count_terms()
+    limit_daily_logs(owner, 30)
     scope = Scope(AGENT, "crowd 1")
     assert perform(runtime, tenant, decay.ask(runtime, tenant, scope).id)["turns_lapsed"] == 1_200
     crowd.settle()

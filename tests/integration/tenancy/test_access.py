@@ -36,6 +36,7 @@ DEFINERS = {
         "oldest_due_seconds",
         "failed",
     ],
+    "shards_of_users": [],
     "users_by_shard": ["shard", "user_count"],
     "due_work": ["kind", "oldest_seconds", "is_held"],
     "has_live_key": [],

@@ -410,7 +410,7 @@ def test_what_an_agent_knows_is_shared_over_the_shards(
     sharded: Settings, runtime: Runtime, tenant: int
 ) -> None:
     shared = remember(
-        runtime, tenant, Scope("ada"), statement=Statement("fact", "The bakery opens at seven.")
+        runtime, tenant, Scope("ada"), statement=Statement("fact", "The bakery opens at seven."), shared=True
     )
     say(runtime, tenant, "I like tea.")
     own = remember(runtime, tenant, Scope("ada", "bob"), statement=Statement("fact", "Bob bakes bread."))
@@ -430,7 +430,7 @@ def test_what_an_agent_knows_is_shared_over_the_shards(
 
 def test_agents_tools_serve_a_user_of_any_shard(sharded: Settings, runtime: Runtime, tenant: int) -> None:
     shared = remember(
-        runtime, tenant, Scope("ada"), statement=Statement("fact", "The bakery opens at seven.")
+        runtime, tenant, Scope("ada"), statement=Statement("fact", "The bakery opens at seven."), shared=True
     )
     app = MemoryApp(runtime, tenant)
 
@@ -460,7 +460,7 @@ def test_what_is_shared_and_known_of_the_user_too_is_one_hit(
         ("The bakery opens at seven.", Scope("ada")),
         ("The bakery is in Park Street.", scope),
     ):
-        remember(runtime, tenant, where, statement=Statement("fact", text_))
+        remember(runtime, tenant, where, statement=Statement("fact", text_), shared=where.user is None)
     found = recall(runtime, tenant, scope, query=RecallQuery("the bakery", limit=2, explain=True))
     assert {hit.text for hit in found.memories} == {
         "The bakery opens at seven.",

@@ -199,6 +199,7 @@ def operations(app: FastAPI) -> list[tuple[str, str]]:
 
 
 BODIES = {
+    "/correct": {"text": "Mira hides nothing."},
     "/turns": {"role": "user", "content": "Hello there, anybody?"},
     "/memories": {"text": "Somebody likes pears."},
     "/recall": {"query": "where is the spare key", "limit": 50},
