@@ -282,7 +282,12 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
     assert {f["path"] for f in functions} == {'{"search_path=public, pg_temp"}'}
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
-    assert scalars == {"tenant_named": "bigint", "note_key_use": "void", "has_live_key": "boolean"}
+    assert scalars == {
+        "tenant_named": "bigint",
+        "note_key_use": "void",
+        "has_live_key": "boolean",
+        "shards_of_users": "smallint",
+    }
 
 
 @pytest.mark.one_shard

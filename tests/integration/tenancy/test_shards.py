@@ -446,7 +446,7 @@ def test_agents_tools_serve_a_user_of_any_shard(sharded: Settings, runtime: Runt
     ]
     assert "nuts" in str(call("list_facts")) and "nuts" in str(call("get_context", query="food"))
     for memory_id in (stored["id"], str(shared.id)):
-        assert call("explain_memory", memory_id=memory_id)
+        assert call("why", memory_id=memory_id)
     call("forget_memory", memory_id=stored["id"])
     assert "nuts" not in str(call("search_memory", query="What must Bob not eat?"))
 
