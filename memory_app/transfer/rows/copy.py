@@ -23,6 +23,9 @@ from memory_app.errors import Conflict, StoreUnavailable
 TABLES = tuple(table.name for table in metadata.sorted_tables)
 """Each after those that it refers to."""
 
+# The list of shards belongs to no tenant.
+_ROW_LEVEL_SECURITY = tuple(name for name in TABLES if name != "shards")
+
 SCHEMA = "public"
 PROGRESS_BYTES = 50_000_000
 
@@ -90,8 +93,9 @@ def lock_source(connection: Connection) -> None:
 def open_target(connection: Connection) -> None:
     """Lock the tables and let their owner see and write all rows. Raises `Conflict` when somebody works there."""
     with _alone("target"):
-        for table in TABLES:
+        for table in _ROW_LEVEL_SECURITY:
             connection.execute(text(f"ALTER TABLE {_named(table)} NO FORCE ROW LEVEL SECURITY"))
+        for table in TABLES:
             # The rows that triggers keep are copied, too; with the triggers on, they would be counted twice.
             connection.execute(text(f"ALTER TABLE {_named(table)} DISABLE TRIGGER USER"))
 
@@ -102,6 +106,7 @@ def close_target(connection: Connection) -> None:
     connection.execute(text("UPDATE scope_models SET is_indexed = false WHERE is_indexed"))
     for table in TABLES:
         connection.execute(text(f"ALTER TABLE {_named(table)} ENABLE TRIGGER USER"))
+    for table in _ROW_LEVEL_SECURITY:
         connection.execute(text(f"ALTER TABLE {_named(table)} FORCE ROW LEVEL SECURITY"))
 
 
