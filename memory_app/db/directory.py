@@ -30,6 +30,9 @@ KNOWN_SECONDS = 2.0
 USERS_KEPT = 50_000
 """Users whose shard a process remembers."""
 
+_placement = random.SystemRandom()
+"""Not the generator of the module: an app that seeds it would put all of its new users into the same shards."""
+
 _SHARDS = text(
     """SELECT id, revision, is_open, is_listed,
     to_regclass('shard_' || lpad(id::text, 4, '0') || '.alembic_version') IS NOT NULL AS is_there
@@ -163,7 +166,7 @@ class Directory:
     def shard_for_new(self, shards: Iterable[Shard]) -> int:
         """The shard for a user whom nobody knows yet, among these."""
         usable = [shard.id for shard in shards if shard.is_open and shard.difference is None]
-        return random.choice(usable or [HOME])
+        return _placement.choice(usable or [HOME])
 
     def read_shard_of_user(self, tenant_id: int, user: str) -> int | None:
         """The shard of a user by the directory itself, which is then remembered; None for nobody we know."""

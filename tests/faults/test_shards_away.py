@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 import all_shards
 import pytest
@@ -15,6 +16,7 @@ from harness.stage import Stage
 from harness.waiting import wait_until
 from sqlalchemy import Connection, Engine, text
 
+from memory_app.db import directory
 from memory_app.local.embedded import Servers
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
@@ -34,8 +36,12 @@ SCOPES_BY_SHARD = " UNION ALL ".join(
 
 
 @pytest.fixture
-def sharded(stage: Stage, settings: Settings, database: Servers) -> Iterator[Stage]:
-    """The stage over three shards, each of which takes new users."""
+def sharded(
+    stage: Stage, settings: Settings, database: Servers, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    """The stage over three shards, to which new users come in turn: by chance, one would be left empty at times."""
+    turn = count()
+    monkeypatch.setattr(directory._placement, "choice", lambda usable: usable[next(turn) % len(usable)])
     if all_shards.IS_SHARDED:
         yield stage
         return
