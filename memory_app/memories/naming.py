@@ -9,8 +9,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from memory_app.errors import InvalidInput
 from memory_app.language.language import words_in
+from memory_app.language.text import slug
 from memory_app.language.words import COMMON, MONTH_NUMBERS, WEEKDAYS
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-.][^\W_]+)*")
@@ -21,6 +24,19 @@ _ORDINARY = COMMON | words_in(
     will"""
 )
 """Words of which a capital at the beginning of a sentence does not make a name."""
+
+
+_SIGNS_BEHIND = re.compile(r"[+#]+")
+"""Signs behind a letter that belong to a name: C++."""
+
+WORDS_LIMIT = 5_000
+"""Different words of a text that are looked up at most."""
+
+_BEGINNINGS_LIMIT = 40_000
+"""Beginnings of a text that are looked at, with those that come again."""
+
+_SIGNS_LIMIT = 8
+"""Longest name, in characters, that is found inside a run of a script without blanks and capitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +86,40 @@ def named_in(text: str, known: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]
         if _stands_in(entity, text):
             found.setdefault(entity.key, entity)
     return tuple(found.values())
+
+
+def first_words(text: str) -> tuple[str, ...]:
+    """The slugs with which the name of whomever ``text`` names may begin, each once, at most `WORDS_LIMIT`."""
+    found: dict[str, None] = {}
+    for beginning in dict.fromkeys(islice(_beginnings(text), _BEGINNINGS_LIMIT)):
+        try:
+            found[slug(beginning)] = None
+        except InvalidInput:
+            # Marks alone name nobody.
+            continue
+    return tuple(found)[:WORDS_LIMIT]
+
+
+def _beginnings(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(text):
+        word = _POSSESSIVE.sub("", match[0])
+        yield word
+        if behind := _SIGNS_BEHIND.match(text, match.end()):
+            yield word + behind[0]
+        if _has_no_case(word):
+            yield from _parts(word)
+
+
+def _parts(run: str) -> Iterator[str]:
+    """What may be a name within a run of words that no blanks part."""
+    for start in range(len(run)):
+        for end in range(start + 2, min(start + _SIGNS_LIMIT, len(run)) + 1):
+            yield run[start:end]
+
+
+def _has_no_case(name: str) -> bool:
+    """Whether it is of a script without capitals, most of which know no blanks either."""
+    return not name.isascii() and name.lower() == name.upper()
 
 
 def _words(text: str) -> Iterator[_Word]:
@@ -164,7 +214,4 @@ def _by_first(words: Sequence[_Word], place: int, persons: dict[str, set[KnownEn
 
 def _stands_in(entity: KnownEntity, text: str) -> bool:
     """For scripts without capitals and blanks, in which words do not show where a name ends."""
-    return any(
-        len(name) > 1 and not name.isascii() and name.lower() == name.upper() and name in text
-        for name in entity.names
-    )
+    return any(len(name) > 1 and _has_no_case(name) and name in text for name in entity.names)

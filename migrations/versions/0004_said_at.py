@@ -1,4 +1,4 @@
-"""When a memory was first said, and the zone in which a person speaks where none is set."""
+"""When a memory was first said, the zone in which a person speaks where none is set, and entities by first word."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ depends_on = None
 STATEMENTS = (
     "ALTER TABLE memories ADD COLUMN first_confirmed_at timestamptz",
     "ALTER TABLE users ADD COLUMN zone_is_set boolean NOT NULL DEFAULT false, ADD COLUMN utc_offset text",
+    'CREATE INDEX entities_first_word_idx ON entities (scope_id, key COLLATE "C")',
 )
 
 

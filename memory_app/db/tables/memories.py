@@ -210,6 +210,7 @@ entities = Table(
         "merged_into",
         postgresql_where=text("merged_into IS NOT NULL"),
     ),
+    Index("entities_first_word_idx", "scope_id", text('key COLLATE "C"')),
 )
 
 links = Table(

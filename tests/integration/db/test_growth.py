@@ -23,8 +23,9 @@ from memory_app.dispatch import finder, periodic, upkeep
 from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
+from memory_app.memories.naming import KnownEntity
 from memory_app.memories.remember import remember
-from memory_app.memories.rows import reembedding
+from memory_app.memories.rows import entities, reembedding
 from memory_app.ops.doctor import diagnose
 from memory_app.recall import scope_index
 from memory_app.recall.recall import RecallQuery, recall
@@ -442,6 +443,29 @@ def test_a_cycle_over_more_clusters_sends_hardly_more_statements(
         sent[user] = spent.statements
         assert len(report["clusters"]) >= clusters // 2
     assert sent["many"] <= sent["few"] + 40
+
+
+def test_whom_a_text_names_is_found_without_reading_everybody(
+    runtime: Runtime, meter: Meter, tenant: int, crowd: Crowd, owner: Engine
+) -> None:
+    remember(runtime, tenant, BOB, statement=Statement("fact", "The kettle is old."))
+    (scope_id,) = column(owner, "SELECT id FROM scopes")
+    change(
+        owner,
+        """INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen)
+        SELECT :tenant, :scope, 'person:' || name || '_berg', 'person', initcap(name) || ' Berg', now(), now()
+        FROM (SELECT 'xa' || translate(n::text, '0123456789', 'abcdefghij') AS name
+              FROM generate_series(1, 3000) AS n) AS named""",
+        tenant=tenant,
+        scope=scope_id,
+    )
+    crowd.settle()
+    texts = ["Xabc Berg and I sail with Xacd and the others."]
+    with transaction(runtime.engine, tenant) as connection:
+        found: list[KnownEntity] = []
+        spent = cost(meter, lambda: found.extend(entities.likely_named(connection, scope_id, texts)))
+    assert [entity.key for entity in found] == ["person:xabc_berg", "person:xacd_berg"]
+    assert spent.rows <= FEW
 
 
 # --- transfer ---------------------------------------------------------------------------------------------------

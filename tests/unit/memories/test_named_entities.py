@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from memory_app.memories.mentions import ties_of
-from memory_app.memories.naming import KnownEntity, named_in
+from memory_app.memories.naming import WORDS_LIMIT, KnownEntity, first_words, named_in
 from memory_app.memories.people import about_user, display_names
 from memory_app.records.records import Mention, Role, Statement, Turn
 
@@ -42,6 +42,27 @@ def test_a_known_entity_is_found_by_each_of_its_names(text: str, named: list[Kno
     known = (PETRA, BERG, WILL, CHESS, YORK, REX, HANAKO)
 
     assert named_in(text, known) == tuple(named)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("I saw Petra's geese.", {"i", "saw", "petra", "geese"}),
+        ("Jean-Luc of the U.S. Army", {"jean_luc", "of", "the", "us", "army"}),
+        ("C++ and c#", {"c", "cplusplus", "and", "csharp"}),
+        ("花子は", {"花子は", "花子", "子は"}),
+        ("Zoë, ZOË and zoë", {"zoë", "and"}),
+        ("?! ́", set()),
+        ("", set()),
+    ],
+)
+def test_names_are_looked_up_by_the_words_they_may_begin_with(text: str, begins: set[str]) -> None:
+    assert set(first_words(text)) == begins
+
+
+def test_a_text_without_end_asks_for_a_bounded_number_of_names() -> None:
+    assert len(first_words("花子は東京に住んでいます" * 10_000)) <= WORDS_LIMIT
+    assert len(first_words(" ".join(map(str, range(20_000))))) == WORDS_LIMIT
 
 
 @pytest.mark.parametrize(
