@@ -11,7 +11,9 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from memory_app.agents import agents as agents_service
 from memory_app.agents import users as users_service
+from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.rows.users import UserRow
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
@@ -175,6 +177,27 @@ class MemoryApp:
     def facts(self, scope: Scope, **query: Any) -> tuple[FactHit, ...]:
         """Facts that hold now, or as the ``query`` says; its parts as in `FactQuery` (``subject``, ``as_of``, …)."""
         return facts_service.find_facts(self.runtime, self.tenant_id, scope, query=FactQuery(**query))
+
+    def agent(self, name: str) -> Agent:
+        """An agent with its persona, policy and default memories, all defaults filled in."""
+        return agents_service.agent(self.runtime, self.tenant_id, Scope(name))
+
+    def change_agent(self, name: str, **parts: Any) -> Agent:
+        """Replace ``persona``, ``policy`` or ``default_memories`` as a whole; the agent is made when it is new."""
+        change = AgentChange(named=frozenset(parts), **parts)
+        return agents_service.change_agent(self.runtime, self.tenant_id, Scope(name), change=change)
+
+    def amend_agent(
+        self,
+        name: str,
+        *,
+        policy: Mapping[str, Any] | None = None,
+        persona: Mapping[str, Any] | None = None,
+    ) -> Agent:
+        """Change single fields of policy and persona; the others stay, None puts one back to its default."""
+        return agents_service.amend_agent(
+            self.runtime, self.tenant_id, Scope(name), policy=policy, persona=persona
+        )
 
     def user(self, name: str) -> UserRow:
         """A user and the time zone in which their times are read and shown."""

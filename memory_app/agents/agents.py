@@ -49,7 +49,7 @@ def agent(runtime: Runtime, tenant_id: int, scope: Scope) -> Agent:
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         row = agents.read(connection, tenant_id, scope.agent)
     if row is None:
-        raise NotFound(f"no agent {scope.agent!r}; PUT makes one, and so does its first turn", field="agent")
+        raise _no_agent(scope)
     return _agent(row)
 
 
@@ -61,6 +61,41 @@ def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: Agen
         # The directory first: it holds the row until the end, and whoever copies it meanwhile waits.
         changed = agents.change(connection, tenant_id, scope.agent, parts=parts)
         return _agent(changed)
+
+
+def amend_agent(
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    *,
+    policy: Mapping[str, Any] | None = None,
+    persona: Mapping[str, Any] | None = None,
+) -> Agent:
+    """Change single fields of an agent's policy and persona; the others stay, and null puts one back to its default.
+
+    Raises `InvalidInput` naming the field, `NotFound` for an agent that nothing was ever stored for.
+    """
+    amendments = {"policy": policy, "persona": persona}
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        row = agents.lock(connection, tenant_id, scope.agent)
+        if row is None:
+            raise _no_agent(scope)
+        # A persona that was never set is amended as it is shown: the default one.
+        stored = {"policy": row.policy, "persona": _persona(row).as_dict()}
+        amended: dict[str, Any] = {
+            name: _amended(stored[name], fields) for name, fields in amendments.items() if fields is not None
+        }
+        change = AgentChange(named=frozenset(amended), **amended)
+        parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
+        return _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+
+
+def _amended(stored: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**stored, **fields}.items() if value is not None}
+
+
+def _no_agent(scope: Scope) -> NotFound:
+    return NotFound(f"no agent {scope.agent!r}; PUT makes one, and so does its first turn", field="agent")
 
 
 def _checked_persona(change: AgentChange) -> dict[str, Any] | None:
@@ -99,11 +134,14 @@ def checked_default(memory: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def _agent(row: AgentRow) -> Agent:
-    default = load_template(DEFAULT_TEMPLATE).persona
     return Agent(
         name=row.name,
-        persona=default if row.persona is None else parse_persona(row.persona),
+        persona=_persona(row),
         policy=parse_policy(row.policy),
         default_memories=row.default_memories,
         created_at=row.created_at,
     )
+
+
+def _persona(row: AgentRow) -> Persona:
+    return load_template(DEFAULT_TEMPLATE).persona if row.persona is None else parse_persona(row.persona)

@@ -21,6 +21,30 @@ class DefaultMemoryBody(Body):
     pinned: bool = False
 
 
+class AgentAmendment(Body):
+    """Single fields to change; what is not named stays, and ``null`` puts a field back to its default."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "policy": {
+                        "instructions": {
+                            "keep": ["doses and times of medicines"],
+                            "never": ["salary, debts"],
+                            "entity_types": {"medicine": "thing"},
+                            "relations": ["takes_medicine"],
+                        }
+                    }
+                }
+            ]
+        }
+    )
+
+    policy: dict[str, Any] | None = Field(None, description="Fields of the policy.")
+    persona: dict[str, Any] | None = Field(None, description="Fields of the persona.")
+
+
 class AgentBody(Body):
     """What to change about an agent. A part that is absent stays; ``null`` puts it back to the default."""
 

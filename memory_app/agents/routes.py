@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from memory_app.agents import agents
 from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.answers import AgentAnswer
-from memory_app.agents.bodies import AgentBody
+from memory_app.agents.bodies import AgentAmendment, AgentBody
 from memory_app.web.call import Admin, OfAgent, Reader, errors
 from memory_app.web.strict import StrictRoute
 
@@ -35,6 +35,15 @@ def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
         default_memories=None if defaults is None else [item.model_dump() for item in defaults],
     )
     return _answer(agents.change_agent(call.runtime, call.tenant_id, scope, change=change))
+
+
+@router.patch("/v1/agents/{agent}", responses=errors(400, 404, 413))
+def amend_agent(call: Admin, scope: OfAgent, body: AgentAmendment) -> AgentAnswer:
+    """Change single fields of policy or persona; what is not named stays. A policy takes effect with the next turn."""
+    amended = agents.amend_agent(
+        call.runtime, call.tenant_id, scope, policy=body.policy, persona=body.persona
+    )
+    return _answer(amended)
 
 
 def _answer(agent: Agent) -> AgentAnswer:

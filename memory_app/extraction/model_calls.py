@@ -13,8 +13,9 @@ from memory_app.db.db import transaction
 from memory_app.errors import CapReached, MemoryAppError, ProviderUnavailable
 from memory_app.extraction.llm import Asking
 from memory_app.hot import answer_drops
-from memory_app.providers.chat import Cap, Price, Usage, dollars, wait_for_cap
+from memory_app.providers.chat import Cap, LanguageModel, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
+from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import usage
 
 log = structlog.get_logger(__name__)
@@ -22,14 +23,23 @@ log = structlog.get_logger(__name__)
 UNSET_RETRY_SECONDS = 60.0
 
 
-def small(runtime: Runtime, tenant_id: int) -> Asking:
-    """The model for turns. Raises `CapReached` while the tenant must wait, `ProviderUnavailable` where none is set."""
-    return Asking(_chats(runtime, tenant_id).small, on_usage=lambda used: note(runtime, tenant_id, used))
+def small(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
+    """The model for turns, with the instructions of the agent.
+
+    Raises `CapReached` while the tenant must wait, `ProviderUnavailable` where none is set.
+    """
+    return _asking(runtime, tenant_id, _chats(runtime, tenant_id).small, policy)
 
 
-def large(runtime: Runtime, tenant_id: int) -> Asking:
+def large(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
     """The model for sessions and deep synthesis. Raises as `small`."""
-    return Asking(_chats(runtime, tenant_id).large, on_usage=lambda used: note(runtime, tenant_id, used))
+    return _asking(runtime, tenant_id, _chats(runtime, tenant_id).large, policy)
+
+
+def _asking(runtime: Runtime, tenant_id: int, model: LanguageModel, policy: Policy) -> Asking:
+    return Asking(
+        model, on_usage=lambda used: note(runtime, tenant_id, used), instructions=policy.instructions
+    )
 
 
 def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:

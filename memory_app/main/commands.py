@@ -52,6 +52,7 @@ COMMANDS = {
     "correct": Entry(
         "memories.commands", "Put other words in place of a memory's; the wrong ones stay in its history."
     ),
+    "agent": Entry("agents.commands", "Show an agent's policy and persona, or change single fields of them."),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "estimate": Entry(
         "ops.estimate_command",

@@ -16,6 +16,7 @@ from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.jobs import schedule
 from memory_app.language.text import clean, normalise
 from memory_app.memories import capacity, remember
+from memory_app.memories.forbidden import check_allowed
 from memory_app.memories.remember import Place, Remembered
 from memory_app.memories.rows import evidence, memories, merges
 from memory_app.memories.rows.memory_rows import ScopedMemory
@@ -51,6 +52,7 @@ def correct(
         raise NotFound(f"no memory {memory_id}", field="id")
     _check_words(text, stored.memory)
     policy = parse_policy(row.policy)
+    check_allowed(text, policy.instructions.never)
     statement = _statement(stored.memory, text, triple or {})
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = remember.prepare(runtime, [statement], policy=policy)

@@ -22,6 +22,7 @@ from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
+from memory_app.memories.forbidden import check_allowed
 from memory_app.memories.ladder import Candidate
 from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
@@ -107,6 +108,7 @@ def remember(
     policy = parse_policy(row.policy)
     if read is not None and policy.extraction is not ExtractionMode.OFF:
         statement = read(statement, row)
+    check_allowed(statement.text, policy.instructions.never)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(

@@ -18,6 +18,7 @@ from uuid import UUID
 from memory_app.agents import agents
 from memory_app.db.db import transaction
 from memory_app.extraction.llm import (
+    Frame,
     is_worth_asking,
     tokens_about_memories,
     tokens_about_session,
@@ -193,7 +194,7 @@ def _questions(
     debounce = record.debounce(policy, settings.extract)
     if debounce is None or policy.extraction is not ExtractionMode.LLM:
         return {}
-    with_schema = _counts_schema(settings.chat.base_url)
+    frame = Frame(policy.instructions, counts_schema=_counts_schema(settings.chat.base_url))
     of_turns: list[_Question] = []
     of_sessions: list[_Question] = []
     for _, group in groupby(talk, key=lambda item: (item.scope_id, item.turn.session)):
@@ -206,20 +207,18 @@ def _questions(
                 continue
             earlier = [turn for turn in turns if 0 < batch_turns[0].seq - turn.seq <= EARLIER_TURNS]
             user_turns = sum(turn.role is Role.USER for turn in batch_turns)
-            tokens = tokens_about_turns(batch_turns, earlier, with_schema=with_schema)
+            tokens = tokens_about_turns(batch_turns, earlier, frame=frame)
             of_turns.append(_Question(tokens, EMPTY_ANSWER + ANSWER_PER_TURN * user_turns))
         if is_worth_asking(turns):
             tokens = tokens_about_session(
                 turns[-settings.synthesis.turns :],
                 anchors=settings.synthesis.anchors,
-                with_schema=with_schema,
+                frame=frame,
             )
             of_sessions.append(_Question(tokens, SESSION_ANSWER))
     period = timedelta(hours=settings.schedule.deep_hours)
     periods = {(item.scope_id, item.accepted_at.timestamp() // period.total_seconds()) for item in talk}
-    deep = _Question(
-        tokens_about_memories(settings.synthesis.deep_memories, with_schema=with_schema), DEEP_ANSWER
-    )
+    deep = _Question(tokens_about_memories(settings.synthesis.deep_memories, frame=frame), DEEP_ANSWER)
     return {"turns": of_turns, "sessions": of_sessions, "deep": [deep] * len(periods)}
 
 

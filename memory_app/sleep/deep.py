@@ -64,7 +64,7 @@ def synthesize_memories(runtime: Runtime, claimed: RunClaim) -> None:
         options: Mapping[str, Any] = {} if run is None else run.options
         recent = _recent_memories(connection, runtime, row.id, options=options)
     # The transaction is over before the model is asked.
-    model = model_calls.large(runtime, claimed.tenant_id)
+    model = model_calls.large(runtime, claimed.tenant_id, parse_policy(row.policy))
     synthesis = synthesize_deep(model, recent, time_zone=zone_of(row.time_zone))
     is_dry = bool(options.get("dry_run"))
     plan, dropped = _plan(runtime, claimed.tenant_id, row, synthesis=synthesis, is_dry=is_dry)

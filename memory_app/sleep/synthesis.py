@@ -135,7 +135,8 @@ def synthesize_one_session(runtime: Runtime, claimed: RunClaim) -> None:
         anchors = strongest(connection, [row.id], limits)
     # The transaction is over before the model is asked, and the lock is taken only for the effects.
     talk = Talk(session_turns, row.user or "user", row.agent, time_zone=zone_of(row.time_zone))
-    synthesis = synthesize_session(model_calls.large(runtime, claimed.tenant_id), talk, anchors)
+    asking = model_calls.large(runtime, claimed.tenant_id, parse_policy(row.policy))
+    synthesis = synthesize_session(asking, talk, anchors)
     model_calls.count_dropped(runtime, synthesis.provenance.dropped)
     synthesis = _of_user(synthesis, session_turns, row)
     _apply_session(runtime, claimed, row, synthesis=synthesis, last_seq=last_seq)

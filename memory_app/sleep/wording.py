@@ -20,7 +20,7 @@ from memory_app.extraction.llm import merge_texts
 from memory_app.memories.decisions import MERGE_LIMIT
 from memory_app.runtime import Runtime
 from memory_app.sleep.plan import ClusterPlan
-from memory_app.tenancy.policy import ExtractionMode, parse_policy
+from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,10 @@ def word(
     Raises `Transient` while the model is away or the tenant's day is spent: the work waits.
     """
     pending = [cluster for cluster in clusters if cluster.needs_model and len(cluster.members) <= MERGE_LIMIT]
-    if not pending or not _has_model(runtime, tenant_id, scope_id):
+    if not pending:
+        return {}
+    policy = _policy(runtime, tenant_id, scope_id)
+    if policy is None or policy.extraction is not ExtractionMode.LLM:
         return {}
     texts: dict[UUID, str] = {}
     ends_at = time.monotonic() + LIMIT_SECONDS
@@ -55,7 +58,7 @@ def word(
             break
         # One request for each cluster: an answer is checked against the texts of that cluster alone.
         sources = [member.memory.text for member in cluster.members]
-        text = _sentence(runtime, tenant_id, scope_id, texts=sources)
+        text = _sentence(runtime, tenant_id, scope_id, texts=sources, policy=policy)
         if text is not None:
             texts[cluster.anchor] = text
     if not texts:
@@ -66,16 +69,18 @@ def word(
     return {anchor: Wording(text, tuple(map(float, vector))) for (anchor, text), vector in pairs}
 
 
-def _has_model(runtime: Runtime, tenant_id: int, scope_id: int) -> bool:
+def _policy(runtime: Runtime, tenant_id: int, scope_id: int) -> Policy | None:
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.read_scope(connection, scope_id)
-    return row is not None and parse_policy(row.policy).extraction is ExtractionMode.LLM
+    return None if row is None else parse_policy(row.policy)
 
 
-def _sentence(runtime: Runtime, tenant_id: int, scope_id: int, *, texts: Sequence[str]) -> str | None:
+def _sentence(
+    runtime: Runtime, tenant_id: int, scope_id: int, *, texts: Sequence[str], policy: Policy
+) -> str | None:
     """Ask for the model's sentence; None where it fails the check."""
     try:
-        return merge_texts(model_calls.small(runtime, tenant_id), texts).text
+        return merge_texts(model_calls.small(runtime, tenant_id, policy), texts).text
     except (BadModelOutput, TooSlow) as error:
         log.warning("wording_refused", scope=scope_id, error=error.kind, reason=error.message)
         return None

@@ -12,8 +12,10 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memory_app.errors import InvalidInput
+from memory_app.records.instructions import NO_INSTRUCTIONS, Instructions
 from memory_app.records.json_fields import Parser, is_number, nullable, one_of, parse_fields, parse_switch
 from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
+from memory_app.tenancy.instructions import parse_instructions
 
 RELATION_LIMIT = 80
 """Longest name of a relation, in characters."""
@@ -62,6 +64,8 @@ class Policy:
     max_links: int | None = None
     daily_log_limit_days: int | None = None
     """Turns accepted longer ago are not searched, whoever curated them or not. None: no such limit."""
+    instructions: Instructions = NO_INSTRUCTIONS
+    """What matters to this agent, and what it must never keep; given to its language model with every question."""
 
     def as_dict(self) -> dict[str, object]:
         """The policy as JSON; `parse_policy` of it is equal to this one."""
@@ -70,6 +74,7 @@ class Policy:
             "extraction": self.extraction.value,
             "weights": dict(self.weights),
             "single_valued_relations": list(self.single_valued_relations),
+            "instructions": self.instructions.as_dict(),
         }
 
 
@@ -109,6 +114,10 @@ def _relations(value: object, path: str) -> tuple[str, ...]:
             inner = f"{path}[{place}]"
             raise InvalidInput(f"{inner}: a relation is a snake case name such as lives_in", field=inner)
     return tuple(dict.fromkeys(value))
+
+
+def _instructions(value: object, path: str) -> Instructions:
+    return parse_instructions(value, path, relations=_relations)
 
 
 def _is_relation(name: object) -> bool:
@@ -161,4 +170,5 @@ _PARSERS: dict[str, Parser[object]] = {
     "max_memories": nullable(_whole(low=1)),
     "max_links": nullable(_whole(low=0)),
     "daily_log_limit_days": nullable(_whole(low=1)),
+    "instructions": _instructions,
 }

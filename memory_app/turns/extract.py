@@ -37,6 +37,7 @@ from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.rows import runs
 from memory_app.memories import capacity, query_graph, remember
+from memory_app.memories.forbidden import is_forbidden
 from memory_app.memories.mentions import Ties, named_text, ties_of
 from memory_app.memories.people import about_user, display_names
 from memory_app.memories.rows import entities
@@ -198,7 +199,7 @@ def _ask(runtime: Runtime, batch: Batch) -> Answered:
         labels=batch.known,
     )
     try:
-        answered = extractor.answer(runtime, batch.claim.tenant_id, talk, mode=batch.policy.extraction)
+        answered = extractor.answer(runtime, batch.claim.tenant_id, talk, policy=batch.policy)
         if sum(len(statement.text) for statement in answered.extraction.statements) > ANSWER_LIMIT_CHARS:
             raise BadModelOutput(f"an answer of more than {ANSWER_LIMIT_CHARS} characters was not taken")
     except BadModelOutput as error:
@@ -221,7 +222,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
     sourced = [_sourced(statement, batch) for statement in statements]
-    questions = query_graph.questions(batch.turns, extraction.mentions) if batch.policy.query_graph else ()
+    questions = _questions(batch, extraction)
     prepared = remember.prepare(runtime, [*sourced, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(
@@ -254,6 +255,15 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         remember.drop_context(runtime, claimed.scope_id)
     log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
     return ExtractReport(turns=len(batch.turns), memories=len(written))
+
+
+def _questions(batch: Batch, extraction: Extraction) -> tuple[Statement, ...]:
+    """Questions of the turns, without those about what the agent never keeps."""
+    if not batch.policy.query_graph:
+        return ()
+    never = batch.policy.instructions.never
+    questions = query_graph.questions(batch.turns, extraction.mentions)
+    return tuple(question for question in questions if not is_forbidden(question.text, never))
 
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:

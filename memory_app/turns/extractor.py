@@ -6,14 +6,17 @@ Both give the same kind of answer. No transaction is open during a call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from memory_app.extraction import model_calls, rules
 from memory_app.extraction.llm import Talk, synthesize_turns
+from memory_app.memories.forbidden import FORBIDDEN, is_forbidden
+from memory_app.records.instructions import Instructions
 from memory_app.records.records import Extraction
 from memory_app.runtime import Runtime
-from memory_app.tenancy.policy import ExtractionMode
+from memory_app.tenancy.policy import ExtractionMode, Policy
 
 RULES = "rules-1"
 """Name and version of the rule extractor, kept with each run."""
@@ -35,10 +38,10 @@ class Answered:
         return self.made.get("prompt") or None
 
 
-def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode) -> Answered:
-    """Ask the extractor of ``mode``. Raises what the language model raises; rules never fail."""
-    if mode is ExtractionMode.LLM:
-        extracted = synthesize_turns(model_calls.small(runtime, tenant_id), talk)
+def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, policy: Policy) -> Answered:
+    """Ask the extractor of the policy. Raises what the language model raises; rules never fail."""
+    if policy.extraction is ExtractionMode.LLM:
+        extracted = synthesize_turns(model_calls.small(runtime, tenant_id, policy), talk)
         model_calls.count_dropped(runtime, extracted.provenance.dropped)
         return Answered(extracted.extraction, extracted.provenance.as_dict())
     extraction = rules.extract(
@@ -49,4 +52,17 @@ def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, mode: ExtractionMode
         time_zone=talk.time_zone,
         labels=talk.labels,
     )
-    return Answered(extraction, {"model": RULES})
+    return Answered(allowed(extraction, policy.instructions), {"model": RULES})
+
+
+def allowed(extraction: Extraction, instructions: Instructions) -> Extraction:
+    """Leave out what the agent's instructions forbid to keep, with the reason of its turns."""
+    never = instructions.never
+    if not never:
+        return extraction
+    forbidden = [item for item in extraction.statements if is_forbidden(item.text, never)]
+    kept = tuple(item for item in extraction.statements if item not in forbidden)
+    used = set(chain.from_iterable(item.evidence for item in kept))
+    turns = set(chain.from_iterable(item.evidence for item in forbidden)) - used
+    reasons = extraction.reasons | dict.fromkeys(turns, f"guarded: {FORBIDDEN}")
+    return replace(extraction, statements=kept, reasons=reasons)

@@ -30,12 +30,19 @@ _COLUMNS = columns_of(agents, AgentRow)
 _IS_NAMED = and_(agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent"))
 
 _READ = select(*_COLUMNS).where(_IS_NAMED)
+_READ_LOCKED = _READ.with_for_update()
 _ENSURE = insert(agents).on_conflict_do_nothing().inline()
 _CHANGE = update(agents).where(_IS_NAMED).returning(*_COLUMNS)
 
 
 def read(connection: Connection, tenant_id: int, name: str) -> AgentRow | None:
     row = connection.execute(_READ, {"tenant": tenant_id, "agent": name}).one_or_none()
+    return None if row is None else _agent(row)
+
+
+def lock(connection: Connection, tenant_id: int, name: str) -> AgentRow | None:
+    """Read an agent that is changed in this transaction: whoever changes it as well waits."""
+    row = connection.execute(_READ_LOCKED, {"tenant": tenant_id, "agent": name}).one_or_none()
     return None if row is None else _agent(row)
 
 

@@ -5,6 +5,7 @@ Nothing here opens a transaction, keeps time or tries again. `Asking` names the 
 
 from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, Union, synthesize_deep
 from memory_app.extraction.llm.prompt_size import (
+    Frame,
     tokens_about_memories,
     tokens_about_session,
     tokens_about_turns,
@@ -20,6 +21,7 @@ __all__ = [
     "DeepLink",
     "DeepSynthesis",
     "Extracted",
+    "Frame",
     "Provenance",
     "Rewritten",
     "SessionSynthesis",

@@ -13,6 +13,7 @@ from memory_app.extraction.llm.answers import ConsolidatedAnswer, LinkAnswer, Pa
 from memory_app.extraction.llm.draft import feeling_state
 from memory_app.extraction.llm.flags import flagged
 from memory_app.extraction.llm.guards import LONGEST, SAMPLE, TOO_LONG
+from memory_app.extraction.llm.instructions import FROM_INSTRUCTIONS, instructed, repeats_instructions
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
@@ -20,7 +21,9 @@ from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.unions import NAMES, NUMBERS, PINNED, fault_of_union, has_new_names, names_in
 from memory_app.memories.decisions import MERGE_LIMIT
+from memory_app.memories.forbidden import FORBIDDEN, is_forbidden
 from memory_app.memories.guards import SUBSTITUTION, conflicting, content_words, words_only_in
+from memory_app.records.instructions import Instructions
 from memory_app.records.records import (
     LinkType,
     Memory,
@@ -77,12 +80,14 @@ def synthesize_deep(asking: Asking, memories: Sequence[Memory], *, time_zone: Zo
             links=(),
             provenance=Provenance(),
         )
-    prompt = load_prompt("synthesize_deep")
+    prompt = instructed(load_prompt("synthesize_deep"), asking.instructions)
     by_reference = numbered_memories(memories)
     answer = ask(asking, prompt, [show_memories(by_reference, zone=time_zone)], shape=SynthesizeDeep)
     dropped: Counter[str] = Counter()
     unions = tuple(_unions(answer.value.consolidated, by_reference, dropped))
-    patterns = tuple(_patterns(answer.value.patterns, by_reference, dropped))
+    patterns = tuple(
+        _patterns(answer.value.patterns, by_reference, dropped, instructions=asking.instructions)
+    )
     links = _links(answer.value.links, by_reference)
     return DeepSynthesis(
         unions=unions,
@@ -133,7 +138,11 @@ def _fault(text: str, parents: Sequence[Memory]) -> str | None:
 
 
 def _patterns(
-    answers: Sequence[PatternAnswer], memories: Mapping[str, Memory], dropped: Counter[str]
+    answers: Sequence[PatternAnswer],
+    memories: Mapping[str, Memory],
+    dropped: Counter[str],
+    *,
+    instructions: Instructions,
 ) -> Iterable[Statement]:
     for answer in answers:
         parents = _referred(answer.memories, memories)
@@ -141,19 +150,23 @@ def _patterns(
         if len(parents) < 2:
             dropped[TOO_FEW] += 1
             continue
-        fault = _fault_of_pattern(answer.text, texts)
+        fault = _fault_of_pattern(answer.text, texts, instructions)
         if fault is not None:
             dropped[fault] += 1
             continue
         yield _pattern(answer, parents)
 
 
-def _fault_of_pattern(text: str, texts: Sequence[str]) -> str | None:
+def _fault_of_pattern(text: str, texts: Sequence[str], instructions: Instructions) -> str | None:
     """A pattern may leave words and numbers out, unlike a union, which takes the place of its parents."""
     if repeats_prompt(text, texts):
         return SAMPLE
     if len(text) > LONGEST:
         return TOO_LONG
+    if is_forbidden(text, instructions.never):
+        return FORBIDDEN
+    if repeats_instructions(text, texts, instructions):
+        return FROM_INSTRUCTIONS
     if invents_numbers(text, texts):
         return NUMBERS
     if has_new_names(text, texts):

@@ -31,6 +31,7 @@ from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.rules import resolve_dates
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import canonical_key, clean, slug, terms
+from memory_app.memories.forbidden import is_forbidden
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.entity import entity_key
 from memory_app.records.records import (
@@ -121,10 +122,10 @@ def draft_insight(answer: InsightAnswer, scene: Scene) -> Draft | None:
         return None
     turns = scene.transcript.referred(answer.evidence)
     relational = RelationalContext(
-        communication_style=_phrases(answer.communication_style, turns),
-        shared_references=_phrases(answer.shared_references, turns),
-        user_values=_phrases(answer.user_values, turns),
-        user_struggles=_phrases(answer.user_struggles, turns),
+        communication_style=_phrases(answer.communication_style, turns, scene.ground),
+        shared_references=_phrases(answer.shared_references, turns, scene.ground),
+        user_values=_phrases(answer.user_values, turns, scene.ground),
+        user_struggles=_phrases(answer.user_struggles, turns, scene.ground),
     )
     statement = _synthesized(
         "anchor",
@@ -318,13 +319,16 @@ def _mentions(entities: Sequence[NamedEntity], text: str, turns: Sequence[Turn])
     return tuple(mentions.values())
 
 
-def _phrases(phrases: Sequence[str], turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Short phrases, each once, without secrets and without what comes from a prompt."""
+def _phrases(phrases: Sequence[str], turns: Sequence[Turn], ground: Ground) -> tuple[str, ...]:
+    """Short phrases, each once, without secrets, what comes from a prompt and what the agent never keeps."""
     texts = [turn.text for turn in turns]
     cleaned = (clean(phrase)[0].strip()[:PART_LIMIT] for phrase in phrases)
     sound = (
         phrase
         for phrase in cleaned
-        if phrase and not holds_secret(phrase) and not repeats_prompt(phrase, texts)
+        if phrase
+        and not holds_secret(phrase)
+        and not repeats_prompt(phrase, texts)
+        and not is_forbidden(phrase, ground.instructions.never)
     )
     return tuple(dict.fromkeys(sound))[:PHRASES_LIMIT]

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.llm import date_sources
+from memory_app.extraction.llm.instructions import FROM_INSTRUCTIONS, repeats_instructions
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.language.calendar import MONTHS, WEEKDAYS
 from memory_app.language.replies import AFFIRMATIONS
 from memory_app.language.secrets import holds_secret
 from memory_app.language.text import terms
+from memory_app.memories.forbidden import FORBIDDEN, is_forbidden
 from memory_app.memories.guards import content_words, words_only_in
+from memory_app.records.instructions import NO_INSTRUCTIONS, Instructions
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Role, Statement, Turn
 
@@ -60,6 +63,7 @@ class Ground:
     injected: tuple[str, ...] = ()
     samples: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    instructions: Instructions = NO_INSTRUCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,17 @@ def is_too_long(draft: Draft, ground: Ground) -> bool:
 def states_secret(draft: Draft, ground: Ground) -> bool:
     """Passwords, codes and card numbers are not for keeping."""
     return holds_secret(draft.statement.text)
+
+
+def is_never_kept(draft: Draft, ground: Ground) -> bool:
+    """It is about what the agent's instructions forbid to keep."""
+    return is_forbidden(draft.statement.text, ground.instructions.never)
+
+
+def comes_from_instructions(draft: Draft, ground: Ground) -> bool:
+    """It says what the agent's instructions say, and the turns do not."""
+    texts = [ground.user_label, ground.agent_label, *(turn.text for turn in ground.turns)]
+    return repeats_instructions(draft.statement.text, texts, ground.instructions)
 
 
 def echoes_memory(draft: Draft, ground: Ground) -> bool:
@@ -185,6 +200,8 @@ _GUARDS: tuple[tuple[str, Callable[[Draft, Ground], bool]], ...] = (
     (NO_EVIDENCE, lacks_evidence),
     (TOO_LONG, is_too_long),
     (SECRET, states_secret),
+    (FORBIDDEN, is_never_kept),
+    (FROM_INSTRUCTIONS, comes_from_instructions),
     (DATE, has_unsourced_date),
     (SAMPLE, comes_from_sample),
     (ECHO, echoes_memory),

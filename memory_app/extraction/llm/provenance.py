@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from memory_app.extraction.llm.prompts import Prompt
 from memory_app.providers.chat import Answer, LanguageModel, Message, OnUsage
+from memory_app.records.instructions import NO_INSTRUCTIONS, Instructions
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -43,10 +44,11 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The model that is asked, and what is called with the cost of each call."""
+    """The model that is asked, what is called with the cost of each call, and what the agent wishes to be kept."""
 
     model: LanguageModel
     on_usage: OnUsage | None = None
+    instructions: Instructions = NO_INSTRUCTIONS
 
 
 def ask(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memory_app.errors import BadModelOutput
 from memory_app.extraction.llm.answers import MergeTexts
+from memory_app.extraction.llm.instructions import instructed
 from memory_app.extraction.llm.material import show_texts
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
@@ -27,7 +28,7 @@ def merge_texts(asking: Asking, texts: Sequence[str]) -> Rewritten:
     Raises `BadModelOutput` where it cannot stand for all of them (see `unions`); the longest of them is then the better
     choice. Not asked for while the model is slow (`TooSlow`).
     """
-    prompt = load_prompt("merge_texts")
+    prompt = instructed(load_prompt("merge_texts"), asking.instructions)
     answer = ask(asking, prompt, [show_texts(texts)], shape=MergeTexts, optional=True)
     text = answer.value.text
     fault = fault_of_union(text, texts)

@@ -24,6 +24,7 @@ from memory_app.extraction.llm.guards import (
     has_wrong_speaker,
     states_new_name,
 )
+from memory_app.extraction.llm.instructions import instructed
 from memory_app.extraction.llm.material import numbered_memories, plain_reference, show_memories
 from memory_app.extraction.llm.numbers import invents_numbers
 from memory_app.extraction.llm.prompt_echo import repeats_prompt
@@ -32,6 +33,7 @@ from memory_app.extraction.llm.provenance import Asking, Provenance, ask, proven
 from memory_app.extraction.llm.turns import Talk, is_worth_asking, scene_of
 from memory_app.extraction.llm.unions import PINNED
 from memory_app.language.secrets import holds_secret
+from memory_app.memories.forbidden import FORBIDDEN, is_forbidden
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Memory, Origin, Statement, SynthesisType
 
@@ -90,8 +92,8 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
             summary=None,
             provenance=Provenance(),
         )
-    prompt = load_prompt("synthesize_session")
-    scene = scene_of(talk)
+    prompt = instructed(load_prompt("synthesize_session"), asking.instructions)
+    scene = scene_of(talk, asking.instructions)
     numbered = numbered_memories(anchors, "a")
     material = [
         show_memories(numbered, zone=talk.time_zone, tag="known_anchors"),
@@ -206,6 +208,8 @@ def fault_of_summary(text: str, scene: Scene) -> str | None:
     texts = [turn.text for turn in ground.turns]
     if holds_secret(text):
         return SECRET
+    if is_forbidden(text, ground.instructions.never):
+        return FORBIDDEN
     if repeats_prompt(text, [ground.user_label, ground.agent_label, *texts]):
         return SAMPLE
     # Days and times stand before each turn that was shown.

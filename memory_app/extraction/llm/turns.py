@@ -21,6 +21,7 @@ from memory_app.extraction.llm.draft import (
     sift,
 )
 from memory_app.extraction.llm.guards import Draft, Ground
+from memory_app.extraction.llm.instructions import instructed
 from memory_app.extraction.llm.material import handed_over, show_turns
 from memory_app.extraction.llm.prompt_echo import samples
 from memory_app.extraction.llm.prompts import load_prompt
@@ -28,6 +29,7 @@ from memory_app.extraction.llm.provenance import Asking, Provenance, ask, proven
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
 from memory_app.extraction.rules.names import mentions_of
+from memory_app.records.instructions import Instructions
 from memory_app.records.records import Extraction, Mention, Role, Turn
 
 UNREAD = "(unreadable in the model's answer: {count})"
@@ -67,8 +69,8 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     # Most of a chat is small talk, and each call costs money.
     if not is_worth_asking(talk.turns):
         return Extracted(_extraction(talk, Sifted((), {}, ()), unread=0), Provenance())
-    prompt = load_prompt("synthesize_turn")
-    scene = scene_of(talk)
+    prompt = instructed(load_prompt("synthesize_turn"), asking.instructions)
+    scene = scene_of(talk, asking.instructions)
     answer = ask(asking, prompt, [scene.transcript.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
     extraction = _extraction(talk, sifted, unread=sum(answer.dropped.values()))
@@ -82,7 +84,7 @@ def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
     yield from draft_bond(answer, scene)
 
 
-def scene_of(talk: Talk) -> Scene:
+def scene_of(talk: Talk, instructions: Instructions) -> Scene:
     """Return what is shown of ``talk``, and what the answer is held against."""
     all_turns = (*talk.earlier, *talk.turns)
     ground = Ground(
@@ -95,6 +97,7 @@ def scene_of(talk: Talk) -> Scene:
         # Of all prompts: what came back once from another one may stand in a memory that is shown.
         samples=samples(),
         labels=talk.labels,
+        instructions=instructions,
     )
     transcript = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, labels=talk.labels)
     return Scene(transcript, ground)
