@@ -48,6 +48,7 @@ from memory_app.sleep import consolidate as consolidate_service
 from memory_app.sleep import cycle as sleep_service
 from memory_app.sleep import report, session_end, undo
 from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows.erased import RefusedMessage
 from memory_app.tools import calls as tool_calls
 from memory_app.tools.answers import ToolAnswer
 from memory_app.tools.calls import ToolFormat
@@ -55,6 +56,7 @@ from memory_app.transfer import export as export_service
 from memory_app.transfer import snapshots
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshots import Imported
+from memory_app.turns import erased as erased_service
 from memory_app.turns import failed as failed_service
 from memory_app.turns import record as record_service
 from memory_app.turns import tickets
@@ -279,6 +281,10 @@ class MemoryApp:
         """Turns that were set aside, newest first, with the reason and without their text."""
         return failed_service.failed(self.runtime, self.tenant_id, limit=limit)
 
+    def refused(self, *, limit: int = 100) -> tuple[RefusedMessage, ...]:
+        """Messages of the broker that were refused because what they carry was erased, newest first."""
+        return erased_service.list_refused(self.runtime, self.tenant_id, limit=limit)
+
     def replay(self, turn_id: UUID) -> None:
         """Index and extract a failed turn once more."""
         failed_service.replay(self.runtime, self.tenant_id, turn_id)
@@ -307,9 +313,12 @@ class MemoryApp:
         """The whole scope as a snapshot, ready for JSON."""
         return snapshots.export(self.runtime, self.tenant_id, scope)
 
-    def load(self, scope: Scope, snapshot: Any) -> Imported:
-        """Fill an empty scope from a snapshot, or raise and import nothing."""
-        return snapshots.load(self.runtime, self.tenant_id, scope, document=snapshot)
+    def load(self, scope: Scope, snapshot: Any, *, new_consent: bool = False) -> Imported:
+        """Fill an empty scope from a snapshot, or raise and import nothing.
+
+        ``new_consent``: the person was erased once and has agreed anew.
+        """
+        return snapshots.load(self.runtime, self.tenant_id, scope, document=snapshot, new_consent=new_consent)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False
@@ -319,9 +328,16 @@ class MemoryApp:
             self.runtime, self.tenant_id, agent=agent, user=user, with_vectors=with_vectors
         )
 
-    def import_lines(self, lines: Iterable[str], *, user: str | None = None) -> Imported:
-        """Fill the empty scopes of a user from an export of that user, perhaps under another name."""
-        return export_service.import_lines(self.runtime, self.tenant_id, lines, user=user)
+    def import_lines(
+        self, lines: Iterable[str], *, user: str | None = None, new_consent: bool = False
+    ) -> Imported:
+        """Fill the empty scopes of a user from an export of that user, perhaps under another name.
+
+        ``new_consent`` as for `load`.
+        """
+        return export_service.import_lines(
+            self.runtime, self.tenant_id, lines, user=user, new_consent=new_consent
+        )
 
     def close(self) -> None:
         self.runtime.close()

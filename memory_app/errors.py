@@ -8,6 +8,7 @@
     ├── Forbidden               the key is known but lacks the right
     ├── NotFound                no such thing for this tenant
     ├── Conflict                the request contradicts what is stored
+    │   └── Erased              it would bring back what was erased
     ├── Transient               try again later; workers retry exactly this
     │   ├── RateLimited         a limit of ours or of a provider
     │   ├── CircuitOpen         a provider failed too often; waiting for its probe
@@ -74,6 +75,16 @@ class NotFound(MemoryAppError):
 
 class Conflict(MemoryAppError):
     kind = "conflict"
+
+
+class Erased(Conflict):
+    """The request would bring back what was erased, and was perhaps sent before that."""
+
+    kind = "erased"
+
+    def __init__(self, message: str, *, field: str, reason: str | None = None) -> None:
+        super().__init__(message, field=field)
+        self.reason = reason
 
 
 class Transient(MemoryAppError):

@@ -30,6 +30,10 @@ EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 """A variable that a compose file hands on without a value."""
 
 
+SECRET_LENGTH = 32
+"""Least characters of a secret: 128 random bits in hexadecimal digits."""
+
+
 class _Section(BaseModel):
     # A name that is not known is a mistake in a setting, which would go on with its default otherwise.
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -466,6 +470,39 @@ class Schedule(_Section):
         return intervals
 
 
+class Erasure(_Section):
+    secret: SecretStr | None = Field(
+        None,
+        description="Keys the digests that stand for erased names, so that nobody can guess them; at least 32 "
+        "characters. To change it, put the new one before the old one, with a comma between.",
+    )
+    keep_days: float = Field(
+        30,
+        gt=0,
+        description="Days for which a turn that was erased is refused when it is sent again under its idempotency "
+        "key, and a refused message is listed.",
+    )
+
+    @field_validator("secret")
+    @classmethod
+    def _is_long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        # An empty variable, as a compose file hands it on.
+        if value is None or not value.get_secret_value():
+            return None
+        if any(len(part) < SECRET_LENGTH for part in _secret_parts(value)):
+            raise ValueError(f"each secret needs at least {SECRET_LENGTH} characters")
+        return value
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The secrets, the newest first; none where no secret is set."""
+        return () if self.secret is None else tuple(part.encode() for part in _secret_parts(self.secret))
+
+
+def _secret_parts(value: SecretStr) -> list[str]:
+    return [part.strip() for part in value.get_secret_value().split(",")]
+
+
 class Log(_Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least severe level written."
@@ -515,6 +552,7 @@ class Settings(BaseSettings):
     sleep: Sleep = Sleep()
     ending: Ending = Ending()
     schedule: Schedule = Schedule()
+    erasure: Erasure = Erasure()
     log: Log = Log()
 
     @property

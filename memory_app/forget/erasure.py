@@ -6,6 +6,7 @@ a database that was restored from a backup: the same name may have come back sin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -16,7 +17,8 @@ from memory_app.forget.settlement import NOTHING, Counts, Forgotten, added, forg
 from memory_app.memories.rows import lineage
 from memory_app.memories.rows import memories as memory_rows
 from memory_app.records.scope import Scope
-from memory_app.tenancy.rows import names
+from memory_app.tenancy.digests import sent_name
+from memory_app.tenancy.rows import erased, names
 from memory_app.turns.rows import sessions
 
 
@@ -54,6 +56,8 @@ def erase_session(
     connection: Connection, tenant_id: int, scope: Scope, *, before: datetime | None = None
 ) -> Forgotten:
     """Erase a session with its turns, its own memories and what came only from it."""
+    if scope.user is not None:
+        erased.take_name(connection, tenant_id, scope.user)
     row = names.find_scope(connection, tenant_id, scope)
     if row is None or scope.session is None:
         return NOTHING
@@ -72,13 +76,15 @@ def erase_session(
     else:
         # Somebody may have gone on with the session since: then it stays, with what is newer.
         deleted = erase.delete_empty_sessions(connection, row.id, session_id=session.id, before=before)
-    return Forgotten(added(forgotten.counts, {"sessions": deleted}), forgotten.touched)
+    return replace(forgotten, counts=added(forgotten.counts, {"sessions": deleted}))
 
 
 def erase_user(
     connection: Connection, tenant_id: int, user: str, *, before: datetime | None = None
 ) -> Forgotten:
     """Erase a person with all agents: turns, sessions, memories, entities, and what of it stands elsewhere."""
+    # First of all locks: a message of a person whom nobody knows yet holds the name only, and is waited for.
+    erased.take_name(connection, tenant_id, user)
     persons.lock_entry(connection, tenant_id, user)
     names.check_users_shard(connection, tenant_id, user)
     user_id = persons.lock_user(connection, tenant_id, user, before=before)
@@ -86,23 +92,24 @@ def erase_user(
         return NOTHING
     scope_ids = persons.lock_scopes(connection, tenant_id, user_id)
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):
-        return _erase_person(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
+        return _erase_person(connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids)
     older = _erase_older(connection, tenant_id, scope_ids=scope_ids, before=before)
     if erase.holds_rows(connection, scope_ids):
         persons.start_anew(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
         return older
     # The newer rows had been made of the older ones after the restore, by a worker: nobody has come back.
-    rest = _erase_person(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
+    rest = _erase_person(connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids)
     return united(older, rest)
 
 
 def _erase_person(
-    connection: Connection, tenant_id: int, *, user_id: int, scope_ids: tuple[int, ...]
+    connection: Connection, tenant_id: int, *, user: str, user_id: int, scope_ids: tuple[int, ...]
 ) -> Forgotten:
     # Memories for all users of an agent may rest on what this person said. They are read before the turns go.
     outside, text = erase.resting_outside(connection, scope_ids)
     for scope_id in outside:
         names.lock_scope(connection, tenant_id, scope_id)
+    sent = tuple(sent_name(user, key, hash) for key, hash in erase.sent_turns(connection, scope_ids))
     counts: Counts = persons.delete_user(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
     for scope_id, touched in outside.items():
         settled = settle(
@@ -115,7 +122,7 @@ def _erase_person(
             by_turn=True,
         )
         counts = added(counts, settled)
-    return Forgotten(counts, frozenset(outside), scope_ids)
+    return Forgotten(counts, frozenset(outside), scope_ids, sent=sent)
 
 
 def _erase_older(

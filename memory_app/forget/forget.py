@@ -7,6 +7,7 @@ cannot bring anything back: it finds its scope gone, its session fenced or its s
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from memory_app.db.shards import HOME, at_home
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.forget import receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.forget.receipt import Receipt, Subject, session_name, subject_digest
+from memory_app.forget.receipt import Receipt, Subject
 from memory_app.forget.rows import receipts
 from memory_app.forget.rows.receipts import Erasure
 from memory_app.forget.settlement import Forgotten
@@ -30,6 +31,8 @@ from memory_app.records.reports import ForgetReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
+from memory_app.tenancy.digests import TURN, digests_of, session_name
+from memory_app.tenancy.rows import erased
 from memory_app.tenancy.shards import in_scopes_shard, in_users_shard, where_stored
 
 log = structlog.get_logger(__name__)
@@ -148,11 +151,12 @@ def _forget(
     dry_run: bool = False,
 ) -> Run:
     """Erase for the first time; the receipt also goes to the file that the settings name."""
+    made = digests_of(runtime.settings)
 
     def record(connection: Connection, forgotten: Forgotten) -> Receipt:
         # The erased memory is among those that went with it, and is put first: the table keeps one digest only.
         others = sorted({str(id) for id in forgotten.memories} - {name})
-        digests = tuple(subject_digest(tenant_id, of, other) for other in (name, *others))
+        digests = tuple(made.new(tenant_id, of, other) for other in (name, *others))
         return receipts.record(connection, tenant_id, of=of, digests=digests, counts=forgotten.counts)
 
     run, receipt = _carry_out(
@@ -189,6 +193,7 @@ def _carry_out(
             if dry_run:
                 # The same transaction, rolled back: so the counts are those that a real erasure would have.
                 raise _Rehearsed(forgotten)
+            _note_turns(connection, runtime, tenant_id, forgotten)
             # The receipt is part of the transaction: none without an erasure, and no erasure without one. It stays
             # in the home shard, whatever becomes of the other.
             with at_home(connection):
@@ -204,6 +209,14 @@ def _carry_out(
     rows = sum(forgotten.counts.values())
     log.info("forgotten", of=options["of"], erasure=str(receipt.id), rows=rows)
     return run, receipt
+
+
+def _note_turns(connection: Connection, runtime: Runtime, tenant_id: int, forgotten: Forgotten) -> None:
+    """Remember which turns were erased, so that a caller who sends one again does not bring it back."""
+    made = digests_of(runtime.settings)
+    digests = [made.new(tenant_id, TURN, name) for name in forgotten.sent]
+    keep = timedelta(days=runtime.settings.erasure.keep_days)
+    erased.add_turns(connection, tenant_id, digests, keep=keep)
 
 
 def _write_run(

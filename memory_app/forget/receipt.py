@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
@@ -52,18 +51,6 @@ class Receipt:
     digests: tuple[bytes, ...]
     erased_at: datetime
     counts: Mapping[str, int]
-
-
-def subject_digest(tenant_id: int, of: str, name: str) -> bytes:
-    """16 bytes that stand for the name of one tenant's user or session, or for the id of a turn or memory."""
-    # With the tenant in it, equal names of two tenants have different digests.
-    return blake2b(f"{tenant_id}:{of}:{name}".encode(), digest_size=16).digest()
-
-
-def session_name(agent: str, user: str | None, session: str | None) -> str:
-    """The full name of a session, as it goes into a digest."""
-    # Names hold no NUL, so two sessions never share a full name.
-    return f"{agent}\0{user}\0{session}"
 
 
 def receipt_line(receipt: Receipt) -> str:

@@ -21,11 +21,12 @@ from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.forget import forget, receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.forget.receipt import Receipt, Subject, subject_digest
+from memory_app.forget.receipt import Receipt, Subject
 from memory_app.forget.rows import receipts
 from memory_app.forget.settlement import NOTHING, Forgotten, united
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.digests import digests_of
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.shards import in_each
 
@@ -201,14 +202,15 @@ def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
 
 def _matches_of(runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
     matches: dict[bytes, _Match] = {}
+    made = digests_of(runtime.settings)
 
     def look(here: Runtime) -> None:
         with transaction(here.engine, tenant_id) as connection:
             # A digest cannot be turned back into a name, so each name that is here is digested and compared.
             for name in receipts.names(connection, tenant_id, of):
-                digest = subject_digest(tenant_id, of, name)
-                if digest in digests:
-                    matches[digest] = (of, name, here.shard)
+                for digest in made.possible(tenant_id, of, name):
+                    if digest in digests:
+                        matches[digest] = (of, name, here.shard)
 
     in_each(runtime, look)
     return matches

@@ -17,6 +17,7 @@ from memory_app.forget.rows import erase
 from memory_app.forget.rows.erase import Family, TurnRow
 from memory_app.forget.rules import Fate, fates
 from memory_app.memories.rows import merges
+from memory_app.tenancy.digests import sent_name
 from memory_app.tenancy.rows import names
 
 Counts = Mapping[str, int]
@@ -26,13 +27,15 @@ Counts = Mapping[str, int]
 class Forgotten:
     """Rows by table, the ``touched`` scopes whose caches may hold ids of them, and the scopes that are ``erased``.
 
-    ``memories`` are the rows that the caller named, with all that said the same or was merged into them.
+    ``memories`` are the rows that the caller named, with all that said the same or was merged into them. ``sent`` are
+    the names of the turns that had an idempotency key, by which a caller may send them again.
     """
 
     counts: Counts
     touched: frozenset[int] = frozenset()
     erased: tuple[int, ...] = ()
     memories: tuple[UUID, ...] = ()
+    sent: tuple[str, ...] = ()
 
 
 NOTHING = Forgotten({})
@@ -45,6 +48,7 @@ def united(first: Forgotten, second: Forgotten) -> Forgotten:
         touched=first.touched | second.touched,
         erased=(*first.erased, *second.erased),
         memories=(*first.memories, *second.memories),
+        sent=(*first.sent, *second.sent),
     )
 
 
@@ -84,7 +88,18 @@ def forget_turns(
     labels = erase.labels(connection, scope_id)
     mentions = Counter(entity for turn in turns for entity in _entities_in(turn.text, labels))
     counts = added(counts, {"entities": erase.lower_mentions(connection, scope_id, mentions)})
-    return Forgotten(counts, frozenset({scope_id, *resting}))
+    return Forgotten(counts, frozenset({scope_id, *resting}), sent=_sent_names(connection, scope_id, turns))
+
+
+def _sent_names(connection: Connection, scope_id: int, turns: Sequence[TurnRow]) -> tuple[str, ...]:
+    keyed = [turn for turn in turns if turn.idempotency_key is not None]
+    if not keyed:
+        return ()
+    user = erase.user_of_scope(connection, scope_id)
+    # A constraint of the table: with the key there is the hash.
+    return tuple(
+        sent_name(user, turn.idempotency_key or "", bytes(turn.request_hash or b"")) for turn in keyed
+    )
 
 
 def _entities_in(text: str, labels: Sequence[tuple[int, tuple[str, ...]]]) -> list[int]:

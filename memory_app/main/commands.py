@@ -72,6 +72,10 @@ COMMANDS = {
     "failed": Entry(
         "turns.commands", "List turns that were set aside, with the reason and without what was said."
     ),
+    "refused": Entry(
+        "turns.commands",
+        "List messages of the broker that were refused because what they carry was erased; never what they say.",
+    ),
     "replay": Entry("turns.commands", "Index and extract failed turns once more, once the cause is mended."),
     "discard": Entry("turns.commands", "Give a failed turn up: it stays readable and has no effects."),
     "forget": Entry(

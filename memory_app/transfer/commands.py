@@ -89,6 +89,9 @@ def import_scope(
         ),
     ] = None,
     tenant: Tenant = "default",
+    new_consent: Annotated[
+        bool, typer.Option("--new-consent", help="The person was erased once, and has agreed anew.")
+    ] = False,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,9 +101,10 @@ def import_scope(
         is_lines = is_header(file.readline())
         file.seek(0)
         if is_lines:
-            done = memory.import_lines(file, user=user)
+            done = memory.import_lines(file, user=user, new_consent=new_consent)
         else:
-            done = memory.load(Scope(agent, user or USUAL_USER), _snapshot(file.read(), path))
+            snapshot = _snapshot(file.read(), path)
+            done = memory.load(Scope(agent, user or USUAL_USER), snapshot, new_consent=new_consent)
     _tell(dict(done.counts), f"read from {path}", as_json=as_json)
 
 

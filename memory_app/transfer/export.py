@@ -76,7 +76,12 @@ def export_lines(
 
 
 def import_lines(
-    runtime: Runtime, tenant_id: int, lines: Iterable[str], *, user: str | None = None
+    runtime: Runtime,
+    tenant_id: int,
+    lines: Iterable[str],
+    *,
+    user: str | None = None,
+    new_consent: bool = False,
 ) -> Imported:
     """Fill the empty scopes of a user from an export of that user, with the same ids; all of it or nothing.
 
@@ -99,7 +104,7 @@ def import_lines(
         runtime,
         tenant_id,
         user or parsed.header["user"],
-        lambda here: transfer.load_all(here, tenant_id, snapshots, time_zones=zones),
+        lambda here: transfer.load_all(here, tenant_id, snapshots, time_zones=zones, new_consent=new_consent),
     )
 
 

@@ -52,6 +52,9 @@ class SnapshotBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"format": "memory-snapshot", "version": 1}]})
 
+    new_consent: bool = Field(
+        False, description="Required for a person who was erased once: they have agreed anew."
+    )
     # Any: `check_snapshot` names the part that does not fit, and pydantic would go through every row once more.
     format: Any = None
     version: Any = None
@@ -106,11 +109,14 @@ def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
 def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
     """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
 
+    409: it is not empty, or the person was erased once and `new_consent` is not true.
     Another version, embedder or normaliser, a field that is missing or does not fit, or links that lead nowhere: 422
     names what is wrong and nothing is stored. 413: the body is too large, or the scope may not hold so much. 429 or
     503: several large snapshots are under way.
     """
-    imported = snapshots.load(call.runtime, call.tenant_id, scope, document=dict(body))
+    document = dict(body)
+    new_consent = document.pop("new_consent")
+    imported = snapshots.load(call.runtime, call.tenant_id, scope, document=document, new_consent=new_consent)
     return ImportedAnswer.model_validate(imported)
 
 

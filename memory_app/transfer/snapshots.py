@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from memory_app import queue
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.errors import Conflict, InvalidInput, NotFound, TooLarge
+from memory_app.errors import Conflict, Erased, InvalidInput, NotFound, TooLarge
 from memory_app.jobs import schedule
 from memory_app.memories import capacity
 from memory_app.memories.remember import drop_context
@@ -23,8 +23,9 @@ from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy import shards
+from memory_app.tenancy.digests import USER, digests_of
 from memory_app.tenancy.policy import parse_policy
-from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows import erased, names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.transfer.rows import checkpoints, snapshots
@@ -98,14 +99,17 @@ def _close(nodes: Sequence[dict[str, Any]]) -> None:
 
 
 @in_scopes_shard
-def load(runtime: Runtime, tenant_id: int, scope: Scope, document: Any) -> Imported:
+def load(
+    runtime: Runtime, tenant_id: int, scope: Scope, document: Any, *, new_consent: bool = False
+) -> Imported:
     """Fill an empty scope from a snapshot.
 
-    Default memories of the agent are still stored where the snapshot lacks them. Raises `InvalidInput` naming the part
-    that does not fit, `TooLarge` when it holds more than the scope may, `Conflict` when the scope is not empty or an
-    id of the snapshot is stored in this tenant already. Then nothing is imported.
+    Default memories of the agent are still stored where the snapshot lacks them. ``new_consent``: the person, who was
+    erased once, has agreed anew. Raises `InvalidInput` naming the part that does not fit, `TooLarge` when it holds more
+    than the scope may, `Erased` without that consent, `Conflict` when the scope is not empty or an id of the snapshot
+    is stored in this tenant already. Then nothing is imported.
     """
-    return load_all(runtime, tenant_id, [(scope, document)])
+    return load_all(runtime, tenant_id, [(scope, document)], new_consent=new_consent)
 
 
 def load_all(
@@ -114,6 +118,7 @@ def load_all(
     snapshots_by_scope: Sequence[tuple[Scope, Any]],
     *,
     time_zones: Mapping[str, str] | None = None,
+    new_consent: bool = False,
 ) -> Imported:
     """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
     # All checks before the transaction: they take seconds for a large snapshot, and scopes are locked in it.
@@ -121,6 +126,9 @@ def load_all(
     shards.in_each(runtime, lambda here: _check_other_shard(runtime, here, tenant_id, loads))
     scope_ids: list[int] = []
     with transaction(runtime.engine, tenant_id) as connection:
+        if not new_consent:
+            users = sorted({scope.user for scope, _, _ in loads if scope.user is not None})
+            _check_consent(connection, runtime, tenant_id, users)
         for scope, document, lists in loads:
             row = names.ensure_scope(connection, tenant_id, Scope(scope.agent, scope.user))
             # Every writer of memories takes this lock, so the scope stays empty until it is filled.
@@ -140,6 +148,21 @@ def load_all(
         drop_context(runtime, scope_id)
     runtime.hint(queue.INDEX_TURNS)
     return Imported({name: sum(len(lists[name]) for _, _, lists in loads) for name in LISTS})
+
+
+def _check_consent(connection: Connection, runtime: Runtime, tenant_id: int, users: Sequence[str]) -> None:
+    """Raise `Erased` where one of the users was erased: what is imported may be what they had erased."""
+    made = digests_of(runtime.settings)
+    for user in users:
+        # Held until the end: an erasure that comes now is one after the import.
+        erased.hold_name(connection, tenant_id, user)
+        erased_at, _ = erased.newest(connection, tenant_id, made.possible(tenant_id, USER, user))
+        if erased_at is not None:
+            raise Erased(
+                f"user {user!r} was erased on {erased_at:%Y-%m-%d}; import only with their new consent, and say so "
+                "with new_consent: true",
+                field="new_consent",
+            )
 
 
 def _checked(runtime: Runtime, document: Any) -> dict[str, list[Any]]:

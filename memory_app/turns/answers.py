@@ -80,6 +80,19 @@ class FailedTurnAnswer(Answer):
     is_indexed: bool = Field(description="False: it failed while it was made searchable.")
 
 
+class RefusedMessageAnswer(Answer):
+    id: UUID
+    message_id: str = Field(description="Id of the task, as its producer knows it.")
+    reason: str = Field(description="`sent_before_erasure`, `no_sent_at` or `turn_erased`.")
+    sent_at: datetime | None
+    refused_at: datetime
+
+
+class RefusedAnswer(Answer):
+    messages: list[RefusedMessageAnswer]
+    cursor: UUID | None
+
+
 class FailedAnswer(Answer):
     turns: list[FailedTurnAnswer]
     cursor: UUID | None

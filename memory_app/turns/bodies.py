@@ -65,6 +65,10 @@ def moment_of(value: object) -> datetime:
     return instant_of(value)
 
 
+Moment = Annotated[datetime, PlainValidator(moment_of), WithJsonSchema(_TIME_SCHEMA)]
+"""A time as callers give it."""
+
+
 def _describe(schema: dict[str, Any]) -> None:
     """Add to the JSON schema what is read of a message and is no field of a turn."""
     schema["properties"] |= _MESSAGE_SCHEMA
@@ -98,7 +102,7 @@ class TurnBody(Body):
         "leaves a mark. Characters that cannot be stored are removed.",
     )
     name: Name | None = Field(None, description="The speaker's name; else the user's or the agent's.")
-    at: Annotated[datetime, PlainValidator(moment_of), WithJsonSchema(_TIME_SCHEMA)] | None = Field(
+    at: Moment | None = Field(
         None,
         description="When it was said: RFC 3339 with zone, or seconds or milliseconds since 1970; else now.",
     )

@@ -49,6 +49,26 @@ def failed(
 
 
 @app.command()
+def refused(
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most messages.")] = 100,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages of the broker that were refused because what they carry was erased; never what they say."""
+    with connect(data, tenant) as memory:
+        rows = memory.refused(limit=limit)
+    if as_json:
+        write_json(rows)
+        return
+    write_table(
+        "refused messages",
+        ("message", "sent at", "refused at", "reason"),
+        [(row.message_id, row.sent_at, row.refused_at, row.reason) for row in rows],
+    )
+
+
+@app.command()
 def replay(
     turns: Annotated[
         list[UUID] | None, typer.Argument(help="The turns, as `memory failed` lists them.")

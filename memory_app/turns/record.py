@@ -23,9 +23,12 @@ from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
+from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
+from memory_app.turns import erased
+from memory_app.turns.erased import Waited
 from memory_app.turns.intake import Limits, believed, checked_batch, request_hash
 from memory_app.turns.rows import acceptance, sessions
 
@@ -33,11 +36,19 @@ log = structlog.get_logger(__name__)
 
 
 @in_scopes_shard
-def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn]) -> tuple[Ticket, ...]:
+def record(
+    runtime: Runtime,
+    tenant_id: int,
+    scope: Scope,
+    new: Sequence[NewTurn],
+    *,
+    waited: Waited | None = None,
+) -> tuple[Ticket, ...]:
     """Accept turns of one session in the order given; one ticket each, in the same order.
 
     A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
-    content, and then nothing of the call is stored. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
+    content, and then nothing of the call is stored; `Erased` if the very turn was erased since, or, for a turn that
+    ``waited`` as a message, its person or session. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
     backlog limit, or `StoreUnavailable` when the outcome is uncertain (the keys make a retry safe).
     """
     if scope.session is None or scope.user is None:
@@ -53,10 +64,10 @@ def record(runtime: Runtime, tenant_id: int, scope: Scope, new: Sequence[NewTurn
     # Before anything is stored: a caller who sends faster than workers index is told to wait.
     runtime.backlog.admit(runtime.engine, tenant_id)
     try:
-        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared)
+        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared, waited=waited)
     except IntegrityError:
         # The same key was accepted at this moment in another session: the second look finds it.
-        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared)
+        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared, waited=waited)
     tickets = tuple(
         replace(ticket, cleaned=is_changed) for ticket, (_, is_changed) in zip(tickets, checked, strict=True)
     )
@@ -99,14 +110,24 @@ def _speaker_of_role(scope: Scope, role: Role) -> str:
 
 
 def _store(
-    runtime: Runtime, tenant_id: int, *, scope: Scope, prepared: Sequence[_Prepared]
+    runtime: Runtime,
+    tenant_id: int,
+    *,
+    scope: Scope,
+    prepared: Sequence[_Prepared],
+    waited: Waited | None,
 ) -> tuple[tuple[Ticket, ...], sessions.LockedSession]:
+    made = digests_of(runtime.settings)
     with transaction(runtime.engine, tenant_id) as connection:
+        if waited is not None:
+            # Before all other locks, as an erasure takes it.
+            erased.hold(connection, tenant_id, scope)
         # The lock first: under it the numbers have no gaps, and two calls of one session cannot both store a key.
         session = _locked(connection, tenant_id, scope)
-        keys = [turn.idempotency_key for turn, _, _ in prepared if turn.idempotency_key]
-        earlier_uses = (
-            acceptance.known_keys(connection, tenant_id, user_id=session.user_id, keys=keys) if keys else {}
+        if waited is not None:
+            erased.check_waited(connection, tenant_id, scope, waited=waited, made=made)
+        earlier_uses = _earlier_uses(
+            connection, tenant_id, session, scope=scope, prepared=prepared, made=made
         )
         fresh = _fresh(prepared, earlier_uses)
         # After the key was compared, which is of what the caller sent.
@@ -131,6 +152,32 @@ def _store(
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
     return _tickets(prepared, earlier_uses, stored), session
+
+
+def _earlier_uses(
+    connection: Connection,
+    tenant_id: int,
+    session: sessions.LockedSession,
+    *,
+    scope: Scope,
+    prepared: Sequence[_Prepared],
+    made: Digests,
+) -> dict[str, acceptance.KnownKey]:
+    """What the idempotency keys of the turns stood for before. Raises `Erased` where it was the turn and is erased."""
+    keys: list[str] = []
+    digests: list[bytes] = []
+    for turn, _, request_digest in prepared:
+        if turn.idempotency_key is not None and request_digest is not None:
+            keys.append(turn.idempotency_key)
+            name = sent_name(scope.user, turn.idempotency_key, request_digest)
+            digests += made.possible(tenant_id, TURN, name)
+    if not keys:
+        return {}
+    uses, erased_digests = acceptance.known_keys(
+        connection, tenant_id, user_id=session.user_id, keys=keys, digests=digests
+    )
+    erased.check_turns(digests, erased_digests)
+    return uses
 
 
 def _note_offset(

@@ -13,13 +13,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from memory_app.errors import Forbidden, StoreUnavailable, Unauthorized
-from memory_app.records.records import Ticket
+from memory_app.errors import Erased, Forbidden, StoreUnavailable, Unauthorized
+from memory_app.records.records import NewTurn, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy import access
 from memory_app.tenancy.rows.keys import is_well_formed
-from memory_app.turns.bodies import TurnBody, new_turn
+from memory_app.turns.bodies import Moment, TurnBody, new_turn
+from memory_app.turns.erased import Waited, note_refused
 from memory_app.turns.record import record
 from memory_app.web.fields import Words
 from memory_app.web.validation import invalid_input
@@ -36,28 +37,43 @@ class RelayedTurn(TurnBody):
     agent: Words
     user: Words
     session: Words
+    # By the producer's clock: what waited here while its person was erased must not be stored.
+    sent_at: Moment | None = None
 
 
 def relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) -> Ticket:
     """Store the turn of one message. Waits for the database during a short outage.
 
-    Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, or `StoreUnavailable` when it stays away.
+    Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, `StoreUnavailable` when it stays away, or
+    `Erased` for what was erased since it was sent; then the message is listed among those that were refused.
     """
     relayed = _checked(arguments)
     # A message may be delivered twice; its id stands for a key that the producer did not send.
     key = relayed.idempotency_key or f"message:{message_id}"
     turn = replace(new_turn(relayed), idempotency_key=key)
     scope = Scope(relayed.agent, relayed.user, relayed.session)
+    waited = Waited(relayed.sent_at)
     for attempt in range(TRIES):
         try:
-            (ticket,) = record(runtime, _tenant(runtime, relayed.api_key), scope, new=[turn])
-            return ticket
+            return _store(runtime, relayed.api_key, scope, turn=turn, waited=waited, message_id=message_id)
         except StoreUnavailable:
             if attempt == TRIES - 1:
                 raise
             # Here and not by a retry of the task: the broker has forgotten the message by now.
             time.sleep(FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.8, 1.2))
     raise AssertionError
+
+
+def _store(
+    runtime: Runtime, api_key: str, scope: Scope, *, turn: NewTurn, waited: Waited, message_id: str
+) -> Ticket:
+    tenant_id = _tenant(runtime, api_key)
+    try:
+        (ticket,) = record(runtime, tenant_id, scope, new=[turn], waited=waited)
+    except Erased as error:
+        note_refused(runtime, tenant_id, message_id=message_id, waited=waited, error=error)
+        raise
+    return ticket
 
 
 def _checked(arguments: Mapping[str, Any]) -> RelayedTurn:

@@ -14,6 +14,8 @@ from memory_app.turns.answers import (
     FailedAnswer,
     FailedTurnAnswer,
     ListedTurnAnswer,
+    RefusedAnswer,
+    RefusedMessageAnswer,
     SessionAnswer,
     SessionsAnswer,
     TicketAnswer,
@@ -22,6 +24,7 @@ from memory_app.turns.answers import (
     TurnsAnswer,
 )
 from memory_app.turns.bodies import MessagesBody, OneOrManyTurns, TurnBody, new_turn
+from memory_app.turns.erased import list_refused
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.record import record
 from memory_app.turns.rows.sessions import SessionRow
@@ -129,6 +132,20 @@ def read_failed(
     rows = failed.failed(call.runtime, call.tenant_id, limit=limit, before=cursor)
     return FailedAnswer(
         turns=[FailedTurnAnswer.model_validate(row) for row in rows],
+        cursor=next_cursor([row.id for row in rows], limit),
+    )
+
+
+@router.get("/v1/refused", tags=["operations"], responses=errors())
+def read_refused(
+    call: Reader,
+    cursor: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most messages.")] = 100,
+) -> RefusedAnswer:
+    """Messages of the broker that were refused because what they carry was erased, newest first."""
+    rows = list_refused(call.runtime, call.tenant_id, limit=limit, before=cursor)
+    return RefusedAnswer(
+        messages=[RefusedMessageAnswer.model_validate(row) for row in rows],
         cursor=next_cursor([row.id for row in rows], limit),
     )
 

@@ -20,7 +20,17 @@ IS_SHARDED = bool(os.environ.get("TEST_SHARDS"))
 
 SHARDS = (0, 1, 2)
 SCHEMAS = tuple(map(schema_of, SHARDS))
-DIRECTORY = ("tenants", "api_keys", "agents", "users", "shards", "usage", "erasures")
+DIRECTORY = (
+    "tenants",
+    "api_keys",
+    "agents",
+    "users",
+    "shards",
+    "usage",
+    "erasures",
+    "erased_turns",
+    "refused_messages",
+)
 """Tables whose rows in the home shard are the ones that count."""
 
 PATH = "everything, public"

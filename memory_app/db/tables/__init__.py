@@ -6,7 +6,7 @@ through it. A table that is not imported here is none.
 
 from __future__ import annotations
 
-from memory_app.db.tables.forget import erasures
+from memory_app.db.tables.forget import erased_turns, erasures, refused_messages
 from memory_app.db.tables.jobs import runs, schedules
 from memory_app.db.tables.memories import entities, evidence, feedback, links, memories, mentions
 from memory_app.db.tables.schema import metadata
@@ -21,6 +21,7 @@ __all__ = [
     "api_keys",
     "checkpoints",
     "entities",
+    "erased_turns",
     "erasures",
     "evidence",
     "feedback",
@@ -29,6 +30,7 @@ __all__ = [
     "memories",
     "mentions",
     "metadata",
+    "refused_messages",
     "runs",
     "schedules",
     "scope_models",

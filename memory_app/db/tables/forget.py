@@ -1,10 +1,15 @@
-"""Receipts of erasures."""
+"""Receipts of erasures, what must not come back after one, and messages that were refused for it.
+
+All in the home shard: whoever comes back may come to another shard than before.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text
 
+from memory_app.db.literals import literals
 from memory_app.db.tables.schema import JSON_VALUE, NO_FIELDS, instant, metadata, tenant, time_ordered
+from memory_app.records.erased import Refusal
 
 erasures = Table(
     "erasures",
@@ -19,4 +24,35 @@ erasures = Table(
     PrimaryKeyConstraint("id"),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state"),
     Index("erasures_tenant_id_idx", "tenant_id"),
+    # When a name was erased last.
+    Index("erasures_subject_idx", "tenant_id", "subject_digest", "created_at"),
 )
+
+erased_turns = Table(
+    "erased_turns",
+    metadata,
+    tenant(),
+    Column("digest", LargeBinary, nullable=False),
+    instant("erased_at", now=True),
+    PrimaryKeyConstraint("tenant_id", "digest"),
+    # Those that are old enough to go.
+    Index("erased_turns_age_idx", "tenant_id", "erased_at"),
+)
+"""Digests of turns that were erased, each with its idempotency key: the same turn sent again is not stored again."""
+
+refused_messages = Table(
+    "refused_messages",
+    metadata,
+    time_ordered(),
+    tenant(),
+    Column("message_id", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    instant("sent_at"),
+    instant("refused_at", now=True),
+    PrimaryKeyConstraint("id"),
+    CheckConstraint(f"reason IN ({literals(Refusal)})", name="reason"),
+    # A message may be delivered twice.
+    Index("refused_messages_key", "tenant_id", "message_id", unique=True),
+    Index("refused_messages_age_idx", "tenant_id", "refused_at"),
+)
+"""Messages of the broker that were refused because what they carry was erased: their ids, and nothing of them."""

@@ -31,6 +31,7 @@ from memory_app.db.expressions import among, before_if_given, columns_of
 from memory_app.db.tables.jobs import runs
 from memory_app.db.tables.memories import entities as entities_table
 from memory_app.db.tables.memories import evidence, memories, mentions
+from memory_app.db.tables.tenancy import scopes, users
 from memory_app.db.tables.transfer import checkpoints
 from memory_app.db.tables.turns import sessions
 from memory_app.db.tables.turns import turns as turns_table
@@ -54,6 +55,8 @@ class TurnRow:
     speaker: str
     text: str
     terms: tuple[int, ...] | None
+    idempotency_key: str | None
+    request_hash: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,12 @@ _SCOPE = bindparam("scope", type_=BigInteger)
 _SESSION = bindparam("session", type_=BigInteger)
 _BEFORE = bindparam("before", type_=DateTime(timezone=True))
 
+_USER = (
+    select(users.c.name).join_from(scopes, users, users.c.id == scopes.c.user_id).where(scopes.c.id == _SCOPE)
+)
+_SENT = select(turns_table.c.idempotency_key, turns_table.c.request_hash).where(
+    among(turns_table.c.scope_id, "scopes"), turns_table.c.idempotency_key.is_not(None)
+)
 _TURN = select(turns_table.c.scope_id).where(turns_table.c.id == bindparam("turn"))
 _TURNS_OF_SCOPE = (
     select(*columns_of(turns_table, TurnRow))
@@ -236,6 +245,17 @@ _ORPHANS = text(
 
 def scope_of_turn(connection: Connection, turn_id: UUID) -> int | None:
     return connection.execute(_TURN, {"turn": turn_id}).scalar_one_or_none()
+
+
+def user_of_scope(connection: Connection, scope_id: int) -> str | None:
+    """The person's name; None for the scope of an agent alone."""
+    return connection.execute(_USER, {"scope": scope_id}).scalar_one_or_none()
+
+
+def sent_turns(connection: Connection, scope_ids: Sequence[int]) -> tuple[tuple[str, bytes], ...]:
+    """Idempotency key and request hash of each turn of the scopes that has them."""
+    rows = connection.execute(_SENT, {"scopes": list(scope_ids)})
+    return tuple((row.idempotency_key, bytes(row.request_hash)) for row in rows)
 
 
 def turns(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[TurnRow, ...]:

@@ -19,8 +19,9 @@ from memory_app.db.tables.forget import erasures
 from memory_app.db.tables.memories import memories
 from memory_app.db.tables.tenancy import agents, scopes, tenants, users
 from memory_app.db.tables.turns import sessions, turns
-from memory_app.forget.receipt import ErasureState, Receipt, Subject, session_name
+from memory_app.forget.receipt import ErasureState, Receipt, Subject
 from memory_app.records.run import RunName
+from memory_app.tenancy.digests import session_name
 
 BATCH = 5_000
 """Names and ids fetched from the server at a time."""
@@ -40,7 +41,8 @@ class Erasure:
 _TENANT = select(tenants.c.name).where(tenants.c.id == bindparam("tenant")).scalar_subquery()
 _RECORD = (
     insert(erasures)
-    .values(state=ErasureState.DONE, finished_at=func.now())
+    # Not now(), the beginning of the transaction: whatever came while it waited for locks was erased, too.
+    .values(state=ErasureState.DONE, created_at=func.clock_timestamp(), finished_at=func.now())
     .returning(erasures.c.id, erasures.c.created_at, _TENANT.label("tenant"))
 )
 _RECORD_AGAIN = (

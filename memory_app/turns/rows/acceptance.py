@@ -25,11 +25,15 @@ class KnownKey:
     ticket: Ticket
 
 
-# A turn of an earlier release does not say whose it is; its scope does.
+# A turn of an earlier release does not say whose it is; its scope does. What was erased is read by the same statement:
+# an erasure commits both at once, so a turn is seen in one of the two.
 _KNOWN_KEYS = text(
-    f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage
+    f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage, CAST(NULL AS bytea) AS erased
     FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)
-      AND :user = coalesce(t.user_id, (SELECT c.user_id FROM scopes c WHERE c.id = t.scope_id))"""
+      AND :user = coalesce(t.user_id, (SELECT c.user_id FROM scopes c WHERE c.id = t.scope_id))
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, e.digest FROM public.erased_turns e
+    WHERE e.tenant_id = :tenant AND e.digest = ANY(CAST(:digests AS bytea[]))"""
 )
 
 _NEW_TURN = columns_of(turns, NewTurn)
@@ -63,16 +67,24 @@ _ACCEPT = text(
 
 
 def known_keys(
-    connection: Connection, tenant_id: int, *, user_id: int, keys: Sequence[str]
-) -> dict[str, KnownKey]:
-    """Earlier uses of these idempotency keys for this user."""
-    rows = connection.execute(_KNOWN_KEYS, {"tenant": tenant_id, "user": user_id, "keys": list(keys)})
-    return {
-        row.idempotency_key: KnownKey(
-            bytes(row.request_hash), Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
-        )
-        for row in rows
-    }
+    connection: Connection,
+    tenant_id: int,
+    *,
+    user_id: int,
+    keys: Sequence[str],
+    digests: Sequence[bytes],
+) -> tuple[dict[str, KnownKey], frozenset[bytes]]:
+    """Earlier uses of these idempotency keys for this user, and those of the digests whose turns were erased."""
+    values = {"tenant": tenant_id, "user": user_id, "keys": list(keys), "digests": list(digests)}
+    uses: dict[str, KnownKey] = {}
+    erased: set[bytes] = set()
+    for row in connection.execute(_KNOWN_KEYS, values):
+        if row.erased is not None:
+            erased.add(bytes(row.erased))
+            continue
+        ticket = Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
+        uses[row.idempotency_key] = KnownKey(bytes(row.request_hash), ticket)
+    return uses, frozenset(erased)
 
 
 def accept(

@@ -88,7 +88,9 @@ FILL = """
     y AS (INSERT INTO schedules (tenant_id, scope_id, job) SELECT tenant_id, id, 'sleep' FROM c),
     z AS (INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key)
           SELECT tenant_id, scope_id, id, 'memories', 'insert', '{}' FROM r),
-    x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t)
+    x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t),
+    j AS (INSERT INTO erased_turns (tenant_id, digest) SELECT tenant, 'x' FROM t),
+    h AS (INSERT INTO refused_messages (tenant_id, message_id, reason) SELECT tenant, 'x', 'turn_erased' FROM t)
     INSERT INTO usage (tenant_id, day, model) SELECT tenant, current_date, 'small' FROM t"""
 
 

@@ -14,16 +14,15 @@ from memory_app.forget.receipt import (
     Subject,
     parse_receipt,
     receipt_line,
-    session_name,
-    subject_digest,
 )
+from memory_app.tenancy.digests import Digests, session_name
 
 RECEIPT = Receipt(
     id=UUID("0197aaaa-0000-7000-8000-000000000001"),
     tenant_id=3,
     tenant="acme",
     of=Subject.USER,
-    digests=(subject_digest(3, "user", "mira"),),
+    digests=(Digests().new(3, "user", "mira"),),
     erased_at=datetime(2026, 3, 2, 10, 30, tzinfo=UTC),
     counts={"turns": 4},
 )
@@ -38,8 +37,26 @@ def test_a_line_names_nobody() -> None:
 
 
 def test_the_digest_of_a_name_differs_by_kind_and_by_tenant() -> None:
-    digests = {subject_digest(tenant, of, "mira") for tenant in (1, 2) for of in ("user", "session")}
-    assert len(digests) == 4
+    for made in (Digests(), Digests((b"secret",))):
+        digests = {made.new(tenant, of, "mira") for tenant in (1, 2) for of in ("user", "session")}
+        assert len(digests) == 4
+
+
+def test_a_digest_with_a_secret_is_not_that_of_the_name_alone() -> None:
+    assert Digests((b"one",)).new(1, "user", "mira") != Digests((b"two",)).new(1, "user", "mira")
+    assert Digests().new(1, "user", "mira") not in Digests((b"one",)).possible(1, "user", "mira")[:1]
+
+
+def test_what_was_made_under_an_older_secret_or_none_is_known_still() -> None:
+    possible = Digests((b"new", b"old")).possible(1, "user", "mira")
+
+    assert possible[0] == Digests((b"new", b"old")).new(1, "user", "mira")
+    for earlier in (Digests((b"old",)), Digests()):
+        assert earlier.new(1, "user", "mira") in possible
+
+
+def test_a_secret_is_never_shown() -> None:
+    assert "hidden" not in repr(Digests((b"hidden",)))
 
 
 def test_sessions_of_two_users_have_other_names() -> None:
