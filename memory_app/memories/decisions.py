@@ -55,7 +55,9 @@ class Thresholds:
 class Candidate:
     """A statement with everything resolved: keys, relation (normalised), times, importance 1–10, trust.
 
-    ``said_at`` is when somebody said it; None means when it begins.
+    ``said_at`` is when somebody said it; None means when it begins. ``opposes`` are relations that it ends for its own
+    object, ``ends`` those that it ends for every object. ``corrected_key`` is the slug of an object that was said by
+    mistake.
     """
 
     statement: Statement
@@ -69,6 +71,8 @@ class Candidate:
     object_key: str | None = None
     single_valued: bool = False
     opposes: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    corrected_key: str | None = None
     session: str | None = None
     trust: Trust = Trust.USER
     said_at: datetime | None = None

@@ -38,6 +38,7 @@ from memory_app.memories.merge_rules import (
     row_of,
     trust_of,
 )
+from memory_app.memories.mistakes import is_mistake, since_mistake, taking_back
 from memory_app.memories.succession import (
     claimed_by,
     interval_of,
@@ -91,6 +92,9 @@ def decide(
     # Every step takes the first row that fits, so the order of the rows decides.
     visible.sort(key=_nearest_first)
     live = [n for n in visible if n.memory.kind == candidate.statement.kind]
+    mistakes = [n for n in live if is_mistake(candidate, n)]
+    if mistakes:
+        return _correction(candidate, live, mistakes, thresholds)
     # Time goes before wording: "I live in Rome" after a stay in Paris repeats an old text, and still ends that stay.
     decision = placed_in_time(candidate, live, thresholds) or _same_text(candidate, live)
     if decision is not None:
@@ -104,6 +108,16 @@ def decide(
             candidate, current, thresholds=thresholds, pairs=pairs
         )
     return decision or _linked(candidate, visible, thresholds) or Insert()
+
+
+def _correction(
+    candidate: Candidate, live: Sequence[Neighbour], mistakes: Sequence[Neighbour], thresholds: Thresholds
+) -> Decision:
+    """What the candidate does without the claims that it takes back, and their end at their very beginning."""
+    others = [n for n in live if n not in mistakes]
+    candidate = since_mistake(candidate, mistakes)
+    decision = placed_in_time(candidate, others, thresholds) or _same_text(candidate, others) or Insert()
+    return taking_back(decision, candidate, mistakes)
 
 
 def cohesive(

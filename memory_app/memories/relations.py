@@ -89,6 +89,18 @@ _OPPOSED = (
     *((relation, "no_longer_with") for relation in ("spouse", *_SPOUSES)),
 )
 
+# Whoever has no girlfriend any more has ended that relation, whatever her name was.
+_ENDS_OF_RELATIONS = ("no_longer_with", "no_longer_has")
+_COUPLES = {
+    "wife": ("wife", "spouse", "partner"),
+    "husband": ("husband", "spouse", "partner"),
+    "spouse": ("spouse", "wife", "husband", "partner"),
+    "girlfriend": ("girlfriend", "partner"),
+    "boyfriend": ("boyfriend", "partner"),
+    "partner": ("partner", "girlfriend", "boyfriend"),
+    "fiance": ("fiance", "partner"),
+}
+
 # Spellings that models and callers use, so that one relation does not get two lines of facts.
 _SYNONYMS = {
     "adores": "likes",
@@ -188,6 +200,13 @@ def relation_of(name: str, *, extra_single_valued: Collection[str] = ()) -> Rela
     if key in declared and not row.single_valued:
         return replace(row, single_valued=True)
     return row
+
+
+def ended_relations(name: str, obj: str | None) -> tuple[str, ...]:
+    """The relations that a fact of the normalised relation ``name`` ends for every object: no longer with a wife."""
+    if name not in _ENDS_OF_RELATIONS or obj is None:
+        return ()
+    return _COUPLES.get(normalise_relation(obj), ())
 
 
 def _snake(text: str) -> str:

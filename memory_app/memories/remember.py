@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 import structlog
@@ -27,7 +28,7 @@ from memory_app.memories.ladder import Candidate
 from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
 from memory_app.memories.naming import KnownEntity
-from memory_app.memories.relations import Relation, relation_of
+from memory_app.memories.relations import Relation, ended_relations, relation_of
 from memory_app.memories.rows import entities, fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Comparison, Footing
@@ -317,6 +318,8 @@ def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], p
         object_key=slug_of(statement.object, "object"),
         single_valued=relation.single_valued,
         opposes=relation.opposes,
+        ends=ended_relations(relation.name, statement.object),
+        corrected_key=slug_of(statement.corrects, "corrects"),
         vector=vector,
         keywords=keyword_weights(terms(statement.text)),
         notes=(*notes, note) if note else notes,
@@ -359,6 +362,8 @@ def _candidate(prepared: Prepared, place: Place, footing: Footing) -> Candidate:
         object_key=prepared.object_key,
         single_valued=prepared.single_valued,
         opposes=prepared.opposes,
+        ends=prepared.ends,
+        corrected_key=prepared.corrected_key,
         session=place.session,
         trust=ladder.trust_of(statement.origin, list(filter(None, [statement.source]))),
         said_at=said_at,
@@ -410,12 +415,14 @@ def _under_heirs(prepared: Prepared, heirs: Mapping[str, str]) -> Prepared:
         prepared,
         subject_key=heir_of(prepared.subject_key, heirs),
         object_key=heir_of(prepared.object_key, heirs),
+        corrected_key=heir_of(prepared.corrected_key, heirs),
     )
 
 
 def _comparison(
     runtime: Runtime, place: Place, prepared: Prepared, *, heirs: Mapping[str, str]
 ) -> Comparison:
+    objects = [prepared.object_key or prepared.key, *filter(None, [prepared.corrected_key])]
     return Comparison(
         session_id=place.session_id,
         kind=prepared.statement.kind,
@@ -423,9 +430,9 @@ def _comparison(
         model=runtime.embedder.model,
         canonical_key=prepared.key,
         subject_keys=slugs_of(prepared.subject_key, heirs),
-        relations=[prepared.relation, *prepared.opposes] if prepared.relation else [],
-        object_keys=slugs_of(prepared.object_key or prepared.key, heirs),
-        single_valued=prepared.single_valued,
+        relations=[prepared.relation, *prepared.opposes, *prepared.ends] if prepared.relation else [],
+        object_keys=list(chain.from_iterable(slugs_of(key, heirs) for key in objects)),
+        any_object=prepared.single_valued or bool(prepared.ends),
         merge=thresholds_of(runtime, prepared.statement.kind).merge,
         limit=runtime.settings.remember.neighbours,
     )

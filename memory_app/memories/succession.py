@@ -23,6 +23,7 @@ from memory_app.memories.decisions import (
 )
 from memory_app.memories.guards import NEGATION, SUBSTITUTION, conflicting
 from memory_app.memories.intervals import Cut, Interval, Rival, contains, insert_fact, overlaps
+from memory_app.memories.relations import ended_relations
 
 
 def placed_in_time(
@@ -99,11 +100,21 @@ def _is_rival(candidate: Candidate, neighbour: Neighbour) -> bool:
     """Can the two not be true together?"""
     if candidate.single_valued and neighbour.single_valued and _is_about(candidate, neighbour):
         return True
+    if candidate.subject_key == neighbour.subject_key and _ends_relation(candidate, neighbour):
+        return True
     # Without an object nothing is opposed: "stopped" alone does not end every habit.
     if candidate.object_key is None or neighbour.memory.relation not in candidate.opposes:
         return False
     ends = (neighbour.subject_key, neighbour.object_key)
     return ends == (candidate.subject_key, candidate.object_key)
+
+
+def _ends_relation(candidate: Candidate, neighbour: Neighbour) -> bool:
+    """Whether one of the two says that the relation of the other is over, whoever it was with."""
+    relation, value = neighbour.memory.relation, neighbour.memory.object
+    if relation is None:
+        return False
+    return relation in candidate.ends or candidate.relation in ended_relations(relation, value)
 
 
 def _among_rivals(

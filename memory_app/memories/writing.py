@@ -42,9 +42,12 @@ class Prepared:
     object_key: str | None
     single_valued: bool
     opposes: tuple[str, ...]
+    ends: tuple[str, ...]
     vector: Vector
     keywords: dict[int, float]
     notes: tuple[str, ...]
+    corrected_key: str | None = None
+    """Slug of the object that the statement corrects."""
     ties_entities: bool = True
     """False where the agent keeps no entities."""
 

@@ -239,6 +239,8 @@ class Statement(Content):
     valid_from: datetime | None = None
     said_at: datetime | None = None
     """When it was said; None means that its evidence shows it, or else that it was said of ``valid_from``."""
+    corrects: str | None = None
+    """Another object, of the same subject and relation, that was said by mistake: that claim was never true."""
     mentions: tuple[Mention, ...] = ()
     evidence: tuple[UUID, ...] = ()
     parents: tuple[UUID, ...] = ()

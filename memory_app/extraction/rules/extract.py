@@ -29,6 +29,9 @@ ACKNOWLEDGEMENT_WORDS = 12
 AGENT_TEXT_LIMIT = 20_000
 """Characters of an assistant's turn in which a repetition by the user is looked for."""
 
+CORRECTABLE_TURNS = 3
+"""Turns of the user before one that corrects."""
+
 TOO_SHORT = "too short"
 ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
@@ -118,7 +121,13 @@ def _speaker(session: _Session, turn: Turn, before: Iterable[Turn]) -> Speaker:
         zone=session.zone,
         people=session.people,
         labels=session.labels,
+        earlier=_correctable(before),
     )
+
+
+def _correctable(before: Iterable[Turn]) -> tuple[Turn, ...]:
+    """The last of the user's turns; nobody corrects in half a sentence what was said long ago."""
+    return tuple(turn for turn in before if turn.role is Role.USER)[-CORRECTABLE_TURNS:]
 
 
 def _reason_for_nothing(language: str) -> str:

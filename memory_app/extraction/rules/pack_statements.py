@@ -6,18 +6,45 @@ from datetime import datetime
 from functools import partial
 
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.extraction.rules.packs.facts import Fact, read
+from memory_app.extraction.rules.packs.corrections import without_mistakes
+from memory_app.extraction.rules.packs.fact import Fact
+from memory_app.extraction.rules.packs.facts import read
 from memory_app.extraction.rules.packs.pack import Pack
-from memory_app.extraction.rules.statements import Speaker, distinct, is_left_out, united, valid_from
+from memory_app.extraction.rules.statements import (
+    STATEMENTS_LIMIT,
+    Speaker,
+    distinct,
+    is_left_out,
+    united,
+    valid_from,
+)
 from memory_app.memories.relations import normalise_relation
-from memory_app.records.records import Mention, Origin, Statement
+from memory_app.records.records import Mention, Origin, Statement, Turn
 
 
 def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     """The statements that a pack reads in a turn, each triple once."""
-    is_skipped = partial(is_left_out, speaker)
-    facts = read(pack, speaker.turn.text, today=speaker.today, is_left_out=is_skipped)
-    return distinct(_of_fact(speaker, pack, fact) for fact in facts)
+    facts = read(
+        pack,
+        speaker.turn.text,
+        today=speaker.today,
+        is_left_out=partial(is_left_out, speaker),
+        before=partial(_facts_before, speaker, pack),
+    )
+    standing = without_mistakes(facts, limit=STATEMENTS_LIMIT)
+    return distinct(_of_fact(speaker, pack, fact) for fact in standing)
+
+
+def _facts_before(speaker: Speaker, pack: Pack) -> list[Fact]:
+    """What the user stated in the turns before; read only for a turn that corrects something."""
+    return [fact for turn in speaker.earlier for fact in _facts_of(speaker, pack, turn)]
+
+
+def _facts_of(speaker: Speaker, pack: Pack, turn: Turn) -> list[Fact]:
+    today = turn.at.astimezone(speaker.zone).date()
+    return without_mistakes(
+        read(pack, turn.text, today=today, is_left_out=partial(is_left_out, speaker)), limit=STATEMENTS_LIMIT
+    )
 
 
 def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
@@ -29,6 +56,7 @@ def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
         subject=_subject(speaker, fact),
         relation=normalise_relation(fact.relation),
         object=fact.object,
+        corrects=fact.corrects,
         origin=Origin.EXTRACTED,
         source=speaker.label,
         importance=rule.importance,

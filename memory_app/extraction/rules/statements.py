@@ -23,8 +23,8 @@ STATEMENTS_LIMIT = 24
 class Speaker:
     """The author of ``turn``, and the names by which statements about them are written.
 
-    ``agent_text`` is what the assistant wrote before the turn, in lower case. ``labels`` are those of the scope's
-    entities (``label`` or ``type:label``).
+    ``agent_text`` is what the assistant wrote before the turn, in lower case; ``earlier`` are the user's last turns
+    before it. ``labels`` are those of the scope's entities (``label`` or ``type:label``).
     """
 
     turn: Turn
@@ -34,6 +34,7 @@ class Speaker:
     zone: ZoneInfo
     people: frozenset[str]
     labels: tuple[str, ...]
+    earlier: tuple[Turn, ...] = ()
 
     @property
     def today(self) -> date:

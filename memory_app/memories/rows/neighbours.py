@@ -40,7 +40,7 @@ class Footing:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What a statement is compared with. ``subject_keys`` and ``object_keys`` are all slugs of either; ``merge`` the
-    cosine from which the statements behind a row matter; ``single_valued``: whatever else holds of the subject."""
+    cosine from which the statements behind a row matter; ``any_object``: whatever the relations hold of the subject."""
 
     session_id: int | None
     kind: str
@@ -50,7 +50,7 @@ class Comparison:
     subject_keys: Sequence[str]
     relations: Sequence[str]
     object_keys: Sequence[str]
-    single_valued: bool
+    any_object: bool
     merge: float
     limit: int
 
@@ -259,7 +259,7 @@ def neighbours(
         "limit": comparison.limit,
         "near": list(near),
     }
-    statement = _OF_ANY_OBJECT if comparison.single_valued else _OF_ONE_OBJECT
+    statement = _OF_ANY_OBJECT if comparison.any_object else _OF_ONE_OBJECT
     rows = [
         neighbour_of(row_of(row), heirs, similarity=float(row.similarity), cohesion=row.cohesion)
         for row in connection.execute(statement, values)

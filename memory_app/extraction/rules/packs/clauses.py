@@ -227,6 +227,8 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
         begins_with_date = date.span[0] == 0
         plain = _plain(pack, rest, has_front=begins_with_date)
         yield Clause(plain, date, is_cut=is_cut)
+        if rest != plain:
+            yield Clause(rest, date, is_cut=is_cut)
 
 
 def _is_shouted(text: str) -> bool:

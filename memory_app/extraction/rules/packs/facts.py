@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
 
-from memory_app.extraction.rules.packs import dates, slot_values
+from memory_app.extraction.rules.packs import corrections, dates, slot_values
 from memory_app.extraction.rules.packs.clauses import (
     Clause,
     Part,
@@ -23,7 +23,9 @@ from memory_app.extraction.rules.packs.clauses import (
     sentences,
     stated_parts,
 )
+from memory_app.extraction.rules.packs.corrections import Correction, History
 from memory_app.extraction.rules.packs.dates import DateMatch, StartDay
+from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
 from memory_app.extraction.rules.packs.pack import Pack, RulePatterns
 from memory_app.extraction.rules.packs.slots import DATE_SLOTS, OPEN_SLOTS
@@ -34,23 +36,6 @@ CUTS = 2
 
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
 _LAUGHTER = re.compile("[\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f643\U0001f609]")
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """What a rule states. ``kin`` is the relation of whom it is about to the user, None for the user.
-
-    ``called`` is that person's name, ``term`` the word for them in the language of the turn.
-    """
-
-    rule: PackRule
-    relation: str
-    object: str
-    says: str
-    when: StartDay | None = None
-    kin: str | None = None
-    called: str | None = None
-    term: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +56,18 @@ class _Subject:
     term: str = ""
 
 
-def read(pack: Pack, text: str, *, today: date, is_left_out: Callable[[str], bool]) -> Iterator[Fact]:
+def read(
+    pack: Pack,
+    text: str,
+    *,
+    today: date,
+    is_left_out: Callable[[str], bool],
+    before: History = tuple[Fact, ...],
+) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
-    states nothing.
+    states nothing. ``before`` gives the facts of the author's turns before this one, which a correction may mean.
     """
     # Whoever laughs may mean the opposite.
     if _LAUGHTER.search(text):
@@ -87,9 +79,32 @@ def read(pack: Pack, text: str, *, today: date, is_left_out: Callable[[str], boo
         return
     has_capitals = any(map(str.isupper, own))
     author = _Author(pack, today, is_loose=not has_capitals)
+    stated: list[Fact] = []
+    is_announced = False
+
+    def history() -> list[Fact]:
+        return [*before(), *stated]
+
     for sentence in sentences(own):
-        if not is_left_out(sentence):
-            yield from _of_sentence(author, stated_parts(pack, sentence))
+        if is_left_out(sentence):
+            continue
+        correction = corrections.correction_in(pack, sentence)
+        correction = replace(correction, is_announced=correction.is_announced or is_announced)
+        facts = _of_correction(author, correction, history)
+        # "No, wait. I live in Mainz.": the announcement is a sentence of its own.
+        is_announced = correction.is_announced and not correction.text.strip(" .!\u2026")
+        stated += facts
+        yield from facts
+
+
+def _of_correction(author: _Author, correction: Correction, history: History) -> list[Fact]:
+    """The facts of a sentence, which may correct what was said before."""
+    facts = list(_of_sentence(author, stated_parts(author.pack, correction.text)))
+    if not correction:
+        return facts
+    if facts:
+        return corrections.corrected(correction, facts, history)
+    return corrections.said_again(author.pack, correction, history, is_loose=author.is_loose)
 
 
 def _of_sentence(author: _Author, parts: Sequence[Part]) -> Iterator[Fact]:

@@ -54,6 +54,17 @@ class ClauseWords(_Part):
     """What may stand before a colon at the beginning of a line without being the speaker of a transcript."""
 
 
+class Corrections(_Part):
+    """How an author takes back what they said."""
+
+    announced: tuple[str, ...]
+    """Words before a correction: no wait, I meant."""
+    instead: str
+    """What stands behind one and names the mistake, in the slot <wrong>: ", not Acme"."""
+    right: tuple[str, ...]
+    """A correction that is no sentence, with the slot <right> and perhaps <wrong>: "it's Apex", "not Acme but Apex"."""
+
+
 class DateRule(_Part):
     """Words for a time: a date in the slots of ``text``, or what lies ``days`` or ``step`` units away."""
 
@@ -134,6 +145,7 @@ class PackFile(_Part):
     """Numbers to their words."""
     stop: Stops
     clause: ClauseWords
+    correction: Corrections
     people: People
     date: DateWords
     words: dict[str, tuple[str, ...]] = {}

@@ -64,6 +64,9 @@ class Pack:
     asks: re.Pattern[str]
     choice: re.Pattern[str]
     opening: re.Pattern[str]
+    announcement: re.Pattern[str]
+    instead: re.Pattern[str]
+    right: tuple[re.Pattern[str], ...]
     filler: re.Pattern[str]
     tail: re.Pattern[str]
     inverted: re.Pattern[str]
@@ -136,6 +139,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     starts = compiler.choices("clause.starts", clause.starts)
     breaks = compiler.choices("clause.breaks", clause.breaks)
     cuts = compiler.choices("clause.cuts", clause.cuts)
+    instead = compiler.translated("correction.instead", file.correction.instead)
     list_joins = either_word(file.list_joins)
     months = month_numbers(file)
     month = "|".join(map(re.escape, months))
@@ -159,6 +163,15 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         choice=any_case(rf"^{list_joins}{WORD_END}"),
         asks=any_case(rf"^(?:{compiler.choices('clause.asks', clause.asks)}){WORD_END}"),
         opening=any_case(rf"^(?:{compiler.choices('clause.openings', clause.openings)}){WORD_END}[\s,!:-]*"),
+        announcement=any_case(
+            rf"^(?:{compiler.choices('correction.announced', file.correction.announced)}){WORD_END}[\s,!:;.-]*"
+        ),
+        # Without a comma "not allergic to nuts" is a statement of its own.
+        instead=any_case(rf"(?:,|\s[\u2013\u2014-])\s+(?:{instead})$"),
+        right=tuple(
+            any_case(f"(?:{pattern})")
+            for pattern in compiler.all_translated("correction.right", file.correction.right)
+        ),
         filler=compiler.compiled_words("clause.fillers", clause.fillers),
         tail=any_case(rf"\s+(?:{compiler.choices('clause.tails', clause.tails)})$"),
         inverted=any_case(

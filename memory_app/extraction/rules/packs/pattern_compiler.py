@@ -97,6 +97,9 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.tails": clause.tails,
         "clause.inverted": clause.inverted,
         "clause.labels": clause.labels,
+        "correction.announced": file.correction.announced,
+        "correction.instead": (file.correction.instead,),
+        "correction.right": file.correction.right,
         "date.rule": [rule.text for rule in file.date.rules],
     }
 

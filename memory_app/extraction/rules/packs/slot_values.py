@@ -204,6 +204,11 @@ def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
     return " ".join(words)
 
 
+def whole(pack: Pack, text: str) -> str | None:
+    """``text`` without its article where it is whole by itself."""
+    return _phrase(pack, text, limit=ITEM_WORDS)
+
+
 def _goes_on(pack: Pack, words: Sequence[str]) -> bool:
     """Whether the last of the words shows that the phrase is cut."""
     last = words[-1]

@@ -1,0 +1,27 @@
+"""The fact that a rule of a pack states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_app.extraction.rules.packs.dates import StartDay
+from memory_app.extraction.rules.packs.format import PackRule
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a rule states. ``kin`` is the relation of whom it is about to the user, None for the user.
+
+    ``called`` is that person's name, ``term`` the word for them in the language of the turn. ``corrects`` is the object
+    that was said by mistake.
+    """
+
+    rule: PackRule
+    relation: str
+    object: str
+    says: str
+    when: StartDay | None = None
+    kin: str | None = None
+    called: str | None = None
+    term: str = ""
+    corrects: str | None = None
