@@ -253,7 +253,7 @@ class Extraction:
     """What an extractor made of a batch of turns.
 
     ``statements`` carry evidence; ``mentions`` are the entities of each turn; ``reasons`` says for each turn
-    without a statement why there is none ("too short", "language not read by rules: pl", …).
+    without a statement why there is none ("nothing noteworthy", "language not read by rules: pl", …).
     """
 
     statements: tuple[Statement, ...]

@@ -6,28 +6,34 @@ Only a statement that is one fact from end to end is read; of anything else a la
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from memory_app.extraction.rules.clause_reading import read_clause, split_predicates
-from memory_app.extraction.rules.clauses import own_words, sentences
+from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.names import NAME, is_name
-from memory_app.extraction.rules.people import about_relative
-from memory_app.extraction.rules.rule_matching import match_clause
+from memory_app.extraction.rules.packs.fact import Fact
+from memory_app.extraction.rules.packs.facts import read_sentences
+from memory_app.extraction.rules.packs.pack import Pack, pack_of
+from memory_app.extraction.rules.packs.turn_language import ENGLISH
+from memory_app.language.detection import guesses
 from memory_app.language.words import COMMON, UNREAL, stem_of
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Origin, Statement
 
 _KIND = "fact"
-_STILL = re.compile(r"^(?:now|currently|still|already|also|really) ", re.IGNORECASE)
-_USER = re.compile(r"^(?:I(?= )|(?:The )?[Uu]ser(?= ))")
-_SOMEBODY = re.compile(rf"^{NAME}(?: {NAME}){{0,3}}(?= [a-z])")
+_USER = re.compile(r"^(?:The )?[Uu]ser(?= )")
+_SOMEBODY = re.compile(rf"^{NAME}(?: {NAME}){{0,3}}(?= [^\W\d_A-ZÀ-ÖØ-Þ])")
 _EXPERIENCE = re.compile(
     r"^(?:have|has) (?P<years>\d{1,2}|[a-z]+)(?: years?(?: of)?| years?') (?:work )?experience$",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"(?: years? old| now| for good| these days)?")
+_SEVERAL_SENTENCES = re.compile(r"[.!?;:,]\s")
+_STAND_IN = "Anna"
+"""A name that every pack reads as one, in place of that of the subject."""
+_TAIL_CHARS = 12
+"""What may follow the object: "years old", "now"."""
 _MOST_CHARS = 200
 """A longer statement is more than one fact."""
 
@@ -47,15 +53,18 @@ def read_declared(statement: Statement, *, user: str | None, at: datetime, zone:
     """
     if not _may_be_read(statement):
         return statement
-    clause = _only_clause(statement.text)
-    if clause is None:
+    text = _only_sentence(statement.text)
+    if text is None:
         return statement
-    somebody = _subject(clause, user)
-    if somebody is None:
+    today = at.astimezone(zone).date()
+    somebody = _somebody(text, user)
+    if somebody is not None:
+        subject, words = somebody
+        claim = _experience(words) or _claim_about(words, text, today)
+    elif user is not None:
+        subject, claim = user, _claim_of_speaker(text, today)
+    else:
         return statement
-    subject, words = somebody
-    words = _STILL.sub("", words)
-    claim = _experience(words) or _by_rules(words, at=at, zone=zone, of_self=clause.startswith("I "))
     if claim is None:
         return statement
     # Without new entities: a caller who means to make them adds a fact, or names them.
@@ -73,23 +82,23 @@ def _may_be_read(statement: Statement) -> bool:
     )
 
 
-def _only_clause(text: str) -> str | None:
-    """The one clause of a text that has no other; None where it says more."""
+def _only_sentence(text: str) -> str | None:
+    """The one sentence of a text that has no other; None where it says more, or quotes or asks."""
     plain = " ".join(text.split()).rstrip(" .!")
-    found = list(sentences(own_words(plain)))
-    is_one = len(found) == 1 and not re.search(r"[.!?;:,]\s", plain)
-    return plain if is_one and len(split_predicates(plain)) == 1 else None
+    if not plain or plain.endswith("?") or _SEVERAL_SENTENCES.search(plain):
+        return None
+    return plain if own_words(plain) == plain else None
 
 
-def _subject(clause: str, user: str | None) -> tuple[str, str] | None:
-    """Whom the clause is about, and what follows."""
-    own = _USER.match(clause)
-    if own is not None:
-        return None if user is None else (user, clause[own.end() :].strip())
-    match = _SOMEBODY.match(clause)
+def _somebody(text: str, user: str | None) -> tuple[str, str] | None:
+    """Whom the sentence is about by a name, and what follows; None for what somebody says of themselves."""
+    of_user = _USER.match(text)
+    if of_user is not None:
+        return None if user is None else (user, text[of_user.end() :].strip())
+    match = _SOMEBODY.match(text)
     if match is None or not all(map(_is_part_of_name, match[0].split())):
         return None
-    return match[0], clause[match.end() :].strip()
+    return match[0], text[match.end() :].strip()
 
 
 def _is_part_of_name(word: str) -> bool:
@@ -102,23 +111,53 @@ def _experience(words: str) -> _Claim | None:
     return None if match is None else _Claim("years_of_experience", match["years"].lower())
 
 
-def _by_rules(words: str, *, at: datetime, zone: ZoneInfo, of_self: bool) -> _Claim | None:
-    # The rules read what somebody says of themselves and of their relatives, so the subject stands in as a relative.
-    clause = read_clause(f"I {words}" if of_self else f"My friend {words}", at, zone=zone)
-    if clause is None or clause.when or clause.company:
+def _claim_about(words: str, text: str, today: date) -> _Claim | None:
+    """What ``words`` say of somebody; the rules read what is said of a relative, so the subject stands in as one."""
+    for pack in _packs(text):
+        stand_in = pack.file.people.stand_in
+        if stand_in is None:
+            continue
+        facts = _facts(pack, stand_in.format(name=_STAND_IN, words=words), today)
+        about = [fact for fact in facts if fact.called == _STAND_IN]
+        claim = _only_claim(about, words)
+        if claim is not None:
+            return claim
+    return None
+
+
+def _claim_of_speaker(text: str, today: date) -> _Claim | None:
+    for pack in _packs(text):
+        claim = _only_claim(_facts(pack, text, today), text)
+        if claim is not None:
+            return claim
+    return None
+
+
+def _packs(text: str) -> Iterator[Pack]:
+    """The pack of the language of a text, and that of English, since a short text may be taken for another one."""
+    best = guesses(text)[:1]
+    for language in dict.fromkeys([*(guess.language for guess in best), ENGLISH]):
+        pack = pack_of(language)
+        if pack is not None:
+            yield pack
+
+
+def _facts(pack: Pack, text: str, today: date) -> list[Fact]:
+    sentences = read_sentences(pack, text, today=today, is_left_out=lambda sentence: False)
+    return [fact for sentence in sentences for fact in sentence.facts]
+
+
+def _only_claim(facts: list[Fact], words: str) -> _Claim | None:
+    """The claim of the one fact that ``words`` state from end to end."""
+    if len(facts) != 1:
         return None
-    if not of_self:
-        relative = about_relative(clause.text)
-        if relative is None or relative.name is not None:
-            return None
-        clause = clause.said_by(relative.verb, relative.rest)
-    matches = match_clause(clause, of_relative=not of_self, today=at.astimezone(zone).date())
-    if len(matches) != 1 or not _says_all(words, matches[0].object):
+    (fact,) = facts
+    # A date, or what follows the object, would end together with the fact.
+    if fact.when is not None or fact.corrects is not None or not _says_all(words, fact.object):
         return None
-    return _Claim(normalise_relation(matches[0].relation), matches[0].object)
+    return _Claim(normalise_relation(fact.relation), fact.object)
 
 
 def _says_all(words: str, value: str) -> bool:
-    """Whether nothing follows the object: what does would end together with the fact."""
     _, found, behind = words.lower().rpartition(value.lower())
-    return bool(found) and _TAIL.fullmatch(behind) is not None
+    return bool(found) and len(behind) <= _TAIL_CHARS

@@ -1,4 +1,7 @@
-"""Make statements of what the tables of English read in a turn."""
+"""Make statements of what is told in English with any verb: what people did, plan and do, and what they ask for.
+
+Facts that a pattern can name are read by the pack; a sentence comes here when no pattern of it fits.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.patterns import Rule
-from memory_app.extraction.rules.people import about_relative, relatives_of
+from memory_app.extraction.rules.people import about_relative
 from memory_app.extraction.rules.requests import to_remember, wish_of
 from memory_app.extraction.rules.rule_matching import Match, match_clause
-from memory_app.extraction.rules.statements import Speaker, distinct, is_left_out, united, valid_from
+from memory_app.extraction.rules.statements import Speaker, united, valid_from
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement
 
@@ -26,15 +29,10 @@ FEWEST_WORDS = 3
 """Words of a fact to remember that no rule reads; "remember that song" states nothing."""
 
 
-def english_statements(speaker: Speaker, text: str) -> list[Statement]:
-    """The statements that the rules of English read in ``text`` (already `own_words`), each triple once."""
-    return distinct(_of_text(speaker, text))
-
-
-def _of_text(speaker: Speaker, text: str) -> Iterator[Statement]:
+def activities_in(speaker: Speaker, text: str) -> Iterator[Statement]:
+    """The statements that the rules of English read in ``text``, a sentence or a part of one."""
     for sentence in sentences(text):
-        if not is_left_out(speaker, sentence.text):
-            yield from _of_sentence(speaker, sentence)
+        yield from _of_sentence(speaker, sentence)
 
 
 def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
@@ -54,7 +52,6 @@ def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
     if fact is not None:
         yield from _to_remember(speaker, fact)
         return
-    yield from _relatives(speaker, sentence.text)
     for clause in sentence.clauses:
         for predicate in split_predicates(clause):
             yield from _of_clause(speaker, predicate)
@@ -62,7 +59,7 @@ def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
 
 def _to_remember(speaker: Speaker, fact: str) -> Iterator[Statement]:
     """What the user asked to be remembered: by the rules where they read it, else in the user's words."""
-    statements = [*_relatives(speaker, fact), *_of_clause(speaker, fact)]
+    statements = [*_of_clause(speaker, fact)]
     if not statements and _is_worth_remembering(fact):
         reported = third_person(fact)
         statement = _statement(
@@ -82,26 +79,6 @@ def _to_remember(speaker: Speaker, fact: str) -> Iterator[Statement]:
 def _is_worth_remembering(fact: str) -> bool:
     # "Remember what you said": nothing of the user's.
     return " you" not in fact.lower() and len(fact.split()) >= FEWEST_WORDS
-
-
-def _relatives(speaker: Speaker, text: str) -> Iterator[Statement]:
-    participants = {name.lower() for name in speaker.people}
-    for relative in relatives_of(text, not_named=participants):
-        name = _told_apart(speaker, relative.name, relative.term)
-        statement = _statement(
-            speaker,
-            subject=speaker.label,
-            relation=relative.relation,
-            value=name,
-            says=f"has a {relative.term} called {name}",
-        )
-        mention = Mention("thing" if relative.is_pet else "person", name)
-        yield replace(
-            statement,
-            subtype="relationship",
-            importance=7,
-            mentions=united((mention,), statement.mentions),
-        )
 
 
 def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:

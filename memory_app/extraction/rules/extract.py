@@ -13,12 +13,11 @@ from itertools import chain
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.rules.clauses import own_words
-from memory_app.extraction.rules.english_statements import english_statements
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.pack_statements import pack_statements
 from memory_app.extraction.rules.packs.pack import Pack, pack_of
 from memory_app.extraction.rules.packs.turn_language import READ_LANGUAGES, language_of
-from memory_app.extraction.rules.statements import SHORTEST, Speaker, united
+from memory_app.extraction.rules.statements import Speaker, united
 from memory_app.language.marks import without_marks
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.records.records import Extraction, Mention, Role, Statement, Turn
@@ -32,7 +31,6 @@ AGENT_TEXT_LIMIT = 20_000
 CORRECTABLE_TURNS = 3
 """Turns of the user before one that corrects."""
 
-TOO_SHORT = "too short"
 ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
 NOT_THE_USER = "not said by the user"
@@ -102,12 +100,9 @@ def _read(session: _Session, turn: Turn) -> _TurnRead:
     if reason:
         return _TurnRead(mentions=mentions, reason=reason)
     speaker = _speaker(session, turn, before)
-    if pack is None:
-        statements = english_statements(speaker, text)
-    else:
-        statements = pack_statements(speaker, pack)
-        names = tuple(chain.from_iterable(statement.mentions for statement in statements))
-        mentions = united(names, mentions)
+    statements = [] if pack is None else pack_statements(speaker, pack)
+    names = tuple(chain.from_iterable(statement.mentions for statement in statements))
+    mentions = united(names, mentions)
     return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(language))
 
 
@@ -151,10 +146,7 @@ def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
     # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
     if _is_acknowledgement(text[:200], pack):
         return ACKNOWLEDGEMENT
-    # The patterns of a pack need no such limit: "Ich bin Veganer." is a fact.
-    if pack is not None:
-        return None
-    return TOO_SHORT if len(text) < SHORTEST else None
+    return None
 
 
 def _is_acknowledgement(text: str, pack: Pack | None) -> bool:

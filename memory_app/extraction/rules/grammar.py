@@ -78,7 +78,7 @@ _FIRST_PERSON_ENDINGS = (
 
 _END = re.compile(
     r"\s*(?:[;:()!?\u2013\u2014*~|<>\[\]{}#]|\s-+\s|\.\.+|\u2026|,|\.$|"
-    r"\b(?:because|cause|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
+    r"(?<!-)\b(?:because|cause|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
     r"that (?:I|we|you|it|they|he|she|this|these|the|my|our|there|an?)|if|"
     r"than|since|instead|"
     r"so|and (?:I|we|it|they|he|she|you|my|our|that|this|there|am|is|was|were|have|had|just|now|then|will|would|how|the\s\w+\s(?:is|was|were))|"
@@ -103,7 +103,8 @@ _UNRESOLVED = re.compile(
     r"same|other|rest|best|most|first|last)s?|a (?:lot|few|bit|little|while|ton|bunch|couple|great|good)(?: (?:of|time))?)\b"
     r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
     r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"
-    r"\b(?:that|there|her|one|ones|another|same)$",
+    r"\b(?:that|this|these|those) [\w-]+$|\b(?:their|theirs|his|her)\b|\b(?:that|there|one|ones|another|same)$|"
+    r"^(?:few|most|many|some|more)$",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"\ban? [\w-]+$", re.IGNORECASE)

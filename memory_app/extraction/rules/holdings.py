@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from memory_app.extraction.rules import words
-from memory_app.extraction.rules.names import NAME
-from memory_app.extraction.rules.patterns import OBJECT, PERSON, TAIL, Rule
+from memory_app.extraction.rules.patterns import OBJECT, TAIL, Rule
 from memory_app.language.english import CARDINALS
 
 _PETS = "|".join(sorted(words.PETS))
@@ -28,66 +27,6 @@ _SOME_PETS = (
 
 HOLDINGS = (
     Rule(
-        "have",
-        rf"have (?:an? |my )(?:[\w-]+ ){{0,3}}?(?P<pet>{_PETS}),? (?:named|called|whose name is|who is called) {PERSON}.*",
-        relation="has_pet",
-        says="has a {pet} called {object}",
-        subtype="relationship",
-        importance=6,
-    ),
-    Rule(
-        "have|got|adopted",
-        rf"(?:have|got|adopted) (?P<count>{_NUMBER}) (?:[\w-]+ ){{0,2}}?(?P<pet>{_PETS}),? (?:named|called) (?P<object>{NAME},? and {NAME})",
-        relation="has_pet",
-        says="has {count} {pet}, one called {object}",
-        subtype="relationship",
-        importance=6,
-        each=True,
-    ),
-    Rule(
-        "got|adopted",
-        rf"(?P<past>got|adopted) an? (?:[\w-]+ ){{0,3}}?(?P<pet>{_PETS}),? (?:named|called) {PERSON}.*",
-        relation="has_pet",
-        says="{past} a {pet} called {object}",
-        subtype="relationship",
-        importance=6,
-        starts=True,
-    ),
-    Rule(
-        "have",
-        rf"have (?P<object>{_SOME_PETS}){TAIL}",
-        relation="has_pet",
-        says="has {object}",
-        subtype="relationship",
-        importance=6,
-    ),
-    Rule(
-        "got|adopted|rescued",
-        rf"(?P<past>got|adopted|rescued) (?P<object>{_SOME_PETS})(?: (?:from|at|named|called) .*)?{TAIL}",
-        relation="has_pet",
-        says="{past} {object}",
-        subtype="relationship",
-        importance=6,
-        starts=True,
-    ),
-    Rule(
-        "have",
-        rf"have (?:an? |my )(?:(?P<quality>{words.KIN_QUALITIES}) )?(?P<kin>{_KIN}),? (?:named|called|whose name is) {PERSON}.*",
-        relation="{kin}",
-        says="has a {quality} {kin} called {object}",
-        subtype="relationship",
-        importance=7,
-        entity="person",
-    ),
-    Rule(
-        "have",
-        rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}?(?:{_KIN}|{_PLURAL_KIN})(?: and (?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}(?:{_KIN}|{_PLURAL_KIN}))?){TAIL}",
-        relation="has_family",
-        says="has {object}",
-        subtype="relationship",
-        importance=6,
-    ),
-    Rule(
         "do",
         rf"do not have (?:any |an? )?(?P<object>(?:{_KIN}|{_PLURAL_KIN}|{_PETS}|{_THINGS}|pets|allergies|driver's license)){TAIL}",
         relation="has_no",
@@ -100,34 +39,12 @@ HOLDINGS = (
         says="has no {object}",
     ),
     Rule(
-        "have|was",
-        rf"(?:have|have been diagnosed with|was diagnosed with|suffer from) (?P<object>{words.HEALTH})\b.*",
-        relation="has_condition",
-        says="has {object}",
-        importance=8,
-        starts=True,
-    ),
-    Rule(
-        "suffer",
-        rf"suffer from {OBJECT}",
-        relation="has_condition",
-        says="suffers from {object}",
-        importance=8,
-    ),
-    Rule(
         "have",
         rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}{_THINGS}){TAIL}",
         relation="has",
         says="has {object}",
     ),
     Rule("own", rf"own {OBJECT}", relation="owns", says="owns {object}"),
-    Rule(
-        "no|do",
-        r"(?:no longer|do not) (?:have|own) (?P<object>(?:my|the|a|an) .+)",
-        relation="no_longer_has",
-        says="no longer has {object}",
-    ),
-    Rule("drive", r"drive (?P<object>an? .+)", relation="drives", says="drives {object}"),
     Rule(
         "have",
         rf"have known {OBJECT}",

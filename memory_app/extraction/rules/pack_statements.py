@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
+from itertools import chain
 
+from memory_app.extraction.rules.english_statements import activities_in
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.packs.corrections import without_mistakes
 from memory_app.extraction.rules.packs.fact import Fact
-from memory_app.extraction.rules.packs.facts import read
+from memory_app.extraction.rules.packs.facts import read, read_sentences
+from memory_app.extraction.rules.packs.format import DateTexts
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.statements import (
     STATEMENTS_LIMIT,
@@ -24,15 +28,31 @@ from memory_app.records.records import Mention, Origin, Statement, Turn
 
 def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     """The statements that a pack reads in a turn, each triple once."""
-    facts = read(
+    sentences = read_sentences(
         pack,
         speaker.turn.text,
         today=speaker.today,
         is_left_out=partial(is_left_out, speaker),
         before=partial(_facts_before, speaker, pack),
     )
-    standing = without_mistakes(facts, limit=STATEMENTS_LIMIT)
-    return distinct(_of_fact(speaker, pack, fact) for fact in standing)
+    unread: list[str] = []
+
+    def facts() -> Iterator[Fact]:
+        for sentence in sentences:
+            unread.append(sentence.unread)
+            yield from sentence.facts
+
+    standing = without_mistakes(facts(), limit=STATEMENTS_LIMIT)
+    statements = (_of_fact(speaker, pack, fact) for fact in standing)
+    read_by_grammar = _GRAMMARS.get(pack.file.language)
+    if read_by_grammar is None:
+        return distinct(statements)
+    others = (read_by_grammar(speaker, text) for text in filter(None, unread))
+    return distinct(chain(statements, *others))
+
+
+_GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": activities_in}
+"""What reads the sentences of a language that no pattern of its pack reads: told with any verb, as events are."""
 
 
 def _facts_before(speaker: Speaker, pack: Pack) -> list[Fact]:
@@ -47,6 +67,10 @@ def _facts_of(speaker: Speaker, pack: Pack, turn: Turn) -> list[Fact]:
     )
 
 
+EXPLICIT_IMPORTANCE = 7
+"""Least importance (1 to 10) of what the user asked to be remembered."""
+
+
 def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
     rule = fact.rule
     return Statement(
@@ -55,15 +79,16 @@ def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
         text=f"{_written_subject(speaker, pack, fact)} {fact.says}{_written_date(pack, fact)}.",
         subject=_subject(speaker, fact),
         relation=normalise_relation(fact.relation),
-        object=fact.object,
+        object=_object(speaker, pack, fact),
         corrects=fact.corrects,
         origin=Origin.EXTRACTED,
         source=speaker.label,
-        importance=rule.importance,
+        importance=_importance(fact),
+        tags=("explicit",) if fact.is_request else (),
         confidence=rule.confidence,
         valid_from=_valid_from(speaker, fact),
         evidence=(speaker.turn.id,),
-        mentions=_mentions(speaker, fact),
+        mentions=_mentions(speaker, pack, fact),
     )
 
 
@@ -71,22 +96,51 @@ def _subject(speaker: Speaker, fact: Fact) -> str:
     """Whom a fact is about, the same in every language, so that facts about one person meet."""
     if fact.kin and not fact.called:
         return f"{speaker.label}'s {fact.kin}"
-    return fact.called or speaker.label
+    return _told_apart(speaker, fact.called, fact.term) if fact.called else speaker.label
+
+
+def _object(speaker: Speaker, pack: Pack, fact: Fact) -> str:
+    """The object as it is stored. Somebody of the user's who has the user's name is not the user."""
+    is_person = fact.relation in pack.file.people.kin
+    return _told_apart(speaker, fact.object, fact.relation) if is_person else fact.object
+
+
+def _told_apart(speaker: Speaker, name: str, term: str) -> str:
+    return f"{name} ({term})" if name.lower() == speaker.label.lower() else name
+
+
+def _importance(fact: Fact) -> int | None:
+    # Not lowered: what the rules rate higher, such as an allergy, stays so.
+    return max(fact.rule.importance or 0, EXPLICIT_IMPORTANCE) if fact.is_request else fact.rule.importance
 
 
 def _written_subject(speaker: Speaker, pack: Pack, fact: Fact) -> str:
     """The subject as the text has it, in the language of the turn."""
     if fact.kin and not fact.called:
         return pack.file.people.of_user.format(term=fact.term, user=speaker.label)
-    return fact.called or speaker.label
+    return _subject(speaker, fact)
 
 
 def _written_date(pack: Pack, fact: Fact) -> str:
     if fact.when is None:
         return ""
     dates = pack.file.date
+    if dates.in_words is not None:
+        return f" {_date_in_words(pack, dates.in_words, fact)}"
     template = dates.says_since if fact.when.since else dates.says_on
     return f" ({template.format(date=fact.when.text)})"
+
+
+def _date_in_words(pack: Pack, texts: DateTexts, fact: Fact) -> str:
+    when = fact.when
+    assert when is not None
+    is_since = when.since or (fact.rule.starts and not fact.rule.past)
+    # The text of a day is as exact as it was said: 2026-05-03, 2026-05 or 2026.
+    exactness = ("year", "month", "day")[min(when.text.count("-"), 2)]
+    name = f"since_{exactness}" if is_since else exactness
+    month = pack.file.date.months[when.start.month - 1].split()[0].capitalize()
+    template: str = getattr(texts, name)
+    return template.format(day=when.text, month=month, year=when.start.year)
 
 
 def _valid_from(speaker: Speaker, fact: Fact) -> datetime:
@@ -95,11 +149,11 @@ def _valid_from(speaker: Speaker, fact: Fact) -> datetime:
     return valid_from(speaker, fact.rule, start=fact.when.start, has_lasted=fact.when.since)
 
 
-def _mentions(speaker: Speaker, fact: Fact) -> tuple[Mention, ...]:
+def _mentions(speaker: Speaker, pack: Pack, fact: Fact) -> tuple[Mention, ...]:
     entities: list[Mention] = []
     if fact.rule.entity:
-        entities.append(Mention(fact.rule.entity, fact.object))
+        entities.append(Mention(fact.rule.entity, _object(speaker, pack, fact)))
     if fact.called:
-        entities.append(Mention("person", fact.called))
+        entities.append(Mention("person", _subject(speaker, fact)))
     known = mentions_of(fact.object.lower(), labels=speaker.labels)
     return united(tuple(entities), known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app.extraction.rules.holdings import FRICTION, HOLDINGS
-from memory_app.extraction.rules.identity import HOME, IDENTITY, WORK
 from memory_app.extraction.rules.taste import FOOD, STUDY, TASTE
+from memory_app.extraction.rules.work import WORK
 
-STATEMENT_RULES = (*FOOD, *IDENTITY, *WORK, *HOME, *TASTE, *STUDY, *HOLDINGS, *FRICTION)
+STATEMENT_RULES = (*FOOD, *WORK, *TASTE, *STUDY, *HOLDINGS, *FRICTION)

@@ -4,78 +4,10 @@
 from __future__ import annotations
 
 from memory_app.extraction.rules import words
-from memory_app.extraction.rules.patterns import OBJECT, TAIL, Rule
+from memory_app.extraction.rules.patterns import OBJECT, Rule
 
 _AT_ANY_TIME = r"(?![^,]* (?:on|before|after|in the|at night|for) )"
 FOOD = (
-    Rule(
-        "am|is",
-        rf"am (?:severely |very |deathly |highly |also |mildly )*allergic to {OBJECT}",
-        relation="allergic_to",
-        says="is allergic to {object}",
-        each=True,
-        importance=8,
-    ),
-    Rule(
-        "am",
-        rf"am not allergic to {OBJECT}",
-        relation="not_allergic_to",
-        says="is not allergic to {object}",
-        each=True,
-    ),
-    Rule(
-        "have",
-        rf"have an? (?:severe |bad |mild |serious )?(?P<object>[\w -]+?) allergy{TAIL}",
-        relation="allergic_to",
-        says="is allergic to {object}",
-        each=True,
-        importance=8,
-    ),
-    Rule(
-        "have",
-        rf"have an? (?:severe |bad |mild |serious )?allergy to {OBJECT}",
-        relation="allergic_to",
-        says="is allergic to {object}",
-        each=True,
-        importance=8,
-    ),
-    Rule(
-        "am",
-        rf"am (?:an? )?(?:strict |mostly )?(?P<object>{words.DIETS}){TAIL}",
-        relation="diet",
-        says="is {object}",
-        importance=7,
-    ),
-    Rule(
-        "went|became",
-        rf"(?:went|became) (?:an? )?(?P<object>{words.DIETS}){TAIL}",
-        relation="diet",
-        says="became {object}",
-        importance=7,
-        starts=True,
-    ),
-    Rule(
-        "am",
-        rf"am (?:no longer|not) (?:an? )?(?P<object>{words.DIETS})(?: any ?more)?{TAIL}",
-        relation="no_longer_follows_diet",
-        says="is no longer {object}",
-    ),
-    Rule(
-        "do|never|cannot",
-        rf"(?:do not eat|never eat|cannot eat|cannot have) {_AT_ANY_TIME}{OBJECT}",
-        relation="does_not_eat",
-        says="does not eat {object}",
-        subtype="preference",
-        importance=7,
-    ),
-    Rule(
-        "do|never|cannot",
-        rf"(?:do not|never|cannot) drink {_AT_ANY_TIME}{OBJECT}",
-        relation="does_not_drink",
-        says="does not drink {object}",
-        subtype="preference",
-        importance=6,
-    ),
     Rule(
         "do|no",
         r"(?:do not|no longer) (?P<object>smoke|drink|drive|cook|fly)(?: any ?more| at all)?",
@@ -106,31 +38,10 @@ TASTE = (
         importance=6,
     ),
     Rule(
-        "do",
-        rf"do not (?:{_LOVE}|care for|fancy) {OBJECT}",
-        relation="dislikes",
-        says="does not like {object}",
-        subtype="preference",
-    ),
-    Rule(
         "no|used",
         rf"(?:no longer|used to) (?P<base>{_LOVE}) {OBJECT}",
         relation="used_to_like",
         says="used to like {object}",
-        subtype="preference",
-    ),
-    Rule(
-        "am",
-        rf"am not (?:really |very |much )*(?:{_FAN}|a fan of) {OBJECT}",
-        relation="dislikes",
-        says="does not like {object}",
-        subtype="preference",
-    ),
-    Rule(
-        "am",
-        rf"am (?:so |super |very |really |pretty |quite |totally )*(?P<how>{_FAN}) {OBJECT}",
-        relation="likes",
-        says="is {how} {object}",
         subtype="preference",
     ),
     Rule(
@@ -156,46 +67,10 @@ TASTE = (
         subtype="preference",
     ),
     Rule(
-        "hate|dislike|detest|loathe|despise",
-        rf"(?P<verb>hate|dislike|detest|loathe|despise) {OBJECT}",
-        relation="dislikes",
-        says="{verb} {object}",
-        subtype="preference",
-    ),
-    Rule(
-        "cannot",
-        rf"cannot (?:stand|bear) {OBJECT}",
-        relation="dislikes",
-        says="cannot stand {object}",
-        subtype="preference",
-    ),
-    Rule(
-        "prefer",
-        r"prefer (?!(?:it|this|that|them|these|those|you|your)\b)(?P<object>.+? (?:to|over) .+)",
-        relation="prefers",
-        says="prefers {object}",
-        subtype="preference",
-        whole=True,
-    ),
-    Rule("prefer", rf"prefer {OBJECT}", relation="prefers", says="prefers {object}", subtype="preference"),
-    Rule(
-        "would",
-        r"would (?:really )?(?:love|like) to (?P<object>(?:visit|learn|travel|go|live|move|write|own|open|start|become|work|study|try|run|meet|build|adopt|climb|see|have|get|buy|volunteer|teach|play|support|help) .+)",
-        relation="wants_to",
-        says="would love to {object}",
-    ),
-    Rule(
         _LOVE,
         rf"(?P<verb>{_LOVE}) to (?P<object>\w+ .+)",
         relation="likes",
         says="{verb} to {object}",
-        subtype="preference",
-    ),
-    Rule(
-        _LOVE,
-        rf"(?P<verb>{_LOVE}) (?P<object>{_NOT_ABOUT_THIS}.+)",
-        relation="likes",
-        says="{verb} {object}",
         subtype="preference",
     ),
     Rule(
@@ -205,39 +80,23 @@ TASTE = (
 
 STUDY = (
     Rule(
-        "speak",
-        rf"speak (?:fluent |some |a little |a bit of )?(?P<object>(?:{words.LANGUAGES}).*)",
-        relation="speaks",
-        says="speaks {object}",
-        each=True,
-    ),
-    Rule(
         "do|cannot",
         rf"(?:do not|cannot) speak (?:any )?(?P<object>(?:{words.LANGUAGES}).*)",
         relation="does_not_speak",
         says="does not speak {object}",
         each=True,
     ),
-    Rule("am", rf"am fluent in {OBJECT}", relation="speaks", says="is fluent in {object}", each=True),
     Rule(
-        "=my",
-        rf"my (?:native language|mother tongue|first language) is (?P<object>{words.LANGUAGES}).*",
-        relation="native_language",
-        says="has {object} as native language",
-        own_only=True,
+        "am|have",
+        r"(?:am|have been) learning (?:how )?to (?P<object>\w+ .+)",
+        relation="learns",
+        says="is learning to {object}",
     ),
     Rule(
         "am|have",
-        rf"(?:am|have been) (?:learning|studying) (?:how to |to )?{OBJECT}",
+        rf"(?:am|have been) (?:learning|studying) (?!how\b|to\b){OBJECT}",
         relation="studies",
         says="is learning {object}",
-        brief=True,
-    ),
-    Rule(
-        "study",
-        r"study (?P<object>(?!every|hard|a lot|for|all|at|in|with|on).+)",
-        relation="studies",
-        says="studies {object}",
         brief=True,
     ),
     Rule(
@@ -247,7 +106,6 @@ STUDY = (
         says="studies at {object}",
         entity="org",
     ),
-    Rule("am", rf"am majoring in {OBJECT}", relation="studies", says="is majoring in {object}", brief=True),
     Rule(
         "major|majored",
         rf"major(?:ed)? in {OBJECT}",

@@ -110,7 +110,7 @@ def test_a_turn_becomes_memories_that_rest_on_it(runtime: Runtime, tenant: int, 
 
 def test_a_turn_without_memories_says_why(runtime: Runtime, tenant: int, owner: Engine) -> None:
     reasons = {
-        ("Rex barks.", Role.USER): "too short",
+        ("Rex barks.", Role.USER): "nothing noteworthy",
         ("ok thanks", Role.USER): "acknowledgement",
         ("The weather was rather changeable.", Role.USER): "nothing noteworthy",
         (PARIS, Role.ASSISTANT): "not said by the user",

@@ -169,7 +169,7 @@ def test_each_turn_without_a_statement_has_a_reason() -> None:
     assert {turn_id.int: reason for turn_id, reason in extraction.reasons.items()} == {
         2: "not said by the user",
         3: "acknowledgement",
-        4: "too short",
+        4: "nothing noteworthy",
         5: "nothing noteworthy",
         6: "guarded: date without a source",
     }

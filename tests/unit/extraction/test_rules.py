@@ -131,7 +131,7 @@ def test_what_was_asked_to_be_remembered_weighs_more_and_is_tagged() -> None:
 @pytest.mark.parametrize(
     ("text", "role", "reason"),
     [
-        ("I'm Anna.", "user", "too short"),
+        ("It rained.", "user", "nothing noteworthy"),
         ("ok thanks", "user", "acknowledgement"),
         ("vielen dank, danke danke danke", "user", "acknowledgement"),
         ("I live in Berlin and I love it here.", "assistant", "not said by the user"),

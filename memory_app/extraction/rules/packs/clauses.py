@@ -73,6 +73,7 @@ def own_text(pack: Pack, text: str) -> str:
     text = unicodedata.normalize("NFC", text).translate(_QUOTES)
     lines = [_without_label(pack, line) for line in text.splitlines() if not _TRANSCRIPT.match(line)]
     own = own_words("\n".join(lines), is_title=partial(_is_title, pack))
+    own = pack.contraction.sub(lambda match: pack.file.contractions[match[0].lower()], own)
     own = _without_inner_dots(pack, own)
     own = _OPENED_QUESTION.sub(r". \1", own)
     return "".join(map(_without_symbol, own))

@@ -17,11 +17,15 @@ _DAYS: Mapping[str, int] = {"day": 1, "week": 7}
 
 @dataclass(frozen=True, slots=True)
 class StartDay:
-    """The day on which a time begins; ``text`` is that day, its month or its year, as exact as it was said."""
+    """The day on which a time begins; ``text`` is that day, its month or its year, as exact as it was said.
+
+    ``until`` is the last day of a time that has one: "from 4 to 11 July".
+    """
 
     start: date
     text: str
     since: bool
+    until: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,12 @@ def _day(day: date, since: bool) -> StartDay:
     return StartDay(day, day.isoformat(), since)
 
 
+def _days(day: date, until: date, since: bool) -> StartDay | None:
+    if until < day:
+        return None
+    return StartDay(day, f"{day.isoformat()} \u2013 {until.isoformat()}", since, until)
+
+
 def _month(day: date, since: bool) -> StartDay:
     first = day.replace(day=1)
     return StartDay(first, f"{first:%Y-%m}", since)
@@ -85,7 +95,7 @@ def _year(day: date, since: bool) -> StartDay:
     return StartDay(first, str(first.year), since)
 
 
-def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDay:
+def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDay | None:
     """A month, or a day of it, with its year or without."""
     groups = match.groups
     month = pack.months[groups["month"]]
@@ -94,6 +104,8 @@ def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartD
         day = date(int(groups["year"]), month, number)
     else:
         day = _nearest(date(today.year, month, number), today, future)
+    if groups.get("date_day2"):
+        return _days(day, day.replace(day=int(groups["date_day2"])), match.rule.since)
     if groups.get("date_day"):
         return _day(day, match.rule.since)
     return _month(day, match.rule.since)

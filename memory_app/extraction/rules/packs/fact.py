@@ -13,7 +13,7 @@ class Fact:
     """What a rule states. ``kin`` is the relation of whom it is about to the user, None for the user.
 
     ``called`` is that person's name, ``term`` the word for them in the language of the turn. ``corrects`` is the object
-    that was said by mistake.
+    that was said by mistake. ``is_request``: the user asked that it be remembered.
     """
 
     rule: PackRule
@@ -25,3 +25,4 @@ class Fact:
     called: str | None = None
     term: str = ""
     corrects: str | None = None
+    is_request: bool = False

@@ -22,12 +22,14 @@ from memory_app.extraction.rules.packs.clauses import (
     readings,
     sentences,
     stated_parts,
+    without_opening,
 )
 from memory_app.extraction.rules.packs.corrections import Correction, History
 from memory_app.extraction.rules.packs.dates import DateMatch, StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
-from memory_app.extraction.rules.packs.pack import Pack, RulePatterns
+from memory_app.extraction.rules.packs.pack import Pack
+from memory_app.extraction.rules.packs.pattern_index import RulePattern
 from memory_app.extraction.rules.packs.slots import DATE_SLOTS, OPEN_SLOTS
 from memory_app.extraction.rules.patterns import When
 
@@ -36,6 +38,14 @@ CUTS = 2
 
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
 _LAUGHTER = re.compile("[\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f643\U0001f609]")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRead:
+    """The facts of a sentence, and what it states besides that no rule read."""
+
+    facts: Sequence[Fact]
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,22 @@ def read(
 ) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
+    The arguments are those of `read_sentences`.
+    """
+    sentences_read = read_sentences(pack, text, today=today, is_left_out=is_left_out, before=before)
+    return chain.from_iterable(sentence.facts for sentence in sentences_read)
+
+
+def read_sentences(
+    pack: Pack,
+    text: str,
+    *,
+    today: date,
+    is_left_out: Callable[[str], bool],
+    before: History = tuple[Fact, ...],
+) -> Iterator[SentenceRead]:
+    """The sentences of ``text`` with the facts that each states.
+
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
     states nothing. ``before`` gives the facts of the author's turns before this one, which a correction may mean.
     """
@@ -77,7 +103,8 @@ def read(
         return
     if pack.stop_turn.search(own):
         return
-    has_capitals = any(map(str.isupper, own))
+    # Of the text as it was written: a pack may read "im" as "I am".
+    has_capitals = any(map(str.isupper, text))
     author = _Author(pack, today, is_loose=not has_capitals)
     stated: list[Fact] = []
     is_announced = False
@@ -90,40 +117,58 @@ def read(
             continue
         correction = corrections.correction_in(pack, sentence)
         correction = replace(correction, is_announced=correction.is_announced or is_announced)
-        facts = _of_correction(author, correction, history)
+        result = _of_correction(author, correction, history)
         # "No, wait. I live in Mainz.": the announcement is a sentence of its own.
         is_announced = correction.is_announced and not correction.text.strip(" .!\u2026")
-        stated += facts
-        yield from facts
+        stated += result.facts
+        yield result
 
 
-def _of_correction(author: _Author, correction: Correction, history: History) -> list[Fact]:
-    """The facts of a sentence, which may correct what was said before."""
-    facts = list(_of_sentence(author, stated_parts(author.pack, correction.text)))
+def _of_correction(author: _Author, correction: Correction, history: History) -> SentenceRead:
+    """What a sentence states, which may correct what was said before."""
+    result = _of_request(author, correction.text)
     if not correction:
-        return facts
-    if facts:
-        return corrections.corrected(correction, facts, history)
-    return corrections.said_again(author.pack, correction, history, is_loose=author.is_loose)
+        return result
+    if result.facts:
+        return SentenceRead(corrections.corrected(correction, result.facts, history), result.unread)
+    again = corrections.said_again(author.pack, correction, history, is_loose=author.is_loose)
+    return SentenceRead(again, "" if again else result.unread)
 
 
-def _of_sentence(author: _Author, parts: Sequence[Part]) -> Iterator[Fact]:
+def _of_request(author: _Author, sentence: str) -> SentenceRead:
+    """What a sentence states, which may ask for that to be remembered."""
+    match = author.pack.request.match(without_opening(author.pack, sentence))
+    if match is None:
+        return _of_sentence(author, sentence)
+    result = _of_sentence(author, match.string[match.end() :])
+    if not result.facts:
+        return _of_sentence(author, sentence)
+    return SentenceRead([replace(fact, is_request=True) for fact in result.facts], result.unread)
+
+
+def _of_sentence(author: _Author, sentence: str) -> SentenceRead:
+    parts = stated_parts(author.pack, sentence)
+    facts: list[Fact] = []
+    unread: list[str] = []
     place = 0
     while place < len(parts):
-        count, facts = _of_first_parts(author, parts[place:])
-        yield from facts
+        count, hits = _of_first_parts(author, parts[place:])
+        facts += hits
+        if not hits:
+            # Across a dash or a bracket nothing is joined again.
+            unread.append((parts[place].separator or ". ") + parts[place].text)
         place += count
     # Without capitals nothing shows who is named in passing, but for the clauses that a pattern fits.
-    if author.is_loose:
-        return
-    for part in parts:
-        yield from _in_passing(author.pack, part.text)
+    if not author.is_loose:
+        facts += chain.from_iterable(_in_passing(author.pack, part.text) for part in parts)
+    return SentenceRead(facts, "".join(unread).strip(" ,."))
 
 
 def _of_first_parts(author: _Author, parts: Sequence[Part]) -> tuple[int, list[Fact]]:
     """The facts of the most parts that are read as one clause, and how many parts are done with."""
     for count, text in joined_parts(parts):
-        facts = _of_clause(author, text)
+        is_cut = count < len(parts) and parts[count].separator == ", " and bool(author.pack.half.search(text))
+        facts = _of_clause(author, text, is_cut=is_cut)
         if facts:
             return count, [*facts, *_named_in(author, text, facts)]
     text = parts[0].text
@@ -156,24 +201,23 @@ def _of_cut_clause(author: _Author, text: str) -> list[Fact]:
 
 def _of_reading(author: _Author, clause: Clause) -> list[Fact]:
     facts: list[Fact] = []
-    for patterns in author.pack.rules:
+    for rule, patterns in author.pack.rules.candidates(clause.text):
         # A clause states one fact, but for the rules that say otherwise.
-        is_done = bool(facts) and not patterns.rule.also
+        is_done = bool(facts) and not rule.also
         if not is_done:
-            facts += _by_rule(author, patterns, clause)
+            facts += _by_rule(author, rule, patterns, clause)
     return facts
 
 
-def _by_rule(author: _Author, patterns: RulePatterns, clause: Clause) -> list[Fact]:
-    rule = patterns.rule
+def _by_rule(author: _Author, rule: PackRule, patterns: Sequence[RulePattern], clause: Clause) -> list[Fact]:
     if clause.date is None:
         if rule.needs_date:
             return []
-        return _by_patterns(author, patterns, clause)
+        return _of_first_match(author, patterns, clause)
     when = _start_day(author, rule, clause.date)
     if when is None:
         return []
-    facts = _by_patterns(author, patterns, clause)
+    facts = _of_first_match(author, patterns, clause)
     return [replace(fact, when=when) for fact in facts]
 
 
@@ -199,25 +243,13 @@ def _may_begin(rule: PackRule, day: StartDay, today: date) -> bool:
     return rule.starts or day.since or day.start == today
 
 
-def _by_patterns(author: _Author, patterns: RulePatterns, clause: Clause) -> list[Fact]:
-    facts = _of_first_match(author, patterns.rule, clause, patterns.own, is_other=False)
-    return facts or _of_first_match(author, patterns.rule, clause, patterns.others, is_other=True)
-
-
-def _of_first_match(
-    author: _Author,
-    rule: PackRule,
-    clause: Clause,
-    patterns: Sequence[re.Pattern[str]],
-    *,
-    is_other: bool,
-) -> list[Fact]:
-    for pattern in patterns:
-        match = pattern.fullmatch(clause.text)
+def _of_first_match(author: _Author, patterns: Sequence[RulePattern], clause: Clause) -> list[Fact]:
+    for candidate in patterns:
+        match = candidate.pattern.fullmatch(clause.text)
         if match is None:
             continue
         if _may_fill(match.groupdict(), clause):
-            facts = _of_match(author, rule, match, is_other=is_other)
+            facts = _of_match(author, candidate, match)
             if facts:
                 return facts
     return []
@@ -233,7 +265,7 @@ def _may_fill(slots: Iterable[str], clause: Clause) -> bool:
     return not (clause.is_cut and goes_on)
 
 
-def _of_match(author: _Author, rule: PackRule, match: re.Match[str], *, is_other: bool) -> list[Fact]:
+def _of_match(author: _Author, candidate: RulePattern, match: re.Match[str]) -> list[Fact]:
     """The facts of a match, one for each object; none where what stands in a slot is not whole."""
     groups = _filled(match)
     if "called" in groups:
@@ -241,7 +273,8 @@ def _of_match(author: _Author, rule: PackRule, match: re.Match[str], *, is_other
         if called is None:
             return []
         groups["called"] = called
-    subject = _other_subject(author.pack, groups) if is_other else _own_subject(rule, groups)
+    rule = candidate.rule
+    subject = _other_subject(author.pack, groups) if candidate.is_other else _own_subject(rule, groups)
     if subject is None:
         return []
     objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
@@ -262,15 +295,15 @@ def _in_passing(pack: Pack, part: str) -> Iterator[Fact]:
     """Facts that stand inside a clause about something else: "my wife Anna and I"."""
     if pack.stop_passing.search(part):
         return
-    for patterns in pack.rules:
-        matches = chain.from_iterable(pattern.finditer(part) for pattern in patterns.anywhere)
+    for rule, patterns in pack.anywhere.candidates(part):
+        matches = chain.from_iterable(candidate.pattern.finditer(part) for candidate in patterns)
         for match in matches:
             called = slot_values.first_name(pack, match["called"])
             if called is None:
                 continue
             groups = _filled(match) | {"called": called}
-            subject = _own_subject(patterns.rule, groups)
-            yield _fact(pack, patterns.rule, groups, subject)
+            subject = _own_subject(rule, groups)
+            yield _fact(pack, rule, groups, subject)
 
 
 def _named_in(author: _Author, text: str, facts: Sequence[Fact]) -> Iterator[Fact]:

@@ -65,6 +65,23 @@ class Corrections(_Part):
     """A correction that is no sentence, with the slot <right> and perhaps <wrong>: "it's Apex", "not Acme but Apex"."""
 
 
+class Requests(_Part):
+    """How an author asks for something to be remembered, before what that is: "remember that"."""
+
+    openings: tuple[str, ...] = ()
+
+
+class DateTexts(_Part):
+    """How a date is written in a memory: {day} is an ISO date, {month} its month in words, {year} its year."""
+
+    day: str
+    month: str
+    year: str
+    since_day: str
+    since_month: str
+    since_year: str
+
+
 class DateRule(_Part):
     """Words for a time: a date in the slots of ``text``, or what lies ``days`` or ``step`` units away."""
 
@@ -91,6 +108,8 @@ class DateWords(_Part):
     weekdays: tuple[str, ...] = Field((), max_length=7)
     units: Units = Units()
     rules: tuple[DateRule, ...] = Field((), alias="rule")
+    in_words: DateTexts | None = None
+    """Without it a date stands in brackets, as `says_since` and `says_on` write it."""
     says_since: str
     """How a date is written in a memory that has held since then, with {date}."""
     says_on: str
@@ -104,6 +123,8 @@ class People(_Part):
     pets: tuple[str, ...]
     subject: str
     """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
+    stand_in: str | None = None
+    """Somebody with {name} of whom {words} are said, as a clause that the rules read: "My friend {name} {words}"."""
     of_user: str
     """How somebody without a name is written, with {term} and {user}."""
 
@@ -135,6 +156,8 @@ class PackRule(_Part):
     needs_date: bool = False
     starts: bool = False
     """A date in the clause is when it began."""
+    past: bool = False
+    """``says`` tells what happened at the date, and not what has been so since."""
 
 
 class PackFile(_Part):
@@ -145,6 +168,9 @@ class PackFile(_Part):
     """Numbers to their words."""
     stop: Stops
     clause: ClauseWords
+    contractions: dict[str, str] = {}
+    """Words, in small letters, that are read as others: "i'm" as "I am"."""
+    request: Requests = Requests()
     correction: Corrections
     people: People
     date: DateWords
@@ -169,6 +195,10 @@ class PackFile(_Part):
     not_in_names: tuple[str, ...] = ()
     not_in_objects: tuple[str, ...] = ()
     """Words that point at the talk or belong to another clause; an object with one of them is not whole."""
+    not_first: tuple[str, ...] = ()
+    """Words that point at the talk where an object begins with them: "I love the colours"."""
+    half: str | None = None
+    """A pattern at the end of a part behind which a comma cuts an object: "a safe", of "a safe, quiet place"."""
     not_last: tuple[str, ...] = ()
     """Words after which an object goes on; one that ends with them is cut."""
     rules: tuple[PackRule, ...] = Field(alias="rule", min_length=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,6 +26,7 @@ from memory_app.extraction.rules.packs.pattern_compiler import (
     either_word,
     whole_words,
 )
+from memory_app.extraction.rules.packs.pattern_index import PatternIndex, RulePattern
 from memory_app.extraction.rules.packs.relations import is_known
 from memory_app.extraction.rules.packs.word_tables import (
     month_numbers,
@@ -37,21 +38,14 @@ from memory_app.extraction.rules.packs.word_tables import (
 
 
 @dataclass(frozen=True, slots=True)
-class RulePatterns:
-    """A rule and its patterns; those of ``others`` are about somebody of the speaker's."""
-
-    rule: PackRule
-    own: tuple[re.Pattern[str], ...]
-    others: tuple[re.Pattern[str], ...]
-    anywhere: tuple[re.Pattern[str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Pack:
     """A pack whose patterns are compiled. The words that are looked up are in lower case."""
 
     file: PackFile
-    rules: tuple[RulePatterns, ...]
+    rules: PatternIndex
+    """Patterns that fit a clause as a whole."""
+    anywhere: PatternIndex
+    """Patterns that stand inside a clause."""
     dates: tuple[tuple[DateRule, re.Pattern[str]], ...]
     stop_turn: re.Pattern[str]
     stop_sentence: re.Pattern[str]
@@ -64,6 +58,8 @@ class Pack:
     asks: re.Pattern[str]
     choice: re.Pattern[str]
     opening: re.Pattern[str]
+    request: re.Pattern[str]
+    contraction: re.Pattern[str]
     announcement: re.Pattern[str]
     instead: re.Pattern[str]
     right: tuple[re.Pattern[str], ...]
@@ -81,6 +77,8 @@ class Pack:
     weekdays: Mapping[str, int]
     not_in_objects: frozenset[str]
     not_in_names: frozenset[str]
+    not_first: frozenset[str]
+    half: re.Pattern[str]
     not_last: frozenset[str]
     articles: frozenset[str]
     item_openings: frozenset[str]
@@ -145,7 +143,8 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     month = "|".join(map(re.escape, months))
     return Pack(
         file=file,
-        rules=tuple(_rule_patterns(compiler, rule) for rule in file.rules),
+        rules=PatternIndex(_rule_patterns(compiler, file.rules)),
+        anywhere=PatternIndex(_anywhere_patterns(compiler, file.rules)),
         dates=tuple(
             (rule, whole_words(compiler.translated("date.rule", rule.text))) for rule in file.date.rules
         ),
@@ -163,6 +162,10 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         choice=any_case(rf"^{list_joins}{WORD_END}"),
         asks=any_case(rf"^(?:{compiler.choices('clause.asks', clause.asks)}){WORD_END}"),
         opening=any_case(rf"^(?:{compiler.choices('clause.openings', clause.openings)}){WORD_END}[\s,!:-]*"),
+        request=any_case(
+            rf"^(?:{compiler.choices('request.openings', file.request.openings)}){WORD_END}[\s,:;-]*"
+        ),
+        contraction=whole_words(either_word(file.contractions)),
         announcement=any_case(
             rf"^(?:{compiler.choices('correction.announced', file.correction.announced)}){WORD_END}[\s,!:;.-]*"
         ),
@@ -188,6 +191,8 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         weekdays=numbers_of_rows(file.date.weekdays),
         not_in_objects=word_set(file.not_in_objects),
         not_in_names=word_set(file.not_in_names),
+        not_first=word_set(file.not_first),
+        half=any_case(rf"(?<![\w'])(?:{compiler.choices('half', [file.half] if file.half else [])})$"),
         not_last=word_set(file.not_last),
         articles=word_set(file.articles),
         item_openings=word_set(file.item_openings),
@@ -200,14 +205,21 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     )
 
 
-def _rule_patterns(compiler: PatternCompiler, rule: PackRule) -> RulePatterns:
-    place = f"rule ({rule.relation})"
-    return RulePatterns(
-        rule,
-        own=tuple(any_case(rf"(?:{pattern})") for pattern in compiler.all_translated(place, rule.patterns)),
-        others=tuple(any_case(rf"(?:{pattern})") for pattern in compiler.all_translated(place, rule.others)),
-        anywhere=tuple(whole_words(pattern) for pattern in compiler.all_translated(place, rule.anywhere)),
-    )
+def _rule_patterns(compiler: PatternCompiler, rules: Sequence[PackRule]) -> Iterator[RulePattern]:
+    for place, rule in enumerate(rules):
+        for is_other, patterns in ((False, rule.patterns), (True, rule.others)):
+            for pattern in patterns:
+                translated = compiler.translated(f"rule ({rule.relation})", pattern)
+                yield RulePattern(
+                    place, rule, any_case(f"(?:{translated})"), compiler.needs(pattern), is_other=is_other
+                )
+
+
+def _anywhere_patterns(compiler: PatternCompiler, rules: Sequence[PackRule]) -> Iterator[RulePattern]:
+    for place, rule in enumerate(rules):
+        for pattern in rule.anywhere:
+            translated = compiler.translated(f"rule ({rule.relation})", pattern)
+            yield RulePattern(place, rule, whole_words(translated), compiler.needs(pattern))
 
 
 def _files() -> dict[str, Traversable]:

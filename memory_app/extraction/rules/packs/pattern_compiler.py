@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from memory_app.errors import Misconfigured
+from memory_app.extraction.rules.packs import required_words as needed
 from memory_app.extraction.rules.packs.format import PackFile
 from memory_app.extraction.rules.packs.notation import BrokenPattern, translate
+from memory_app.extraction.rules.packs.required_words import Words, required_words
 from memory_app.extraction.rules.packs.slots import SHAPES, day_shape
 from memory_app.extraction.rules.packs.word_tables import month_numbers, names_of_rows, unit_names
 
@@ -30,6 +32,31 @@ class PatternCompiler:
         self.slots = {**SHAPES, **self._list_slots(), **self._date_slots(), **self._people_slots()}
         self.slots["number"] = either((r"\d{1,3}", *map(re.escape, names_of_rows(file.numbers))))
         self.slots["they"] = self.translated("people.subject", file.people.subject)
+        self._needs = self._needs_of_slots()
+
+    def _needs_of_slots(self) -> dict[str, Words]:
+        """The words of which one must be there where a slot is filled."""
+        file = self.file
+        lists: dict[str, Iterable[str]] = {
+            "month": month_numbers(file),
+            "weekday": " ".join(file.date.weekdays).split(),
+            "unit": unit_names(file),
+            "kin": names_of_rows(file.people.kin),
+            "pet": file.people.pets,
+            **{name: names_of_rows(rows) for name, rows in file.maps.items()},
+        }
+        needs = {
+            name: needed.either([required_words(word, {}) for word in words]) for name, words in lists.items()
+        }
+        # A list may use the lists before it.
+        for name, patterns in file.words.items():
+            needs[name] = needed.either([required_words(pattern, needs) for pattern in patterns])
+        needs["they"] = required_words(file.people.subject, needs)
+        return needs
+
+    def needs(self, pattern: str) -> Words:
+        """The words of which a clause must have one to fit ``pattern``."""
+        return required_words(pattern, self._needs)
 
     def _list_slots(self) -> dict[str, str]:
         lists = {
@@ -97,6 +124,8 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.tails": clause.tails,
         "clause.inverted": clause.inverted,
         "clause.labels": clause.labels,
+        "half": [file.half] if file.half else [],
+        "request.openings": file.request.openings,
         "correction.announced": file.correction.announced,
         "correction.instead": (file.correction.instead,),
         "correction.right": file.correction.right,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory_app.memories.relations import FAVOURITE, RELATIONS
 
 _OTHERS = """
+    coach mentor roommate therapist
     address_part age anniversary asked_to_remember attends aunt believes best_friend birth_year
     blood_group born brother brother_in_law child colleague collects cousin daughter daughter_in_law
     diet doctor does_not does_not_smoke does_not_take drives due_date father_in_law fears friend

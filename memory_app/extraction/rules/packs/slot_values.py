@@ -69,11 +69,10 @@ def _items(pack: Pack, slot: str, text: str) -> list[str] | None:
 
 
 def _without_opening(pack: Pack, item: str) -> str:
-    first, _, rest = item.partition(" ")
-    opens_item = first.lower() in pack.item_openings
-    if rest and opens_item:
-        return rest
-    return item
+    words = item.split(" ")
+    while len(words) > 1 and words[0].lower() in pack.item_openings:
+        words = words[1:]
+    return " ".join(words)
 
 
 def _value(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
@@ -190,6 +189,8 @@ def _thing(pack: Pack, text: str) -> str | None:
 
 def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
     """Words that make a whole of at most ``limit`` words, without their article."""
+    if text.split()[0].lower() in pack.not_first:
+        return None
     words = _without_article(pack, text.split())
     if len(words) > limit:
         return None

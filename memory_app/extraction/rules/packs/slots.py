@@ -68,5 +68,6 @@ def day_shape(month: str) -> str:
     """A day of a month, with or without its year. ``month`` is the alternatives of the names of months."""
     return (
         rf"(?:\d{{1,2}}(?:st|nd|rd|th|er|\u00ba|\u00aa)? (?:de |di |of )?{month}(?:,? (?:de |del )?(?:19|20)\d\d)?"
+        rf"|{month} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?:,? (?:19|20)\d\d)?"
         r"|\d{1,2}/\d{1,2}(?:/(?:19|20)\d\d)?)"
     )

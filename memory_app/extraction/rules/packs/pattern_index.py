@@ -1,0 +1,48 @@
+"""Find the patterns of a pack that may fit a clause, in the order of the pack, by the words that they need."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from memory_app.extraction.rules.packs.format import PackRule
+from memory_app.extraction.rules.packs.required_words import WORD, Words
+
+
+@dataclass(frozen=True, slots=True)
+class RulePattern:
+    """A pattern of the rule with the number ``place``; ``is_other``: it is about somebody of the speaker's."""
+
+    place: int
+    rule: PackRule
+    pattern: re.Pattern[str]
+    needs: Words
+    is_other: bool = False
+
+
+class PatternIndex:
+    """The patterns of all rules, looked up by the words of a clause."""
+
+    def __init__(self, patterns: Iterable[RulePattern]) -> None:
+        self._patterns = tuple(patterns)
+        self._anywhere: list[int] = []
+        by_word: dict[str, list[int]] = defaultdict(list)
+        for number, pattern in enumerate(self._patterns):
+            if pattern.needs is None:
+                self._anywhere.append(number)
+            for word in pattern.needs or ():
+                by_word[word].append(number)
+        self._by_word = dict(by_word)
+
+    def candidates(self, text: str) -> Iterator[tuple[PackRule, Sequence[RulePattern]]]:
+        """The rules that may read ``text``, each with those of its patterns that may fit."""
+        numbers = set(self._anywhere)
+        for word in set(WORD.findall(text.lower())):
+            numbers.update(self._by_word.get(word, ()))
+        hits = [self._patterns[number] for number in sorted(numbers)]
+        for _, group in groupby(hits, key=lambda hit: hit.place):
+            patterns = list(group)
+            yield patterns[0].rule, patterns
