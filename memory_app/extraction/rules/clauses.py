@@ -85,6 +85,10 @@ _COMPANY = re.compile(
     r"(?:(?:my|our) [\w'-]+(?: [\w'-]+)?|(?-i:[A-Z])[\w'-]+) and I (?=\w)",
     re.IGNORECASE,
 )
+_TIME_FIRST = re.compile(
+    r"^(?P<time>(?:(?:last|this|on|in|yesterday|two|three|a few|a couple of|earlier)\b[\w ]{1,24}|yesterday|today)), (?=(?:I|we|my)\b)",
+    re.IGNORECASE,
+)
 _THANKS_TO = re.compile(r"^[A-Z][\w'-]{1,20}(?=,? (?:I|my|we) )")
 
 
@@ -215,6 +219,8 @@ def _is_speech(text: str) -> bool:
 
 def _clauses(sentence: str) -> Iterator[str]:
     body = _without_question(sentence.rstrip(" .!\u2026"))
+    # A split at ", I" would lose when it was.
+    body = _TIME_FIRST.sub(r"\g<time> ", body)
     # An opening such as "if" or "he said that" holds for the whole sentence.
     plain = strip_opening(body)
     if _WHOLE_SENTENCE.search(plain):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 
 from memory_app.extraction.rules.english_statements import activities_in
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.packs.corrections import without_mistakes
+from memory_app.extraction.rules.packs.dates import StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import read, read_sentences
 from memory_app.extraction.rules.packs.format import DateTexts
@@ -76,7 +77,7 @@ def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
     return Statement(
         kind=rule.kind,
         subtype=rule.subtype or None,
-        text=f"{_written_subject(speaker, pack, fact)} {fact.says}{_written_date(pack, fact)}.",
+        text=f"{_written_subject(speaker, pack, fact)} {_written_claim(pack, fact)}.",
         subject=_subject(speaker, fact),
         relation=normalise_relation(fact.relation),
         object=_object(speaker, pack, fact),
@@ -121,26 +122,26 @@ def _written_subject(speaker: Speaker, pack: Pack, fact: Fact) -> str:
     return _subject(speaker, fact)
 
 
-def _written_date(pack: Pack, fact: Fact) -> str:
-    if fact.when is None:
-        return ""
-    dates = pack.file.date
-    if dates.in_words is not None:
-        return f" {_date_in_words(pack, dates.in_words, fact)}"
-    template = dates.says_since if fact.when.since else dates.says_on
-    return f" ({template.format(date=fact.when.text)})"
-
-
-def _date_in_words(pack: Pack, texts: DateTexts, fact: Fact) -> str:
-    when = fact.when
-    assert when is not None
+def _written_claim(pack: Pack, fact: Fact) -> str:
+    """What is said of the subject, with its date."""
+    when, dates = fact.when, pack.file.date
+    if when is None:
+        return fact.says
+    if dates.in_words is None:
+        template = dates.says_since if when.since else dates.says_on
+        return f"{fact.says} ({template.format(date=when.text)})"
     is_since = when.since or (fact.rule.starts and not fact.rule.past)
-    # The text of a day is as exact as it was said: 2026-05-03, 2026-05 or 2026.
-    exactness = ("year", "month", "day")[min(when.text.count("-"), 2)]
-    name = f"since_{exactness}" if is_since else exactness
+    says = fact.says_since or fact.says if is_since else fact.says
+    return f"{says} {_date_in_words(pack, dates.in_words, when, is_since=is_since)}"
+
+
+def _date_in_words(pack: Pack, texts: DateTexts, when: StartDay, *, is_since: bool) -> str:
+    template: str = getattr(texts, f"since_{when.exactness}" if is_since else when.exactness)
+    day = when.text
+    if when.exactness == "week":
+        day = (when.start - timedelta(days=when.start.weekday())).isoformat()
     month = pack.file.date.months[when.start.month - 1].split()[0].capitalize()
-    template: str = getattr(texts, name)
-    return template.format(day=when.text, month=month, year=when.start.year)
+    return template.format(day=day, month=month, year=when.start.year)
 
 
 def _valid_from(speaker: Speaker, fact: Fact) -> datetime:

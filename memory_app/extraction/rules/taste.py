@@ -88,9 +88,10 @@ STUDY = (
     ),
     Rule(
         "am|have",
-        r"(?:am|have been) learning (?:how )?to (?P<object>\w+ .+)",
+        r"(?:am|have been) learning (?:how )?to (?P<object>\w+ [^,;]+)",
         relation="learns",
         says="is learning to {object}",
+        whole=True,
     ),
     Rule(
         "am|have",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import Literal
 
 from memory_app.extraction.rules.packs.format import DateRule
 from memory_app.extraction.rules.packs.pack import Pack
@@ -19,13 +20,14 @@ _DAYS: Mapping[str, int] = {"day": 1, "week": 7}
 class StartDay:
     """The day on which a time begins; ``text`` is that day, its month or its year, as exact as it was said.
 
-    ``until`` is the last day of a time that has one: "from 4 to 11 July".
+    ``until`` is the last day of a time that has one: "from 4 to 11 July". A week has the ``text`` of a day in it.
     """
 
     start: date
     text: str
     since: bool
     until: date | None = None
+    exactness: Literal["day", "week", "month", "year"] = "day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,12 @@ def _days(day: date, until: date, since: bool) -> StartDay | None:
 
 def _month(day: date, since: bool) -> StartDay:
     first = day.replace(day=1)
-    return StartDay(first, f"{first:%Y-%m}", since)
+    return StartDay(first, f"{first:%Y-%m}", since, exactness="month")
 
 
 def _year(day: date, since: bool) -> StartDay:
     first = day.replace(month=1, day=1)
-    return StartDay(first, str(first.year), since)
+    return StartDay(first, str(first.year), since, exactness="year")
 
 
 def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDay | None:
@@ -146,7 +148,8 @@ def _of_steps(pack: Pack, match: DateMatch, today: date, step: int) -> StartDay:
     if unit == "month":
         return _month(add_months(today, steps), since)
     day = today + timedelta(days=steps * _DAYS[unit])
-    return _day(day, since)
+    is_named_week = unit == "week" and "number" not in groups
+    return replace(_day(day, since), exactness="week" if is_named_week else "day")
 
 
 def month_and_day(pack: Pack, text: str) -> str | None:

@@ -20,6 +20,7 @@ class Fact:
     relation: str
     object: str
     says: str
+    says_since: str | None = None
     when: StartDay | None = None
     kin: str | None = None
     called: str | None = None

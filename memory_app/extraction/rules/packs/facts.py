@@ -344,12 +344,14 @@ def _fact(pack: Pack, rule: PackRule, groups: Mapping[str, str], subject: _Subje
     fields = defaultdict(str, {**groups, **values, **spelled})
     # The sentence keeps the words of its author, the fact has what they stand for.
     words = defaultdict(str, groups)
+    says_since = rule.says_since and " ".join(rule.says_since.format_map(words).split())
     says = rule.says.format_map(words)
     return Fact(
         rule=rule,
         relation=rule.relation.format_map(fields),
         object=rule.object.format_map(fields).strip(),
         says=" ".join(says.split()),
+        says_since=says_since,
         kin=subject.kin,
         called=subject.called,
         term=subject.term,

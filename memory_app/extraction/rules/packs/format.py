@@ -72,12 +72,17 @@ class Requests(_Part):
 
 
 class DateTexts(_Part):
-    """How a date is written in a memory: {day} is an ISO date, {month} its month in words, {year} its year."""
+    """How a date is written in a memory: {day} is an ISO date, {month} its month in words, {year} its year.
+
+    Of a week {day} is its Monday.
+    """
 
     day: str
+    week: str
     month: str
     year: str
     since_day: str
+    since_week: str
     since_month: str
     since_year: str
 
@@ -156,6 +161,8 @@ class PackRule(_Part):
     needs_date: bool = False
     starts: bool = False
     """A date in the clause is when it began."""
+    says_since: str | None = None
+    """``says`` where the text tells since when: "has lived in {place}"."""
     past: bool = False
     """``says`` tells what happened at the date, and not what has been so since."""
 

@@ -37,6 +37,9 @@ class PatternIndex:
                 by_word[word].append(number)
         self._by_word = dict(by_word)
 
+    def __iter__(self) -> Iterator[RulePattern]:
+        return iter(self._patterns)
+
     def candidates(self, text: str) -> Iterator[tuple[PackRule, Sequence[RulePattern]]]:
         """The rules that may read ``text``, each with those of its patterns that may fit."""
         numbers = set(self._anywhere)
