@@ -15,7 +15,7 @@ def works_at(place: str, *, at: int, corrects: str | None = None, trust: Trust =
     return replace(claim, corrected_key=corrects)
 
 
-def test_the_wrong_claim_was_never_true_and_the_right_one_since_it_was_made() -> None:
+def test_the_right_claim_holds_since_the_wrong_one_was_made() -> None:
     shelf = Shelf()
     shelf.remember(works_at("Acme", at=0))
     shelf.remember(works_at("Acme", at=2))

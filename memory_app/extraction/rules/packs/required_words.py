@@ -18,8 +18,9 @@ Words = frozenset[str] | None
 
 _SLOT = re.compile(r"<([a-z_]+)\d?>")
 _CLOSING = {"(": ")", "[": "]"}
-_GLUE = re.compile(r"[\w'*>\])]")
-"""A sign behind which a word goes on."""
+_GLUE_BEFORE = re.compile(r"[\w'*>\])]")
+_GLUE_BEHIND = re.compile(r"[\w'*<\[(]")
+"""Signs that make one word with what they touch."""
 
 
 @dataclass(slots=True)
@@ -95,7 +96,8 @@ def _sequence(pattern: str, slots: Mapping[str, Words]) -> Words:
             continue
         end = _end_of_sign(pattern, place)
         # What touches a word on either side is a part of it: "Lehrer[in]", "<thing>-abo".
-        is_glued = _touches(pattern[:place]) or _touches(pattern[end : end + 1])
+        before, behind = pattern[max(place - 1, 0) : place], pattern[end : end + 1]
+        is_glued = bool(_GLUE_BEFORE.match(before) or _GLUE_BEHIND.match(behind))
         sequence.end_text(ends_whole=False if is_glued else sequence.text.endswith(" ") or sign == "[")
         if not is_glued:
             sequence.need(_condition(pattern[place:end], slots))
@@ -103,10 +105,6 @@ def _sequence(pattern: str, slots: Mapping[str, Words]) -> Words:
         place = end
     sequence.end_text(ends_whole=True)
     return sequence.best
-
-
-def _touches(text: str) -> bool:
-    return bool(text) and _GLUE.match(text[-1]) is not None
 
 
 def _end_of_sign(pattern: str, place: int) -> int:
