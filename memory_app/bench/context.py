@@ -22,6 +22,7 @@ from memory_app.bench.retrieval import AGENT
 from memory_app.bench.stage import Say
 from memory_app.language.budget import count_tokens
 from memory_app.language.text import normalise
+from memory_app.records.quote import quoted
 from memory_app.records.records import Tier
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
@@ -85,7 +86,8 @@ def measure(memory: MemoryApp, conversations: Sequence[Conversation], *, say: Sa
 
 def is_shown(turn: str, lines: Iterable[str]) -> bool:
     """Whether ``turn`` stands whole in one of ``lines``, or a passage of it does where the line was cut."""
-    words = normalise(turn)
+    # As the window writes it, with a mark for each line break and entities for what could pass for a tag.
+    words = normalise(quoted(turn))
     return any(words in normalise(line) or _shows_passage(line, words) for line in lines)
 
 
@@ -110,7 +112,6 @@ def _ask(asked: _Asked, question: Question, shown: dict[tuple[str, int], list[Sh
 
 def _shown(asked: _Asked, question: Question, *, text: str, tokens: int) -> Shown:
     lines = text.splitlines()
-    # A turn of several paragraphs is one line of the window, where each line break became a blank.
     evidence = (asked.turns[id].text for id in question.evidence)
     return Shown(question, sum(is_shown(turn, lines) for turn in evidence), tokens)
 
@@ -136,7 +137,7 @@ def _top_turns(asked: _Asked, scope: Scope, question: Question) -> str:
 
 
 def _line(turn: Message) -> str:
-    return f"{turn.speaker or turn.role.value}: {' '.join(turn.text.split())}"
+    return f"{turn.speaker or turn.role.value}: {quoted(turn.text)}"
 
 
 def _figures(shown: Sequence[Shown]) -> dict[str, Any]:

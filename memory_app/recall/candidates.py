@@ -46,7 +46,8 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
         return []
     candidates: list[Candidate] = []
     if Tier.DAILY_LOGS in scoped.tiers and scoped.policy.daily_logs:
-        for hit in search.turn_hits(connection, probe):
+        more = replace(probe, limit=max(probe.limit, scoped.query.limit + scoped.further_turns))
+        for hit in search.turn_hits(connection, more):
             candidates.append(_of_turn(scoped, hit.turn, raw=hit.raw, traits=hit.traits))
         if scoped.facts.has_fresh_turns:
             candidates += _unindexed(connection, scoped)

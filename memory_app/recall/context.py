@@ -24,15 +24,16 @@ from memory_app.hot.expression import Expression
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
-from memory_app.memories.rows import cards
 from memory_app.recall.counts import note_hits
-from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart, shared_vocabulary
+from memory_app.recall.own_card import EACH, RELATIONS, own_card, own_key
+from memory_app.recall.parts import ContextParts, ExpressionPart, SessionPart, shared_vocabulary
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
-from memory_app.recall.records import Hit, Recalled, RecallQuery
+from memory_app.recall.records import RecallQuery
 from memory_app.recall.rows import always_shown
 from memory_app.recall.rows.always_shown import KindLimit
 from memory_app.recall.sections import ContextWindow, render
+from memory_app.recall.topic import Topic, read_topic, with_topic
 from memory_app.records.kinds import KINDS, Section, kinds_of_section
 from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
 from memory_app.records.records import Memory, Tier
@@ -53,8 +54,10 @@ TURNS_LIMIT = 200
 TOPIC_MEMORIES = 10
 """Rows asked of recall; at most the setting's number is shown after blending."""
 
-CARDS = 4
-CARD_FACTS = 5
+LOG_LINE_TOKENS = 25
+"""Tokens of a short line of the log: a window has room for so many lines of its budget at most."""
+
+LOG_LINES_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class _Read:
     row: ScopeRow | None
     parts: ContextParts
     now: datetime
-    topic: _Topic | ScopedQuery | None = None
+    topic: Topic | ScopedQuery | None = None
 
 
 @in_scopes_shard
@@ -117,19 +120,26 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextR
     read = _read(
         runtime,
         tenant_id,
-        _Request(scope=scope, session=request.session, turns=turns_limit, query=query, vectors=vectors),
+        _Request(
+            scope=scope,
+            session=request.session,
+            turns=turns_limit,
+            query=query,
+            vectors=vectors,
+            further_turns=min(budget // LOG_LINE_TOKENS, LOG_LINES_LIMIT),
+        ),
     )
     if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
     topic = _searched_topic(runtime, tenant_id, row=read.row, topic=read.topic)
     turn_ids = {str(turn.id) for turn in read.parts.turns}
     limit = runtime.settings.context.memories
-    parts = _with_topic(read.parts, topic, turn_ids=turn_ids, limit=limit)
+    parts = with_topic(read.parts, topic, turn_ids=turn_ids, limit=limit)
     rendered = render(parts, budget_tokens=budget, now=read.now)
     omitted = turn_ids - {str(turn.id) for turn in rendered.turns}
     if any(str(hit.id) in omitted for hit in topic.hits):
         # The budget took these turns out of the session section: the best of them may stand as rows.
-        parts = _with_topic(read.parts, topic, turn_ids=turn_ids - omitted, limit=limit)
+        parts = with_topic(read.parts, topic, turn_ids=turn_ids - omitted, limit=limit)
         rendered = render(parts, budget_tokens=budget, now=read.now)
     return rendered
 
@@ -151,13 +161,15 @@ def _limits_of(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is read. ``query`` None: nothing is to be searched for. ``vectors`` are those of its text."""
+    """What is read. ``query`` None: nothing is to be searched for. ``vectors`` are those of its text,
+    ``further_turns`` as in `ScopedQuery`."""
 
     scope: Scope
     session: str | None
     turns: int
     query: RecallQuery | None
     vectors: QueryVectors
+    further_turns: int
 
 
 def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: bool = True) -> _Read:
@@ -219,12 +231,13 @@ def _with_search(
         vectors=request.vectors,
         session=session,
         spare=spare,
+        further_turns=request.further_turns,
     )
     if scoped.missing_models:
         # Their embedders must not be called in a transaction, so this search comes after it.
         return replace(read, topic=scoped)
     recalled = search(connection, runtime, scoped)
-    return replace(read, topic=_topic(connection, row, recalled))
+    return replace(read, topic=read_topic(connection, row, scoped=scoped, recalled=recalled))
 
 
 def _read_hot(runtime: Runtime, row: ScopeRow) -> HotContext | None:
@@ -239,11 +252,15 @@ def _read_hot(runtime: Runtime, row: ScopeRow) -> HotContext | None:
 def _standing(
     runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
 ) -> ContextParts:
-    """Read the sections that do not depend on the query: 1–4, 6 and 9."""
-    by_section = _by_section(_standing_memories(runtime, connection, row, hot_context=hot_context))
+    """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
+    standing = _standing_memories(runtime, connection, row, hot_context=hot_context)
+    by_section = _by_section(standing.memories)
     anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
     moods = (m.emotional_state for m in (*speaking, *anchors))
+    # What tunes the expression stands in that section already.
+    shown = {memory.id for memory in speaking}
+    card = own_card(row, [memory for memory in standing.own if memory.id not in shown])
     return ContextParts(
         core=by_section[Section.CORE],
         expression=ExpressionPart(
@@ -255,48 +272,69 @@ def _standing(
         vocabulary=shared_vocabulary(anchors),
         artifacts=by_section[Section.INSIGHTS],
         identity=by_section[Section.IDENTITY],
+        cards=(card,) if card else (),
         narrative=episodes[0].text if episodes else "",
         narrative_ids=tuple(m.id for m in episodes),
         zone=zone_of(row.time_zone),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Memories of every window: the strongest of some kinds, and ``own``, the facts of the user's own card."""
+
+    memories: tuple[Memory, ...]
+    own: tuple[Memory, ...]
+
+
 def _standing_memories(
     runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
-) -> tuple[Memory, ...]:
-    """Read the memories of every window, by their cached ids while no memory of the scopes has changed."""
+) -> _Standing:
+    """Read them, by their cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
     if hot_context is None:
-        return _strongest(connection, row, limits)
+        return _read_standing(connection, row, limits)
     cached = hot_context.cached.context
-    # Part of the key, so that a kind that is new in this version shows at once.
-    asked = asked_about("standing", *limits)
+    # Part of the key, so that a kind or a relation that is new in this version shows at once.
+    asked = asked_about("standing", *limits, *RELATIONS)
     if cached is not None and cached.asked == asked:
-        # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
-        return _by_ids(connection, row, cached.ids.get("standing", ()))
-    memories = _strongest(connection, row, limits)
-    ids = tuple(memory.id for memory in memories)
-    fresh = CachedContext(asked, {"standing": ids})
+        return _standing_of(connection, row, cached)
+    standing = _read_standing(connection, row, limits)
+    fresh = CachedContext(asked, {"standing": _ids(standing.memories), "own": _ids(standing.own)})
     try:
         # The token was taken before the read, so a change in between invalidates this entry.
         cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
-    return memories
+    return standing
+
+
+def _standing_of(connection: Connection, row: ScopeRow, cached: CachedContext) -> _Standing:
+    # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
+    own = cached.ids.get("own", ())
+    ids = dict.fromkeys((*cached.ids.get("standing", ()), *own))
+    memories = {memory.id: memory for memory in always_shown.visible_by_ids(connection, row, list(ids))}
+    return _Standing(
+        memories=tuple(memories[id] for id in cached.ids.get("standing", ()) if id in memories),
+        own=tuple(memories[id] for id in own if id in memories),
+    )
+
+
+def _read_standing(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> _Standing:
+    key = own_key(row)
+    own: tuple[Memory, ...] = ()
+    if key is not None:
+        own = always_shown.about(connection, row.id, key.partition(":")[2], RELATIONS, each=EACH)
+    return _Standing(_strongest(connection, row, limits), own)
+
+
+def _ids(memories: Sequence[Memory]) -> tuple[UUID, ...]:
+    return tuple(memory.id for memory in memories)
 
 
 def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> tuple[Memory, ...]:
     return names.over_visible(
         connection, row, lambda scopes: always_shown.strongest(connection, scopes, limits)
-    )
-
-
-def _by_ids(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> tuple[Memory, ...]:
-    return names.over_visible(
-        connection,
-        row,
-        lambda scopes: always_shown.by_ids(connection, scopes, ids),
-        order=lambda memory: ids.index(memory.id),
     )
 
 
@@ -381,16 +419,6 @@ def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
 # --- what bears on the query --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Topic:
-    """What recall returned for the query, and how entities and insights of it are shown."""
-
-    hits: tuple[Hit, ...] = ()
-    artifacts: tuple[Memory, ...] = ()
-    cards: tuple[Card, ...] = ()
-    degraded: tuple[str, ...] = ()
-
-
 def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
     # Recall refuses an empty query, but a chat with an empty message must go on.
     if request.query is None or not clean_given(request.query, field="query")[0].strip():
@@ -400,78 +428,26 @@ def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
     query = RecallQuery(
         text=request.query[: limits.query_limit_chars],
         limit=min(TOPIC_MEMORIES, limits.limit_max),
+        # Entities are shown as cards.
+        tiers=(Tier.FACTS, Tier.DAILY_LOGS),
         preset=request.preset,
     )
     return check_query(runtime, query)
 
 
 def _searched_topic(
-    runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: _Topic | ScopedQuery | None
-) -> _Topic:
+    runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: Topic | ScopedQuery | None
+) -> Topic:
     """Return the topic; where a vector was missing in the transaction, search now."""
     try:
         if isinstance(topic, ScopedQuery):
             recalled = search_previous_models(runtime, tenant_id, topic)
             with transaction(runtime.engine, tenant_id) as connection:
-                topic = _topic(connection, row, recalled)
+                topic = read_topic(connection, row, scoped=topic, recalled=recalled)
     except Transient as error:
         log.warning("context_degraded", section="memories", error=error.kind)
         topic = None
     if topic is None:
-        return _Topic(degraded=("memories",))
+        return Topic(degraded=("memories",))
     note_hits(runtime, tenant_id, topic.hits)
     return topic
-
-
-def _topic(connection: Connection, row: ScopeRow, recalled: Recalled) -> _Topic:
-    entity_keys = [str(hit.id) for hit in recalled.memories if hit.tier is Tier.ENTITIES]
-    insights = kinds_of_section(Section.INSIGHTS)
-    artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
-    # Hits carry only what recall shows; these sections need whole memories and cards.
-    about = _by_ids(connection, row, artifacts[:ARTIFACT_LIMIT])
-    entities: Sequence[cards.EntityCard] = ()
-    if entity_keys:
-        entities = names.over_visible(
-            connection,
-            row,
-            lambda scopes: cards.whole(
-                connection, scopes, entity_keys[:CARDS], facts=CARD_FACTS, linked=CARD_FACTS
-            ),
-            order=lambda card: entity_keys.index(card.key),
-        )
-    return _Topic(
-        hits=recalled.memories,
-        artifacts=about,
-        cards=tuple(_card(card) for card in entities),
-        degraded=recalled.degraded,
-    )
-
-
-def _with_topic(parts: ContextParts, topic: _Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
-    """Add sections 5, 7 and 8, without what other sections show; ``turn_ids`` are those of the session section."""
-    # Insights about the topic replace the general ones.
-    artifacts = topic.artifacts or parts.artifacts
-    sections = (parts.core, parts.expression.memories, parts.anchors, parts.identity, artifacts)
-    shown_ids = {str(memory.id) for section in sections for memory in section}
-    shown_ids |= {str(id) for id in parts.narrative_ids}
-    shown_ids |= turn_ids
-    # Entities have cards of their own.
-    rows = [hit for hit in topic.hits if hit.tier is not Tier.ENTITIES and str(hit.id) not in shown_ids]
-    return replace(
-        parts,
-        rows=tuple(rows[:limit]),
-        artifacts=artifacts,
-        cards=topic.cards,
-        degraded=(*parts.degraded, *topic.degraded),
-    )
-
-
-def _card(card: cards.EntityCard) -> Card:
-    return Card(
-        key=card.key,
-        label=card.label,
-        type=card.type,
-        summary=card.summary or "",
-        facts=card.facts,
-        linked=card.linked,
-    )

@@ -6,10 +6,11 @@ A line is one row. Nothing is chosen or cut here; `sections` does that against t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 
 from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart
+from memory_app.recall.passages import Words, passage
 from memory_app.recall.records import Hit
 from memory_app.records.kinds import KINDS
 from memory_app.records.quote import quoted, quoted_label, shortened
@@ -18,23 +19,32 @@ from memory_app.records.records import Memory, Tier, Turn
 SHORT_CHARS = 400
 """A text up to this long is shown whole or not at all; a longer one may be cut to it."""
 
+PAST_CHARS = 80
+"""Of what no longer holds, behind the turn that says it."""
+
 LINKED_LIMIT = 8
 """Most entities named beside a card's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a section: ``text`` as stored, between a ``head`` and a ``tail`` of ours."""
+    """One row of a section: ``text`` as stored, between a ``head`` and a ``tail`` of ours.
+
+    Of a long text the passage with most of ``words`` is shown, without any the beginning. ``always``: it is shown
+    before anything else is, as far as the budget allows.
+    """
 
     head: str
     text: str
     tail: str = ""
     ids: tuple[str, ...] = ()
     turn: Turn | None = None
+    words: Words = field(default_factory=dict)
+    always: bool = False
 
     def cut_to(self, chars: int) -> str:
         """Return the line with at most ``chars`` characters of its text."""
-        return f"{self.head}{quoted(shortened(self.text, chars))}{self.tail}"
+        return f"{self.head}{quoted(passage(self.text, chars, self.words))}{self.tail}"
 
 
 def section_lines(parts: ContextParts, now: datetime) -> dict[str, tuple[Line, ...]]:
@@ -47,7 +57,7 @@ def section_lines(parts: ContextParts, now: datetime) -> dict[str, tuple[Line, .
         "insights": _memory_lines(parts.artifacts),
         "identity": _memory_lines(parts.identity),
         "entities": tuple(_card_line(card) for card in parts.cards),
-        "memories": tuple(_row_line(row, parts.zone) for row in parts.rows),
+        "memories": tuple(_row_line(row, parts) for row in parts.rows),
         "narrative": _narrative_lines(parts),
         "session": _session_lines(parts.session, parts.zone, now) if parts.session else (),
     }
@@ -136,19 +146,32 @@ def _card_line(card: Card) -> Line:
     if statements:
         head += ": "
     tail = f" (linked: {_labels(card.linked[:LINKED_LIMIT])})" if card.linked else ""
-    return Line(head, statements, tail=tail, ids=(card.key,))
+    return Line(head, statements, tail=tail, ids=(card.key,), always=card.is_own)
 
 
 def _labels(labels: Iterable[str]) -> str:
     return ", ".join(map(quoted_label, labels))
 
 
-def _row_line(row: Hit, zone: tzinfo) -> Line:
+def _row_line(row: Hit, parts: ContextParts) -> Line:
     pending = "" if row.indexed else ' indexed="no"'
     head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{pending}>'
     if row.tier is Tier.DAILY_LOGS:
-        head += _log_head(row.at, row.speaker, zone)
-    return Line(head, row.text, tail="</memory>", ids=(str(row.id),))
+        head += _log_head(row.at, row.speaker, parts.zone)
+    tail = f"{_past_tail(parts, row.id)}</memory>"
+    return Line(head, row.text, tail=tail, ids=(str(row.id),), words=parts.words)
+
+
+def log_line(turn: Turn, parts: ContextParts) -> Line:
+    """A turn as a line of the log, with the time of day and no date."""
+    head = f"[{local_time(turn.at, parts.zone)[11:]}] {quoted_label(turn.speaker)}: "
+    return Line(head, turn.text, tail=_past_tail(parts, turn.id), ids=(str(turn.id),), words=parts.words)
+
+
+def _past_tail(parts: ContextParts, id: object) -> str:
+    """What the turn says that no longer holds: shown without a mark, it would contradict what replaced it."""
+    past = parts.past.get(str(id))
+    return f" (past: {quoted(shortened(past, PAST_CHARS))})" if past else ""
 
 
 def _narrative_lines(parts: ContextParts) -> tuple[Line, ...]:
@@ -176,11 +199,12 @@ def _session_lines(session: SessionPart, zone: tzinfo, now: datetime) -> tuple[L
 
 
 def _log_head(at: datetime | None, speaker: str | None, zone: tzinfo) -> str:
-    when = f"[{_local(at, zone)}] " if at else ""
+    when = f"[{local_time(at, zone)}] " if at else ""
     return f"{when}{quoted_label(speaker)}: " if speaker else when
 
 
-def _local(at: datetime, zone: tzinfo) -> str:
+def local_time(at: datetime, zone: tzinfo) -> str:
+    """Return ``at`` as 2026-01-31 09:00 in the zone."""
     try:
         local = at.astimezone(zone)
     except OverflowError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from uuid import UUID
 
@@ -24,7 +24,7 @@ class ExpressionPart:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An entity: ``key`` is ``type:slug``, ``linked`` are labels of entities beside it."""
+    """An entity: ``key`` is ``type:slug``, ``linked`` are labels of entities beside it. ``is_own``: the user's own."""
 
     key: str
     label: str
@@ -32,6 +32,7 @@ class Card:
     summary: str = ""
     facts: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,12 @@ class ContextParts:
     identity: tuple[Memory, ...] = ()
     cards: tuple[Card, ...] = ()
     rows: tuple[Hit, ...] = ()
+    log: tuple[Turn, ...] = ()
+    """Turns for the room that is left, best first."""
+    past: Mapping[str, str] = field(default_factory=dict)
+    """By the id of a turn, what it says that is no longer held, in the words of the memory."""
+    words: Mapping[str, float] = field(default_factory=dict)
+    """Beginnings of the query's words with their weights: of a long turn the passage is shown where they stand."""
     narrative: str = ""
     narrative_ids: tuple[UUID, ...] = ()
     session: SessionPart | None = None

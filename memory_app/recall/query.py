@@ -71,8 +71,9 @@ class ScopedQuery:
     ``repeat_cosine`` is the cosine from which two rows say the same. ``missing_models`` are models of rows that the
     query has no vector of yet (see `embed_missing`). ``mentioning`` are weights of memories about entities of the
     query, ``periods`` the times it names, half-open. ``spare`` rows of the limit make up for turns that the caller
-    shows anyway: that many fewer memories are searched. ``shared`` is the same query over what all users of the agent
-    share, where that stands in another shard; its ``missing_models`` are those of this one, too.
+    shows anyway: that many fewer memories are searched. ``further_turns`` is how many turns below the limit the caller
+    has room for. ``shared`` is the same query over what all users of the agent share, where that stands in another
+    shard; its ``missing_models`` are those of this one, too.
     """
 
     query: RecallQuery
@@ -94,6 +95,7 @@ class ScopedQuery:
     missing_models: tuple[str, ...]
     degraded: tuple[str, ...]
     spare: int = 0
+    further_turns: int = 0
     shared: tuple[ScopedQuery, ...] = ()
 
     @property
@@ -165,8 +167,9 @@ def prepare_query(
     vectors: QueryVectors,
     session: str | None = None,
     spare: int = 0,
+    further_turns: int = 0,
 ) -> ScopedQuery:
-    """Read what the scope knows of a checked query; ``session`` is the one going on, ``spare`` as in the record.
+    """Read what the scope knows of a checked query; ``session`` is the one going on, the numbers as in the record.
 
     Raises `NotFound` for an unknown session that is asked for.
     """
@@ -220,6 +223,7 @@ def prepare_query(
         ),
         degraded=vectors.degraded,
         spare=spare,
+        further_turns=further_turns,
         shared=shared,
     )
 

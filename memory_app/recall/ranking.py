@@ -15,6 +15,9 @@ from memory_app.records.scoring import SIGNAL_NAMES, Signals, contributions
 CONSIDERED_PER_HIT = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
+BELOW_LIMIT = "below the limit"
+"""Why a candidate is cut that would stand in a longer answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -36,7 +39,8 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
     ordered = sorted(candidates, key=order)
     if not explain:
         # Comparing all with all is quadratic, and only the first of them can be shown.
-        ordered = ordered[: considered or CONSIDERED_PER_HIT * (scoped.query.limit + 1)]
+        most = considered or CONSIDERED_PER_HIT * (scoped.query.limit + 1)
+        ordered = ordered[: max(most, scoped.query.limit + scoped.further_turns)]
     entries = [
         Ranked(
             id=place,
@@ -49,6 +53,7 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
     repeats = near_duplicates(entries, same=scoped.repeat_cosine)
     hits: list[Hit] = []
     cut: list[Hit] = []
+    further: list[Hit] = []
     for place, candidate in enumerate(ordered):
         # Repeats are removed before the limit is applied, so that they do not use it up.
         repeat = _repeat_reason(repeats.get(place), ordered)
@@ -58,10 +63,13 @@ def rank(scoped: ScopedQuery, candidates: Sequence[Candidate], *, considered: in
             hits.append(hit)
         else:
             cut.append(hit)
+        if reason == BELOW_LIMIT and hit.tier is Tier.DAILY_LOGS:
+            further.append(hit)
     return Recalled(
         memories=tuple(hits),
         degraded=scoped.degraded,
         cut=tuple(cut) if explain else (),
+        further=tuple(further[: scoped.further_turns]),
     )
 
 
@@ -73,13 +81,11 @@ def _repeat_reason(repeat: Repeat | None, ordered: Sequence[Candidate]) -> str |
 
 
 def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int) -> str | None:
-    if hit_count >= scoped.query.limit:
-        return "below the limit"
     # A query without a text lists everything, and pinned memories are candidates of every query.
     is_listed_anyway = scoped.query.text is None or candidate.signals.get("pinned", 0.0) > 0
     if candidate.hit.score <= 0 and not is_listed_anyway:
         return "nothing in common with the query"
-    return None
+    return BELOW_LIMIT if hit_count >= scoped.query.limit else None
 
 
 def _repeat_key(hit: Hit) -> str:

@@ -70,11 +70,12 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """Best first. ``degraded`` names what was left out; ``cut`` (with ``explain``) the candidates that did not make it
-    and why."""
+    and why. ``further`` are turns below the limit, as many as the caller has room for."""
 
     memories: tuple[Hit, ...]
     degraded: tuple[str, ...] = ()
     cut: tuple[Hit, ...] = ()
+    further: tuple[Hit, ...] = ()
 
 
 def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:

@@ -16,6 +16,7 @@ from memory_app.errors import InvalidInput
 from memory_app.language.budget import allocate, count_tokens
 from memory_app.language.marks import without_marks
 from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
+from memory_app.recall.log_block import LogBlock, log_block
 from memory_app.recall.parts import ContextParts
 from memory_app.records.layout import LAYOUT, PREFACE, Place
 from memory_app.records.quote import quoted_label, shortened
@@ -23,6 +24,9 @@ from memory_app.records.records import Role, Turn
 
 CUT_CHARS = (3200, 1600, 800)
 """Lengths between `SHORT_CHARS` and the whole that a long row may be cut to, longest first."""
+
+LOG_SECTION = "memories"
+"""The section under whose rows the lines of the log stand."""
 
 CHARS_PER_TOKEN_LIMIT = 8
 """A text with more characters than this per token left is not worth counting: it cannot fit."""
@@ -86,8 +90,8 @@ class _Draft:
 
     @property
     def floor(self) -> int:
-        """Tokens without which it is not shown at all, for a section that is always there."""
-        if not self.place.always or not self.lines:
+        """Tokens without which it is not shown at all, for a section or a first row that is always there."""
+        if not self.lines or not (self.place.always or self.lines[0].always):
             return 0
         return self.heading_cost + self.costs[0]
 
@@ -113,9 +117,15 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
         raise InvalidInput("budget_tokens: 0 or more", field="budget_tokens")
     drafts = _drafts(section_lines(parts, now))
     preface = _preface(parts.degraded, budget_tokens)
-    selections = _choose(drafts, budget_tokens - count_tokens(preface))
+    room = budget_tokens - count_tokens(preface)
+    selections = _choose(drafts, room)
+    block = _log_block(parts, drafts, selections, room=room)
+    # Turns of their own before longer passages of the same ones: breadth comes first.
+    selections = _spend_rest(drafts, selections, budget=room - block.tokens, spend=_lengthen)
     chosen = list(zip(drafts, selections, strict=True))
-    sections = tuple(_section(draft, selection) for draft, selection in chosen if selection.texts)
+    sections = tuple(
+        _with_log(_section(draft, selection), block) for draft, selection in chosen if selection.texts
+    )
     ids = dict.fromkeys(id for section in sections for id in section.ids)
     # What the text costs, since it is these lines and tokens add up over lines.
     tokens = count_tokens(preface) + sum(section.tokens for section in sections)
@@ -208,9 +218,30 @@ def _choose(drafts: Sequence[_Draft], budget: int) -> list[_Selection]:
         floors=[draft.floor for draft in drafts],
     )
     selections = [_fill(draft, room) for draft, room in zip(drafts, granted, strict=True)]
-    # More rows before longer ones: breadth comes first.
-    selections = _spend_rest(drafts, selections, budget=budget, spend=_fill_further)
-    return _spend_rest(drafts, selections, budget=budget, spend=_lengthen)
+    return _spend_rest(drafts, selections, budget=budget, spend=_fill_further)
+
+
+def _log_block(
+    parts: ContextParts, drafts: Sequence[_Draft], selections: Sequence[_Selection], *, room: int
+) -> LogBlock:
+    """The lines of the log that the rest of the room holds: under the rows that bear on the query, if any are shown."""
+    if not any(
+        selection.texts and draft.place.name == LOG_SECTION
+        for draft, selection in zip(drafts, selections, strict=True)
+    ):
+        return LogBlock()
+    return log_block(parts, room=room - sum(selection.tokens for selection in selections))
+
+
+def _with_log(section: WindowSection, block: LogBlock) -> WindowSection:
+    if section.name != LOG_SECTION or not block.lines:
+        return section
+    return replace(
+        section,
+        lines=(*section.lines, *block.lines),
+        ids=(*section.ids, *block.ids),
+        tokens=section.tokens + block.tokens,
+    )
 
 
 def _fill(draft: _Draft, room: int) -> _Selection:

@@ -12,6 +12,8 @@ from memory_app.db.expressions import among
 from memory_app.db.tables.memories import memories
 from memory_app.memories.rows.memory_rows import COLUMNS, CURRENT, IS_CURRENT, MEMORIES, memory_of
 from memory_app.records.records import Memory
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,18 @@ _STRONGEST = text(
     ORDER BY w.place, m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id
     """
 )
+# One look for each relation, which `memories_fact_idx` answers: somebody may have said ten thousand other things.
+_ABOUT = text(
+    f"""
+    SELECT {COLUMNS}
+    FROM unnest(CAST(:relations AS text[])) WITH ORDINALITY AS w(relation, place)
+    CROSS JOIN LATERAL (
+        SELECT m.* FROM memories m
+        WHERE m.scope_id = :scope AND m.subject_key = :subject AND m.relation = w.relation AND {CURRENT}
+        ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :each) m
+    ORDER BY w.place, m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id
+    """
+)
 _BY_ID = MEMORIES.where(among(memories.c.scope_id, "scopes"), among(memories.c.id, "ids"), IS_CURRENT)
 
 
@@ -54,6 +68,14 @@ def strongest(
     return tuple(memory_of(row) for row in connection.execute(_STRONGEST, values))
 
 
+def about(
+    connection: Connection, scope_id: int, subject_key: str, relations: Sequence[str], *, each: int
+) -> tuple[Memory, ...]:
+    """Read the current facts of a subject, at most ``each`` of a relation, in the order of ``relations``."""
+    values = {"scope": scope_id, "subject": subject_key, "relations": list(relations), "each": each}
+    return tuple(memory_of(row) for row in connection.execute(_ABOUT, values))
+
+
 def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> tuple[Memory, ...]:
     """Read those of the memories that are still current, in the order of ``ids``."""
     if not ids:
@@ -61,3 +83,13 @@ def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]
     rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
     by_id = {row.id: memory_of(row) for row in rows}
     return tuple(by_id[id] for id in ids if id in by_id)
+
+
+def visible_by_ids(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> tuple[Memory, ...]:
+    """`by_ids` in all scopes that a question in the scope may look at."""
+    return names.over_visible(
+        connection,
+        row,
+        lambda scopes: by_ids(connection, scopes, ids),
+        order=lambda memory: ids.index(memory.id),
+    )

@@ -1,0 +1,183 @@
+"""What bears on the query in a context window: rows of recall, insights, cards, and lines of the log for the room that
+is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memory_app.language.text import term_id
+from memory_app.memories.rows import cards
+from memory_app.recall.own_card import own_key
+from memory_app.recall.parts import Card, ContextParts
+from memory_app.recall.query import ScopedQuery, horizon
+from memory_app.recall.records import Hit, Recalled
+from memory_app.recall.rows import always_shown, log
+from memory_app.recall.rows.log import Surroundings
+from memory_app.records.kinds import Section, kinds_of_section
+from memory_app.records.layout import ARTIFACT_LIMIT
+from memory_app.records.records import Memory, Role, Tier, Turn
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
+
+CARDS = 4
+CARD_FACTS = 5
+
+CENTRES = 6
+"""Best turns of which those said just before and after are shown, too."""
+
+WORD_CHARS = 3
+"""Shorter beginnings of words stand in too many others to say where the passage of a text is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What recall returned for the query, and what is shown beside it."""
+
+    hits: tuple[Hit, ...] = ()
+    further: tuple[Hit, ...] = ()
+    surroundings: Surroundings = field(default_factory=lambda: Surroundings({}, {}))
+    artifacts: tuple[Memory, ...] = ()
+    cards: tuple[Card, ...] = ()
+    words: Mapping[str, float] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+
+
+def read_topic(connection: Connection, row: ScopeRow, *, scoped: ScopedQuery, recalled: Recalled) -> Topic:
+    """Read what recall's answer does not have: whole insights, cards, and the turns around its own."""
+    insights = kinds_of_section(Section.INSIGHTS)
+    artifacts = [hit.id for hit in recalled.memories if hit.kind in insights and isinstance(hit.id, UUID)]
+    return Topic(
+        hits=recalled.memories,
+        further=recalled.further,
+        surroundings=_surroundings(connection, row, scoped=scoped, recalled=recalled),
+        # Hits carry only what recall shows; these sections need whole memories.
+        artifacts=always_shown.visible_by_ids(connection, row, artifacts[:ARTIFACT_LIMIT]),
+        cards=_cards(connection, row, scoped),
+        words=_passage_words(scoped),
+        degraded=recalled.degraded,
+    )
+
+
+def with_topic(parts: ContextParts, topic: Topic, *, turn_ids: set[str], limit: int) -> ContextParts:
+    """Add sections 5, 7 and 8, without what other sections show; ``turn_ids`` are those of the session section."""
+    # Insights about the topic replace the general ones.
+    artifacts = topic.artifacts or parts.artifacts
+    sections = (parts.core, parts.expression.memories, parts.anchors, parts.identity, artifacts)
+    shown_ids = {str(memory.id) for section in sections for memory in section}
+    shown_ids |= {str(id) for id in parts.narrative_ids}
+    shown_ids |= turn_ids
+    rows = _blended([hit for hit in topic.hits if str(hit.id) not in shown_ids], limit)
+    shown_ids |= {str(hit.id) for hit in rows}
+    return replace(
+        parts,
+        rows=tuple(rows),
+        log=tuple(turn for turn in _log(topic) if str(turn.id) not in shown_ids),
+        past={str(id): text for id, text in topic.surroundings.past.items()},
+        words=topic.words,
+        artifacts=artifacts,
+        cards=(*parts.cards, *topic.cards),
+        degraded=(*parts.degraded, *topic.degraded),
+    )
+
+
+def _blended(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """The best ``limit`` of ``hits``, in their order, with no more than half of them facts while there are turns.
+
+    A fact says one thing of what was said; somebody with many facts has some that resemble every question.
+    """
+    facts = [hit for hit in hits if hit.tier is not Tier.DAILY_LOGS]
+    turns = [hit for hit in hits if hit.tier is Tier.DAILY_LOGS]
+    fact_count = max(limit // 2, limit - len(turns))
+    chosen = {hit.id for hit in facts[:fact_count]}
+    chosen |= {hit.id for hit in turns[: limit - min(fact_count, len(facts))]}
+    return [hit for hit in hits if hit.id in chosen]
+
+
+def _surroundings(
+    connection: Connection, row: ScopeRow, *, scoped: ScopedQuery, recalled: Recalled
+) -> Surroundings:
+    turn_ids = [hit.id for hit in _turn_hits(recalled.memories, recalled.further) if isinstance(hit.id, UUID)]
+    if not turn_ids:
+        return Surroundings({}, {})
+    return log.surroundings(
+        connection,
+        row.visible,
+        turn_ids,
+        centres=turn_ids[:CENTRES],
+        recorded_after=horizon(scoped),
+    )
+
+
+def _log(topic: Topic) -> Iterator[Turn]:
+    """Every turn that may be shown, best first: the hits, and beside the best of them their neighbours."""
+    seen: set[UUID] = set()
+    for place, hit in enumerate(_turn_hits(topic.hits, topic.further)):
+        turns = [_turn(hit)]
+        if place < CENTRES and hit.session is not None and hit.seq is not None:
+            near = [topic.surroundings.neighbours.get((hit.session, hit.seq + step)) for step in (1, -1)]
+            turns += filter(None, near)
+        for turn in turns:
+            if turn.id not in seen:
+                seen.add(turn.id)
+                yield turn
+
+
+def _turn_hits(hits: Sequence[Hit], further: Sequence[Hit]) -> list[Hit]:
+    return [hit for hit in (*hits, *further) if hit.tier is Tier.DAILY_LOGS]
+
+
+def _turn(hit: Hit) -> Turn:
+    assert isinstance(hit.id, UUID) and hit.session is not None and hit.seq is not None
+    assert hit.role is not None and hit.speaker is not None and hit.at is not None
+    return Turn(
+        id=hit.id,
+        session=hit.session,
+        seq=hit.seq,
+        role=Role(hit.role),
+        speaker=hit.speaker,
+        text=hit.text,
+        at=hit.at,
+    )
+
+
+def _passage_words(scoped: ScopedQuery) -> dict[str, float]:
+    """Beginnings of the query's words, each with the weight that its rarity in the scope gives it."""
+    words = {}
+    for term in scoped.words:
+        # A stem ends where its forms begin to differ: "happi" stands for happy and happiness.
+        beginning = term[:-1] if term.endswith("i") else term
+        weight = scoped.keywords.get(term_id(term), 0.0)
+        if weight > 0 and len(beginning) >= WORD_CHARS:
+            words[beginning] = weight
+    return words
+
+
+def _cards(connection: Connection, row: ScopeRow, scoped: ScopedQuery) -> tuple[Card, ...]:
+    # Of what the query names, whatever rows came out of the search: who is known best has most of them.
+    own = own_key(row)
+    entities = (entity for query in (scoped, *scoped.shared) for entity in query.entities)
+    keys = list(dict.fromkeys(entity.key for entity in entities if entity.key != own))[:CARDS]
+    if not keys:
+        return ()
+    whole = names.over_visible(
+        connection,
+        row,
+        lambda scopes: cards.whole(connection, scopes, keys, facts=CARD_FACTS, linked=CARD_FACTS),
+        order=lambda card: keys.index(card.key),
+    )
+    return tuple(_card(card) for card in whole)
+
+
+def _card(card: cards.EntityCard) -> Card:
+    return Card(
+        key=card.key,
+        label=card.label,
+        type=card.type,
+        summary=card.summary or "",
+        facts=card.facts,
+        linked=card.linked,
+    )

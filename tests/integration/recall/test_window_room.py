@@ -1,0 +1,138 @@
+"""What a window does with its room: the person first, then what bears on the query, with the turns around it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from memory_app.dispatch import finder
+from memory_app.memories.remember import remember
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.sections import ContextWindow
+from memory_app.records.records import Mention, NewTurn, Role, Statement
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.turns.record import record
+
+BOB = Scope("ada", "bob")
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+def say(runtime: Runtime, tenant: int, *words: str, session: str, day: int = 0) -> None:
+    turns = [
+        NewTurn(Role.USER, text, at=START + timedelta(days=day, minutes=place))
+        for place, text in enumerate(words)
+    ]
+    record(runtime, tenant, Scope("ada", "bob", session), turns)
+
+
+def window(runtime: Runtime, tenant: int, query: str | None = None, **fields: Any) -> ContextWindow:
+    return context(runtime, tenant, BOB, request=ContextRequest(query=query, **fields))
+
+
+def lines(found: ContextWindow, section: str) -> list[str]:
+    return [line for one in found.sections if one.name == section for line in one.lines]
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "known"),
+    [
+        ("I'm allergic to shellfish.", "Suggest a restaurant for my dad's birthday.", "shellfish"),
+        ("I live in Ghent, near the canal.", "What should I cook tonight?", "Ghent"),
+        ("I work at Nordea as a tester.", "Write a poem about rain.", "Nordea"),
+        ("My wife Ines plays the cello.", "How tall is the Eiffel tower?", "Ines"),
+        ("Please keep your answers short.", "Explain how a telescope works.", "short"),
+    ],
+)
+def test_the_users_own_card_is_always_there(
+    runtime: Runtime, tenant: int, told: str, asked: str, known: str
+) -> None:
+    say(runtime, tenant, "I play the guitar on Sundays.", told, "The bus was late again today.", session="s1")
+    finder.drain(runtime)
+    for query in (asked, None):
+        found = window(runtime, tenant, query)
+        assert known in "\n".join(lines(found, "entities")[:1] + lines(found, "expression"))
+
+
+def test_the_own_card_comes_before_those_of_the_query(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "I'm allergic to peanuts.", session="s1")
+    finder.drain(runtime)
+    for number in range(10):
+        fact = Statement(
+            "fact", f"John Doe owns boat number {number}.", mentions=(Mention("person", "John Doe"),)
+        )
+        remember(runtime, tenant, BOB, statement=fact, deduplicate=False)
+    first, second = lines(window(runtime, tenant, "What do you know about John Doe?"), "entities")
+    assert "peanuts" in first
+    assert "John Doe" in second, "an entity of the query has its card, however many rows speak of it"
+
+
+def test_the_room_is_used_by_lines_of_the_log_in_order_of_time(runtime: Runtime, tenant: int) -> None:
+    for day in range(12):
+        words = [f"On day {day} the garden had {n} new beds of kale and leeks." for n in range(6)]
+        say(runtime, tenant, *words, session=f"s{day}", day=day)
+    finder.drain(runtime)
+    small, large = (window(runtime, tenant, "How is the garden?", budget_tokens=n) for n in (600, 1_500))
+    assert len(large.ids) > 2 * len(small.ids)
+    assert large.tokens > 1_200
+    assert len(large.ids) == len(set(large.ids))
+    shown = lines(large, "memories")
+    block = shown[shown.index('<memory tier="daily-logs">') + 1 : -1]
+    days = [line[1:11] for line in block if line.startswith("[2026")]
+    assert days == sorted(days)
+
+
+def test_the_turns_around_a_hit_are_shown(runtime: Runtime, tenant: int) -> None:
+    say(
+        runtime, tenant, "Guess what arrived.", "The telescope from Uncle Pavel!", "Only a cup.", session="s1"
+    )
+    for day in range(1, 40):
+        say(runtime, tenant, f"Telescopes are number {day} on my list.", session=f"s{day + 1}", day=day)
+    finder.drain(runtime)
+    found = "\n".join(lines(window(runtime, tenant, "Uncle Pavel telescope", budget_tokens=900), "memories"))
+    assert "Guess what arrived." in found
+    assert "Only a cup." in found
+
+
+def test_a_superseded_line_is_marked_as_past(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "I live in Porto and I work as a nurse.", session="s1")
+    say(runtime, tenant, "I moved to Lisbon for good.", session="s2", day=9)
+    finder.drain(runtime)
+    shown = [
+        line for line in lines(window(runtime, tenant, "Where do I live?"), "memories") if "in Porto" in line
+    ]
+    assert all("(past: " in line for line in shown)
+    assert any(
+        "Lisbon" in line and "(past" not in line for line in lines(window(runtime, tenant), "entities")
+    )
+
+
+def test_a_long_turn_is_shown_by_its_passage(runtime: Runtime, tenant: int) -> None:
+    pages = "The committee met and talked about the minutes of the meeting before. " * 800
+    say(runtime, tenant, f"{pages}The vault code is kept by Orsolya in the bakery.", session="s1")
+    finder.drain(runtime)
+    found = window(runtime, tenant, "Who keeps the vault code?", budget_tokens=500)
+    assert "kept by Orsolya in the bakery." in found.text
+
+
+def test_a_window_takes_as_many_statements_whatever_it_shows(runtime: Runtime, tenant: int) -> None:
+    statements: list[str] = []
+    event.listen(runtime.engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
+
+    def counted(budget: int) -> int:
+        window(runtime, tenant, "How is the garden?", budget_tokens=budget)
+        statements.clear()
+        window(runtime, tenant, "How is the garden?", budget_tokens=budget)
+        return len(statements)
+
+    say(runtime, tenant, "I'm allergic to nuts.", "The garden has one bed.", session="s0")
+    finder.drain(runtime)
+    few = counted(500)
+    for day in range(15):
+        say(runtime, tenant, *(f"Garden bed {n} of day {day}." for n in range(8)), session=f"t{day}", day=day)
+    finder.drain(runtime)
+    assert counted(4_000) <= few
+    assert few <= 10
