@@ -299,7 +299,7 @@ def _show_retrieval(figures: Mapping[str, Any]) -> None:
 
 
 def _show_context(figures: Mapping[str, Any]) -> None:
-    columns = ("questions", "evidence", "whole", "tokens_mean", "tokens_most")
+    columns = ("questions", "evidence", "mean", "whole", "tokens_mean", "tokens_most")
     rows = [(of["text"], of["budget"] or "", *(of[name] for name in columns)) for of in figures["texts"]]
     write_table("evidence that stands in the text", ("text", "budget", *columns), rows)
     budgets = context_bench.BUDGETS

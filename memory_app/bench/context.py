@@ -36,8 +36,8 @@ PASSAGE_CHARS = 60
 WINDOW, CHAT_END, TOP = "window", "end of the chat", "top ten turns"
 
 _CUT = "…"
-_LABEL = re.compile(r"^\W*(?:\[[^\]]*\]\s*)?(?:[^:]{1,60}:\s)?")
-"""What a line says before the words of a turn: a bullet, the time, the speaker."""
+_LABEL = re.compile(r"^(?:<[^>]*>)?\W*?(?:\[[^\]]*\]\s*)?(?:[^:]{1,60}:\s)?")
+"""What a line says before the words of a turn: a tag or bullet, the time, the speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,15 @@ def _line(turn: Message) -> str:
 
 
 def _figures(shown: Sequence[Shown]) -> dict[str, Any]:
-    """``evidence``: share of evidence turns shown; ``whole``: share of questions with all of theirs."""
+    """``evidence``: share of evidence turns shown; ``mean``: the mean over questions of the share of theirs, in which
+    one with thirty turns counts like any other; ``whole``: share of questions with all of theirs."""
     counted = [result for result in shown if not result.question.apart]
     evidence = sum(len(result.question.evidence) for result in counted)
     tokens = [result.tokens for result in counted]
     return {
         "questions": len(counted),
         "evidence": _share(sum(result.shown for result in counted), evidence),
+        "mean": _share(sum(result.shown / len(result.question.evidence) for result in counted), len(counted)),
         "whole": _share(
             sum(result.shown == len(result.question.evidence) for result in counted), len(counted)
         ),
@@ -169,5 +171,5 @@ def _by_category(shown: Mapping[tuple[str, int], Sequence[Shown]]) -> dict[str, 
     return dict(shares)
 
 
-def _share(part: int, whole: int) -> float | None:
+def _share(part: float, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None

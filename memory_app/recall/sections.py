@@ -18,7 +18,7 @@ from memory_app.language.marks import without_marks
 from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
 from memory_app.recall.log_block import LogBlock, log_block
 from memory_app.recall.parts import ContextParts
-from memory_app.records.layout import LAYOUT, PREFACE, Place
+from memory_app.records.layout import LAYOUT, PLACES, PREFACE, Place
 from memory_app.records.quote import quoted_label, shortened
 from memory_app.records.records import Role, Turn
 
@@ -27,6 +27,11 @@ CUT_CHARS = (3200, 1600, 800)
 
 LOG_SECTION = "memories"
 """The section under whose rows the lines of the log stand."""
+
+LOG_SHARE = 0.4
+LOG_TOKENS = 400
+"""Room for the best lines of the log before other sections get more than their share: so much of the budget, at most
+so many tokens."""
 
 CHARS_PER_TOKEN_LIMIT = 8
 """A text with more characters than this per token left is not worth counting: it cannot fit."""
@@ -105,6 +110,13 @@ class _Selection:
     tokens: int
 
 
+def _heading(title: str) -> str:
+    return f"\n[{title}]"
+
+
+LOG_HEADING_TOKENS = count_tokens(_heading(PLACES[LOG_SECTION].title))
+
+
 # --- rendering ----------------------------------------------------------------------------------------------
 
 
@@ -118,13 +130,25 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
     drafts = _drafts(section_lines(parts, now))
     preface = _preface(parts.degraded, budget_tokens)
     room = budget_tokens - count_tokens(preface)
-    selections = _choose(drafts, room)
-    block = _log_block(parts, drafts, selections, room=room)
-    # Turns of their own before longer passages of the same ones: breadth comes first.
-    selections = _spend_rest(drafts, selections, budget=room - block.tokens, spend=_lengthen)
+    # Set aside for lines of the log, which hold more answers than anything else that could take it.
+    aside = min(int(LOG_SHARE * room), LOG_TOKENS) if parts.log else 0
+    selections = _choose(drafts, room - aside)
+    # Without rows the lines stand under a heading of their own.
+    has_rows = any(
+        selection.texts and draft.place.name == LOG_SECTION
+        for draft, selection in zip(drafts, selections, strict=True)
+    )
+    heading = 0 if has_rows else LOG_HEADING_TOKENS
+    block = log_block(parts, room=room - sum(selection.tokens for selection in selections) - heading)
+    left = room - block.tokens - (heading if block.lines else 0)
+    # More rows before longer ones: breadth comes first.
+    selections = _spend_rest(drafts, selections, budget=left, spend=_fill_further)
+    selections = _spend_rest(drafts, selections, budget=left, spend=_lengthen)
     chosen = list(zip(drafts, selections, strict=True))
     sections = tuple(
-        _with_log(_section(draft, selection), block) for draft, selection in chosen if selection.texts
+        section
+        for draft, selection in chosen
+        if (section := _section(draft, selection, block=block)) is not None
     )
     ids = dict.fromkeys(id for section in sections for id in section.ids)
     # What the text costs, since it is these lines and tokens add up over lines.
@@ -221,29 +245,6 @@ def _choose(drafts: Sequence[_Draft], budget: int) -> list[_Selection]:
     return _spend_rest(drafts, selections, budget=budget, spend=_fill_further)
 
 
-def _log_block(
-    parts: ContextParts, drafts: Sequence[_Draft], selections: Sequence[_Selection], *, room: int
-) -> LogBlock:
-    """The lines of the log that the rest of the room holds: under the rows that bear on the query, if any are shown."""
-    if not any(
-        selection.texts and draft.place.name == LOG_SECTION
-        for draft, selection in zip(drafts, selections, strict=True)
-    ):
-        return LogBlock()
-    return log_block(parts, room=room - sum(selection.tokens for selection in selections))
-
-
-def _with_log(section: WindowSection, block: LogBlock) -> WindowSection:
-    if section.name != LOG_SECTION or not block.lines:
-        return section
-    return replace(
-        section,
-        lines=(*section.lines, *block.lines),
-        ids=(*section.ids, *block.ids),
-        tokens=section.tokens + block.tokens,
-    )
-
-
 def _fill(draft: _Draft, room: int) -> _Selection:
     """As many rows in their short form as fit into ``room`` tokens, the strongest first."""
     tokens = draft.heading_cost
@@ -312,10 +313,6 @@ def _longer_cuts(line: Line, room: int) -> list[int]:
 # --- putting together ---------------------------------------------------------------------------------------
 
 
-def _heading(title: str) -> str:
-    return f"\n[{title}]"
-
-
 def _preface(degraded: Iterable[str], budget: int) -> str:
     missing = ", ".join(quoted_label(name) for name in degraded)
     if not missing:
@@ -335,14 +332,20 @@ def _joined(preface: str, sections: Sequence[WindowSection]) -> str:
     return "\n".join(lines)
 
 
-def _section(draft: _Draft, selection: _Selection) -> WindowSection:
+def _section(draft: _Draft, selection: _Selection, *, block: LogBlock) -> WindowSection | None:
+    """A section of what was chosen, the lines of the log under the rows they belong to; None when it is empty."""
+    if draft.place.name != LOG_SECTION:
+        block = LogBlock()
+    if not selection.texts and not block.lines:
+        return None
     order = _display_order(draft, selection)
+    row_ids = [id for place in order for id in draft.lines[place].ids]
     return WindowSection(
         name=draft.place.name,
         title=draft.place.title,
-        lines=tuple(selection.texts[place] for place in order),
-        ids=tuple(id for place in order for id in draft.lines[place].ids),
-        tokens=selection.tokens,
+        lines=(*(selection.texts[place] for place in order), *block.lines),
+        ids=(*row_ids, *block.ids),
+        tokens=selection.tokens + block.tokens + (0 if selection.texts else LOG_HEADING_TOKENS),
     )
 
 

@@ -70,7 +70,7 @@ def with_topic(parts: ContextParts, topic: Topic, *, turn_ids: set[str], limit: 
     shown_ids = {str(memory.id) for section in sections for memory in section}
     shown_ids |= {str(id) for id in parts.narrative_ids}
     shown_ids |= turn_ids
-    rows = _blended([hit for hit in topic.hits if str(hit.id) not in shown_ids], limit)
+    rows = _rows([hit for hit in topic.hits if str(hit.id) not in shown_ids], limit)
     shown_ids |= {str(hit.id) for hit in rows}
     return replace(
         parts,
@@ -84,17 +84,19 @@ def with_topic(parts: ContextParts, topic: Topic, *, turn_ids: set[str], limit: 
     )
 
 
-def _blended(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The best ``limit`` of ``hits``, in their order, with no more than half of them facts while there are turns.
+def _rows(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Those of the best ``limit`` hits that are rows of their own; indexed turns are lines of the log.
 
-    A fact says one thing of what was said; somebody with many facts has some that resemble every question.
+    No more than half of them are facts while there are turns: a fact says one thing of what was said, and somebody
+    with many facts has some that resemble every question.
     """
-    facts = [hit for hit in hits if hit.tier is not Tier.DAILY_LOGS]
-    turns = [hit for hit in hits if hit.tier is Tier.DAILY_LOGS]
-    fact_count = max(limit // 2, limit - len(turns))
-    chosen = {hit.id for hit in facts[:fact_count]}
-    chosen |= {hit.id for hit in turns[: limit - min(fact_count, len(facts))]}
-    return [hit for hit in hits if hit.id in chosen]
+    turn_count = sum(hit.tier is Tier.DAILY_LOGS for hit in hits)
+    most_facts = max(limit // 2, limit - turn_count)
+    facts = [hit for hit in hits if hit.tier is not Tier.DAILY_LOGS][:most_facts]
+    # A row says that it is not indexed yet.
+    fresh = [hit for hit in hits if hit.tier is Tier.DAILY_LOGS and not hit.indexed][: limit - len(facts)]
+    ids = {hit.id for hit in (*facts, *fresh)}
+    return [hit for hit in hits if hit.id in ids]
 
 
 def _surroundings(
