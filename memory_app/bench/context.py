@@ -22,7 +22,7 @@ from memory_app.bench.retrieval import AGENT
 from memory_app.bench.stage import Say
 from memory_app.language.budget import count_tokens
 from memory_app.language.text import normalise
-from memory_app.records.quote import quoted
+from memory_app.records.quote import LINE_BREAK, quoted
 from memory_app.records.records import Tier
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
@@ -86,16 +86,20 @@ def measure(memory: MemoryApp, conversations: Sequence[Conversation], *, say: Sa
 
 def is_shown(turn: str, lines: Iterable[str]) -> bool:
     """Whether ``turn`` stands whole in one of ``lines``, or a passage of it does where the line was cut."""
-    # As the window writes it, with a mark for each line break and entities for what could pass for a tag.
-    words = normalise(quoted(turn))
-    return any(words in normalise(line) or _shows_passage(line, words) for line in lines)
+    # As the window writes it, with entities for what could pass for a tag; its mark for a line break is a blank here.
+    words = _unbroken(quoted(turn))
+    return any(words in _unbroken(line) or _shows_passage(line, words) for line in lines)
+
+
+def _unbroken(line: str) -> str:
+    return normalise(line.replace(LINE_BREAK, " "))
 
 
 def _shows_passage(line: str, words: str) -> bool:
     # A line that was not cut has to hold the whole turn.
     if _CUT not in line:
         return False
-    pieces = (normalise(piece) for piece in _LABEL.sub("", line).split(_CUT))
+    pieces = (_unbroken(piece) for piece in _LABEL.sub("", line).split(_CUT))
     return any(len(piece) >= PASSAGE_CHARS and piece in words for piece in pieces)
 
 
