@@ -57,6 +57,10 @@ def normalise(text: str) -> str:
     Case, width, line breaks, kinds of quotes and dashes and the punctuation at the end do not count. Numbers,
     signs, negations and letters of any script do. Applying it twice changes nothing.
     """
+    if text.isascii():
+        # The rest would change nothing of it.
+        folded = " ".join(UNSTORABLE.sub("", text).casefold().split())
+        return folded.rstrip(_SENTENCE_END) or folded
     folded = UNCOMPARED.sub("", UNSTORABLE.sub("", text))
     # Twice: lower case of a compatibility character may be one again, and the second run must change nothing.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())

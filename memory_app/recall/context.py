@@ -6,37 +6,27 @@ named instead of failing the chat. Reading writes no row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from uuid import UUID
+from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.agents.persona import load_template, parse_persona, render_persona
-from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
-from memory_app.hot import cache, expression, window
-from memory_app.hot.cache import CachedContext, asked_about
+from memory_app.hot import expression, window
 from memory_app.hot.expression import Expression
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
-from memory_app.language.zones import zone_of
 from memory_app.recall.counts import note_hits
-from memory_app.recall.own_card import EACH, RELATIONS, own_card, own_key
-from memory_app.recall.parts import ContextParts, ExpressionPart, SessionPart, shared_vocabulary
+from memory_app.recall.parts import ContextParts, SessionPart
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
 from memory_app.recall.records import RecallQuery
-from memory_app.recall.rows import always_shown
-from memory_app.recall.rows.always_shown import KindLimit
 from memory_app.recall.sections import ContextWindow, render
+from memory_app.recall.standing import first_parts, persona_parts, standing_parts
 from memory_app.recall.topic import Topic, read_topic, with_topic
-from memory_app.records.kinds import KINDS, Section, kinds_of_section
-from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
-from memory_app.records.records import Memory, Tier
+from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
@@ -54,10 +44,13 @@ TURNS_LIMIT = 200
 TOPIC_MEMORIES = 10
 """Rows asked of recall; at most the setting's number is shown after blending."""
 
-LOG_LINE_TOKENS = 25
-"""Tokens of a short line of the log: a window has room for so many lines of its budget at most."""
+LOG_LINE_TOKENS = 40
+"""Tokens of a usual line of the log: as many lines are read as the budget may hold."""
 
 LOG_LINES_LIMIT = 100
+
+BEGUN_AFRESH = timedelta(seconds=1)
+"""A session whose start is noted that much later than it was made was begun afresh since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +62,6 @@ class ContextRequest:
     budget_tokens: int | None = None
     turns: int | None = None
     preset: str | None = None
-
-
-_READS = {
-    Section.CORE: (CORE_LIMIT, 1),
-    Section.EXPRESSION: (10, 1),
-    Section.RELATIONSHIP: (ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
-    Section.INSIGHTS: (ARTIFACT_LIMIT, 1),
-    Section.IDENTITY: (5, 1),
-    Section.NARRATIVE: (1, 1),
-}
-"""Sections that stand in every window of a scope: most memories of each kind, and their least importance."""
-
-_LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
-
-
-def _kind_limits() -> tuple[KindLimit, ...]:
-    """Return the kinds that are read for every window, whatever the query."""
-    limits = []
-    for section, (limit, least) in _READS.items():
-        for kind in kinds_of_section(section):
-            # The usual importance of a kind is enough, whatever its section requires: else a new kind might never show.
-            least_of_kind = min(least, KINDS[kind].importance)
-            limits.append(KindLimit(kind, limit, least=least_of_kind))
-    return tuple(limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +149,13 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
     try:
         with transaction(runtime.engine, tenant_id) as connection:
             row = names.find_scope(connection, tenant_id, Scope(request.scope.agent, request.scope.user))
-            if row is None or not parse_policy(row.policy).memory:
-                return _with_persona(connection, tenant_id, request.scope, row=row)
+            if row is None:
+                first = first_parts(connection, tenant_id, request.scope.agent)
+                return _Read(row=None, parts=first.parts, now=first.now)
+            if not parse_policy(row.policy).memory:
+                return _Read(row=None, parts=persona_parts(row.persona), now=row.now)
             hot_context = _read_hot(runtime, row)
-            parts = _standing(runtime, connection, row, hot_context=hot_context)
+            parts = standing_parts(runtime, connection, row, hot_context=hot_context)
             stage = "session"
             if has_session:
                 parts = _with_session(
@@ -200,16 +172,6 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
         log.warning("context_degraded", section=stage, error=error.kind)
     # An error aborts the transaction, so everything is read again, this time without the session.
     return read or _read(runtime, tenant_id, request, has_session=False)
-
-
-def _with_persona(connection: Connection, tenant_id: int, scope: Scope, *, row: ScopeRow | None) -> _Read:
-    """Read the persona alone: of an agent that has met nobody yet, or whose memory is off."""
-    if row is None:
-        persona, now = names.agent_persona(connection, tenant_id, scope.agent), clock.now(connection)
-    else:
-        persona, now = row.persona, row.now
-    part = ExpressionPart(persona=_persona(persona))
-    return _Read(row=None, parts=ContextParts(expression=part), now=now)
 
 
 def _with_search(
@@ -249,117 +211,6 @@ def _read_hot(runtime: Runtime, row: ScopeRow) -> HotContext | None:
         return None
 
 
-def _standing(
-    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
-) -> ContextParts:
-    """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
-    standing = _standing_memories(runtime, connection, row, hot_context=hot_context)
-    by_section = _by_section(standing.memories)
-    anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
-    episodes = by_section[Section.NARRATIVE]
-    moods = (m.emotional_state for m in (*speaking, *anchors))
-    # What tunes the expression stands in that section already.
-    shown = {memory.id for memory in speaking}
-    card = own_card(row, [memory for memory in standing.own if memory.id not in shown])
-    return ContextParts(
-        core=by_section[Section.CORE],
-        expression=ExpressionPart(
-            persona=_persona(row.persona),
-            memories=speaking,
-            mood=next(filter(None, moods), None),
-        ),
-        anchors=anchors,
-        vocabulary=shared_vocabulary(anchors),
-        artifacts=by_section[Section.INSIGHTS],
-        identity=by_section[Section.IDENTITY],
-        cards=(card,) if card else (),
-        narrative=episodes[0].text if episodes else "",
-        narrative_ids=tuple(m.id for m in episodes),
-        zone=zone_of(row.time_zone),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """Memories of every window: the strongest of some kinds, and ``own``, the facts of the user's own card."""
-
-    memories: tuple[Memory, ...]
-    own: tuple[Memory, ...]
-
-
-def _standing_memories(
-    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
-) -> _Standing:
-    """Read them, by their cached ids while no memory of the scopes has changed."""
-    limits = _kind_limits()
-    if hot_context is None:
-        return _read_standing(connection, row, limits)
-    cached = hot_context.cached.context
-    # Part of the key, so that a kind or a relation that is new in this version shows at once.
-    asked = asked_about("standing", *limits, *RELATIONS)
-    if cached is not None and cached.asked == asked:
-        return _standing_of(connection, row, cached)
-    standing = _read_standing(connection, row, limits)
-    fresh = CachedContext(asked, {"standing": _ids(standing.memories), "own": _ids(standing.own)})
-    try:
-        # The token was taken before the read, so a change in between invalidates this entry.
-        cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)
-    except MemoryAppError as error:
-        log.warning("context_cache_not_written", error=error.kind)
-    return standing
-
-
-def _standing_of(connection: Connection, row: ScopeRow, cached: CachedContext) -> _Standing:
-    # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
-    own = cached.ids.get("own", ())
-    ids = dict.fromkeys((*cached.ids.get("standing", ()), *own))
-    memories = {memory.id: memory for memory in always_shown.visible_by_ids(connection, row, list(ids))}
-    return _Standing(
-        memories=tuple(memories[id] for id in cached.ids.get("standing", ()) if id in memories),
-        own=tuple(memories[id] for id in own if id in memories),
-    )
-
-
-def _read_standing(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> _Standing:
-    key = own_key(row)
-    own: tuple[Memory, ...] = ()
-    if key is not None:
-        own = always_shown.about(connection, row.id, key.partition(":")[2], RELATIONS, each=EACH)
-    return _Standing(_strongest(connection, row, limits), own)
-
-
-def _ids(memories: Sequence[Memory]) -> tuple[UUID, ...]:
-    return tuple(memory.id for memory in memories)
-
-
-def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> tuple[Memory, ...]:
-    return names.over_visible(
-        connection, row, lambda scopes: always_shown.strongest(connection, scopes, limits)
-    )
-
-
-def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
-    """Group memories by section, strongest first, whatever their scope and kind."""
-    ordered = sorted(memories, key=_strength_order, reverse=True)
-    by_section = {}
-    for section in Section:
-        kinds = kinds_of_section(section)
-        of_section = [memory for memory in ordered if memory.kind in kinds]
-        # The limits of `_READS` hold for each kind and each visible scope; these for all of them together.
-        by_section[section] = tuple(of_section[: _LIMITS.get(section)])
-    return by_section
-
-
-def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
-    return memory.pinned, memory.importance, memory.last_seen or memory.created_at
-
-
-def _persona(persona: dict[str, object] | None) -> str:
-    if persona is None:
-        return render_persona(load_template("default").persona)
-    return render_persona(parse_persona(persona))
-
-
 def _with_session(
     runtime: Runtime,
     connection: Connection,
@@ -374,9 +225,11 @@ def _with_session(
     state = _expression(runtime, row, ongoing=ongoing, hot_context=hot_context)
     parts = replace(parts, expression=replace(parts.expression, last_tone=state.tone))
     if session is None:
-        return parts
-    # The hot state is that of the scope, and may be about another of its sessions.
-    began = state.session_started_at if state.session_id == session.id else None
+        # The first reply of a session is asked for before its first turn is there.
+        if request.session is None or ongoing.active_before is None:
+            return parts
+        part = SessionPart(name=request.session, last_interaction_at=ongoing.active_before)
+        return replace(parts, session=part)
     latest = stream.latest(
         runtime,
         connection,
@@ -387,11 +240,21 @@ def _with_session(
     )
     part = SessionPart(
         name=session.name,
-        started_at=began or session.created_at,
+        started_at=_began(state, session) or ongoing.first_at or session.created_at,
         last_interaction_at=ongoing.active_before,
         turns=latest,
     )
     return replace(parts, session=part)
+
+
+def _began(state: Expression, session: SessionRow) -> datetime | None:
+    """When the session was begun afresh; None when it never was."""
+    # The hot state is that of the scope, and may be about another of its sessions.
+    if state.session_id != session.id or state.session_started_at is None:
+        return None
+    # It is set to the making of the session first, in milliseconds.
+    is_afresh = state.session_started_at - session.created_at > BEGUN_AFRESH
+    return state.session_started_at if is_afresh else None
 
 
 def _expression(

@@ -14,7 +14,7 @@ from memory_app.recall.passages import Words, passage
 from memory_app.recall.records import Hit
 from memory_app.records.kinds import KINDS
 from memory_app.records.quote import quoted, quoted_label, shortened
-from memory_app.records.records import Memory, Tier, Turn
+from memory_app.records.records import UNSTORED, Memory, Tier, Turn
 
 SHORT_CHARS = 400
 """A text up to this long is shown whole or not at all; a longer one may be cut to it."""
@@ -101,7 +101,8 @@ def _memory_lines(memories: Iterable[Memory]) -> tuple[Line, ...]:
             head=f"- {KINDS[memory.kind].lead}",
             text=memory.text,
             tail=_relation_tail(memory),
-            ids=(str(memory.id),),
+            # A default of the agent that is not stored for this user yet has none.
+            ids=() if memory.id == UNSTORED else (str(memory.id),),
         )
         for memory in memories
     )
@@ -115,6 +116,8 @@ def _relation_tail(memory: Memory) -> str:
     if context.bond_strength is not None:
         remarks.append(f"bond {context.bond_strength:.1f}")
     # Three of each, since a merged memory may have dozens.
+    if context.communication_style:
+        remarks.append(f"talks: {_labels(context.communication_style[:3])}")
     if context.user_values:
         remarks.append(f"values: {_labels(context.user_values[:3])}")
     if context.user_struggles:

@@ -195,8 +195,9 @@ def prepare_query(
     entities: tuple[EntityCard, ...] = ()
     mentioning: Mapping[UUID, float] = {}
     if facts.entities:
-        entities = cards.named(connection, row.visible, facts.entities)
-        # One more round trip, and only the ranking of memories uses it.
+        # Two more round trips: each only where something is made of it.
+        if Tier.ENTITIES in tiers:
+            entities = cards.named(connection, row.visible, facts.entities)
         if Tier.FACTS in tiers:
             mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
     shared = _shared_queries(connection, runtime, row, query=query, vectors=vectors)

@@ -31,6 +31,8 @@ _BRACKETED = re.compile(r"[\[［【〔]([^\[\]［］【】〔〕\n]{1,80})[\]］
 _HEADINGS = tuple(place.title.replace(" ", "") for place in LAYOUT)
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LABEL_MARKS = re.compile(r'[\[\]［］【】〔〕{}"：:]+')
+_PLAIN = re.compile(r"[!-%'-9;=?-Z^_a-z|}](?: ?[!-%'-9;=?-Z^_a-z|}])*")
+"""Most of what people write: nothing to be spelled out, and no space that would be another one."""
 _ROLE = re.compile(
     r"^((?:[^\w\n]|_){0,40}(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
     r"(?: prompt| message)?(?:[^\w\n]|_){0,3}?)[:：]",
@@ -44,6 +46,8 @@ def quoted(text: str) -> str:
     Line breaks become `LINE_BREAK`; control, direction and other invisible characters are removed; angle
     brackets, headings in square brackets, code fences and a role at the start of a line become entities.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     # First the entities that stand in the text already, or those put in below would be escaped as well.
     escaped = _OWN_ENTITY.sub("&amp;", _visible(text)).translate(_ANGLE)
     escaped = _BRACKETED.sub(_escape_heading, escaped)

@@ -22,7 +22,10 @@ NEWEST_MENTIONS = 200
 _CARDS = text(
     """
     SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.facts, l.linked
-    FROM entities e
+    FROM (
+        SELECT * FROM entities
+        WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND merged_into IS NULL
+        ORDER BY mention_count DESC, last_seen DESC, id LIMIT :most) e
     CROSS JOIN LATERAL (
         SELECT ARRAY(
             SELECT m.text FROM (
@@ -40,8 +43,7 @@ _CARDS = text(
             JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id AND m.retired_at IS NULL
             JOIN entities o ON o.scope_id = x.scope_id AND o.id = x.entity_id
             GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :linked) AS linked) l
-    WHERE e.scope_id = ANY(:scopes) AND e.key = ANY(:keys) AND e.merged_into IS NULL
-    ORDER BY array_position(CAST(:keys AS text[]), e.key), e.id
+    ORDER BY e.mention_count DESC, e.last_seen DESC, e.id
     """
 )
 
@@ -77,12 +79,20 @@ def named(connection: Connection, scope_ids: Sequence[int], ids: Sequence[int]) 
 
 
 def whole(
-    connection: Connection, scope_ids: Sequence[int], keys: Sequence[str], *, facts: int, linked: int
+    connection: Connection,
+    scope_ids: Sequence[int],
+    ids: Sequence[int],
+    *,
+    most: int,
+    facts: int,
+    linked: int,
 ) -> tuple[EntityCard, ...]:
-    """Cards of the entities, in the order of ``keys``, with so many facts and links each; one statement for all."""
+    """Cards of the ``most`` of the entities that are mentioned most, with so many facts and links each; one statement
+    for all."""
     values = {
         "scopes": list(scope_ids),
-        "keys": list(keys),
+        "ids": list(ids),
+        "most": most,
         "facts": facts,
         "linked": linked,
         "newest": NEWEST_MENTIONS,

@@ -125,7 +125,14 @@ _LOCK = (
     .with_for_update(key_share=True)
 )
 # From the directory: a shard has a copy of an agent only once a user of it has met the agent.
-_PERSONA = text("SELECT persona FROM public.agents WHERE tenant_id = :tenant AND name = :agent")
+_AGENT_START = text(
+    """
+    SELECT a.persona, a.policy, a.default_memories, now() AS now,
+        ARRAY(SELECT v.id FROM public.scopes v
+              WHERE v.tenant_id = a.tenant_id AND v.agent_id = a.id AND v.user_id IS NULL ORDER BY 1) AS scopes
+    FROM public.agents a WHERE a.tenant_id = :tenant AND a.name = :agent
+    """
+)
 _UNSEEDED = (
     select(scopes.c.id)
     .where(among(scopes.c.id, "scopes"), scopes.c.seeded_at.is_(None))
@@ -263,9 +270,21 @@ def hold_scope(connection: Connection, tenant_id: int, scope: Scope, scope_id: i
         raise NotFound("the person was erased while this ran; nothing was stored", field="user")
 
 
-def agent_persona(connection: Connection, tenant_id: int, agent: str) -> dict[str, Any] | None:
-    """The persona of an agent that may not have met anybody yet."""
-    return connection.execute(_PERSONA, {"tenant": tenant_id, "agent": agent}).scalar_one_or_none()
+@dataclass(frozen=True, slots=True)
+class AgentStart:
+    """What a new user of an agent finds. ``scopes`` of the home shard hold the memories that all of its users share."""
+
+    persona: dict[str, Any] | None
+    policy: dict[str, Any]
+    default_memories: list[dict[str, Any]]
+    now: datetime
+    scopes: list[int]
+
+
+def agent_start(connection: Connection, tenant_id: int, agent: str) -> AgentStart | None:
+    """Read an agent that may not have met anybody yet; None when nothing is stored of it."""
+    row = connection.execute(_AGENT_START, {"tenant": tenant_id, "agent": agent}).one_or_none()
+    return None if row is None else AgentStart(**row._mapping)
 
 
 def unseeded(connection: Connection, scope_ids: Sequence[int]) -> tuple[int, ...]:

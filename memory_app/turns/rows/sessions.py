@@ -30,6 +30,9 @@ from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.names import AGENT_ID, USER_ID
 
 # An older tone says nothing about now.
+OTHER_SESSIONS = 50
+"""Newest sessions of a scope in which the last interaction is looked for."""
+
 TONE_TURNS = 50
 """Newest turns that are searched for an emotional tone."""
 
@@ -118,12 +121,20 @@ _FIND = _SELECT.where(_OF_SCOPE, sessions.c.name == bindparam("name"))
 _ONGOING = text(
     f"""
     SELECT {column_list(_COLUMNS, "s")}, now() AS now,
-        (SELECT max(e.last_activity_at) FROM sessions e
-         WHERE e.scope_id = :scope AND e.id <> s.id AND e.created_at <= s.created_at) AS active_before,
+        f.at AS first_at,
+        (SELECT max(l.at) FROM (
+             SELECT e.id FROM sessions e WHERE e.scope_id = :scope AND e.id IS DISTINCT FROM s.id
+             ORDER BY e.id DESC LIMIT :others) e
+         CROSS JOIN LATERAL (
+             SELECT t.at FROM turns t WHERE t.scope_id = :scope AND t.session_id = e.id
+                 AND t.at <= coalesce(f.at, now())
+             ORDER BY t.seq DESC LIMIT 1) l) AS active_before,
         (SELECT n.emotional_tone FROM (
              SELECT id, emotional_tone FROM turns WHERE scope_id = :scope ORDER BY id DESC LIMIT :newest) n
          WHERE n.emotional_tone IS NOT NULL ORDER BY n.id DESC LIMIT 1) AS tone
     FROM (SELECT) one LEFT JOIN sessions s ON s.scope_id = :scope AND s.name = CAST(:name AS text)
+    LEFT JOIN LATERAL (
+        SELECT t.at FROM turns t WHERE t.scope_id = :scope AND t.session_id = s.id ORDER BY t.seq LIMIT 1) f ON true
     """
 )
 # With a cast, since the server cannot tell the type of a parameter that is only compared with null.
@@ -338,21 +349,24 @@ def oldest_activity(connection: Connection, scope_id: int) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
-    """A session of a scope, None if there is none of that name. ``active_before``: when the scope was last active in
-    another session that began earlier. ``tone``: the emotional tone of the last of the scope's newest turns that has
-    one."""
+    """A session of a scope, None if there is none of that name. ``first_at`` is the time of its first turn,
+    ``active_before`` that of the last turn before it in one of the newest other sessions: the turns' own times, which
+    an import brings from years ago. ``tone``: the emotional tone of the last of the scope's newest turns that has one.
+    """
 
     session: SessionRow | None
+    first_at: datetime | None
     active_before: datetime | None
     tone: str | None
 
 
 def ongoing(connection: Connection, scope_id: int, name: str | None) -> Ongoing:
     """What a context window says of a scope's session; ``name`` None: only what belongs to no session."""
-    values = {"scope": scope_id, "name": name, "newest": TONE_TURNS}
+    values = {"scope": scope_id, "name": name, "newest": TONE_TURNS, "others": OTHER_SESSIONS}
     fields = connection.execute(_ONGOING, values).one()._asdict()
-    active_before, tone = fields.pop("active_before"), fields.pop("tone")
-    return Ongoing(None if fields["id"] is None else _session(fields), active_before, tone)
+    first_at, active_before, tone = (fields.pop(name) for name in ("first_at", "active_before", "tone"))
+    session = None if fields["id"] is None else _session(fields)
+    return Ongoing(session, first_at=first_at, active_before=active_before, tone=tone)
 
 
 def advance(

@@ -271,7 +271,9 @@ def test_what_cannot_be_asked_for_names_its_field(full: Runtime, tenant: int) ->
     assert refused.value.field == "preset"
 
 
-def test_of_an_unknown_session_only_the_session_section_is_missing(full: Runtime, tenant: int) -> None:
+def test_before_its_first_turn_a_session_tells_the_gap(full: Runtime, tenant: int) -> None:
     found = window(full, tenant, "bees in Kyoto", session="never")
-    assert "session" not in names(found)
+    assert lines(found, "session") == (
+        'Session "never": just begun. Last interaction before it: less than a minute ago.'
+    )
     assert "Bob keeps bees in Kyoto." in lines(found, "memories")

@@ -112,11 +112,10 @@ def test_the_session_section_says_how_long_it_has_been(
     with owner.begin() as connection:
         connection.execute(
             text(
-                """UPDATE sessions SET created_at = created_at - CAST(v.began AS interval),
-                    last_activity_at = last_activity_at - CAST(v.active AS interval)
-                FROM (VALUES ('s1', '3 days', '2 days 5 hours'), ('s2', '40 minutes', '1 minute'))
-                    AS v(name, began, active)
-                WHERE sessions.name = v.name"""
+                """UPDATE turns SET at = at - CAST(v.ago AS interval)
+                FROM (VALUES ('s1', '2 days 5 hours'), ('s2', '40 minutes')) AS v(name, ago)
+                JOIN sessions s ON s.name = v.name
+                WHERE turns.session_id = s.id"""
             )
         )
     erase(runtime.hot, [scope_id])

@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
+from memory_app.agents.rows import agents
 from memory_app.dispatch import finder
 from memory_app.memories.remember import remember
 from memory_app.recall.context import ContextRequest, context
 from memory_app.recall.sections import ContextWindow
-from memory_app.records.records import Mention, NewTurn, Role, Statement
+from memory_app.records.records import Mention, NewTurn, RelationalContext, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.turns.record import record
@@ -136,3 +137,59 @@ def test_a_window_takes_as_many_statements_whatever_it_shows(runtime: Runtime, t
     finder.drain(runtime)
     assert counted(4_000) <= few
     assert few <= 10
+
+
+# --- a user whom the agent has not met ------------------------------------------------------------------------
+
+
+def begin_with(owner: Engine, tenant: int, **default: Any) -> None:
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"default_memories": [default]})
+
+
+@pytest.mark.parametrize("session", [None, "s1"])
+def test_default_memories_stand_in_the_first_window(
+    runtime: Runtime, tenant: int, owner: Engine, session: str | None
+) -> None:
+    begin_with(owner, tenant, kind="core", text="Never give medical dosage advice.")
+    found = window(runtime, tenant, "How much ibuprofen may I take?", session=session)
+    assert "Never give medical dosage advice." in "\n".join(lines(found, "core"))
+    begin_with(owner, tenant, kind="core", text="Always answer kindly.")
+    assert lines(window(runtime, tenant), "core") == ["- Always answer kindly."]
+
+
+def test_default_memories_are_shown_once_before_and_after_they_are_stored(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    begin_with(owner, tenant, kind="core", text="Never give medical dosage advice.")
+    say(runtime, tenant, "I live in Ghent.", session="s1")
+    before = window(runtime, tenant)
+    finder.drain(runtime)
+    after = window(runtime, tenant)
+    assert lines(before, "core") == lines(after, "core") == ["- Never give medical dosage advice."]
+
+
+def test_what_all_users_share_stands_in_the_first_window(runtime: Runtime, tenant: int) -> None:
+    shared = Statement("core", "Ada is an AI.")
+    remember(runtime, tenant, Scope("ada"), statement=shared)
+    assert lines(window(runtime, tenant), "core") == ["- Ada is an AI."]
+
+
+# --- times ----------------------------------------------------------------------------------------------------
+
+
+def test_times_of_a_session_are_those_of_its_turns(runtime: Runtime, tenant: int) -> None:
+    now = datetime.now(UTC)
+    for session, ago in (("s1", timedelta(days=3, minutes=1)), ("s2", timedelta(minutes=40, seconds=9))):
+        record(runtime, tenant, Scope("ada", "bob", session), [NewTurn(Role.USER, "Hello.", at=now - ago)])
+    head = lines(window(runtime, tenant, session="s2"), "session")[0]
+    assert head == 'Session "s2": 40 minutes so far. Last interaction before it: 3 days ago.'
+    head = lines(window(runtime, tenant, session="s3"), "session")[0]
+    assert head == 'Session "s3": just begun. Last interaction before it: 40 minutes ago.'
+
+
+def test_the_style_of_communication_is_shown_with_the_anchors(runtime: Runtime, tenant: int) -> None:
+    context = RelationalContext(communication_style=("teasing", "short messages"))
+    anchor = Statement("anchor", "They joke about trains.", importance=8, relational_context=context)
+    remember(runtime, tenant, BOB, statement=anchor)
+    assert "teasing, short messages" in "\n".join(lines(window(runtime, tenant), "relationship"))

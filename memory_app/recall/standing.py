@@ -1,0 +1,224 @@
+"""What stands in every window of a scope, whatever is asked: sections 1–4, 6 and 9, and the user's own card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from memory_app.agents.persona import load_template, parse_persona, render_persona
+from memory_app.db import clock
+from memory_app.db.shards import at_home
+from memory_app.errors import MemoryAppError
+from memory_app.hot import cache
+from memory_app.hot.cache import CachedContext, asked_about
+from memory_app.hot.window import HotContext
+from memory_app.language.zones import zone_of
+from memory_app.memories.remember import needs_seed
+from memory_app.recall.own_card import EACH, RELATIONS, own_card, own_key
+from memory_app.recall.parts import ContextParts, ExpressionPart, shared_vocabulary
+from memory_app.recall.rows import always_shown
+from memory_app.recall.rows.always_shown import KindLimit
+from memory_app.records.importance import stored_importance
+from memory_app.records.kinds import KINDS, Section, kind_of, kinds_of_section
+from memory_app.records.layout import ANCHOR_IMPORTANCE, ANCHOR_LIMIT, ARTIFACT_LIMIT, CORE_LIMIT
+from memory_app.records.records import Memory
+from memory_app.runtime import Runtime
+from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
+
+log = structlog.get_logger(__name__)
+
+_READS = {
+    Section.CORE: (CORE_LIMIT, 1),
+    Section.EXPRESSION: (10, 1),
+    Section.RELATIONSHIP: (ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
+    Section.INSIGHTS: (ARTIFACT_LIMIT, 1),
+    Section.IDENTITY: (5, 1),
+    Section.NARRATIVE: (1, 1),
+}
+"""Sections that stand in every window of a scope: most memories of each kind, and their least importance."""
+
+_LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
+
+
+def _kind_limits() -> tuple[KindLimit, ...]:
+    """Return the kinds that are read for every window, whatever the query."""
+    limits = []
+    for section, (limit, least) in _READS.items():
+        for kind in kinds_of_section(section):
+            # The usual importance of a kind is enough, whatever its section requires: else a new kind might never show.
+            least_of_kind = min(least, KINDS[kind].importance)
+            limits.append(KindLimit(kind, limit, least=least_of_kind))
+    return tuple(limits)
+
+
+def standing_parts(
+    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
+) -> ContextParts:
+    """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
+    standing = _standing_memories(runtime, connection, row, hot_context=hot_context)
+    # Until the user's first turns are read, what the agent begins with is not among their memories.
+    defaults = _defaults(row.default_memories, row.now) if needs_seed(row) else ()
+    parts = _parts((*standing.memories, *defaults), row.persona)
+    # What tunes the expression stands in that section already.
+    shown = {memory.id for memory in parts.expression.memories}
+    card = own_card(row, [memory for memory in standing.own if memory.id not in shown])
+    return replace(parts, cards=(card,) if card else (), zone=zone_of(row.time_zone))
+
+
+def first_parts(connection: Connection, tenant_id: int, agent: str) -> FirstParts:
+    """Read the window of a user whom the agent has not met: the persona, what the agent begins with, and its own
+    memories."""
+    start = names.agent_start(connection, tenant_id, agent)
+    if start is None:
+        return FirstParts(_parts((), None), clock.now(connection))
+    if not parse_policy(start.policy).memory:
+        return FirstParts(_parts((), start.persona), start.now)
+    own: tuple[Memory, ...] = ()
+    if start.scopes:
+        with at_home(connection):
+            own = always_shown.strongest(connection, start.scopes, _kind_limits())
+    memories = (*own, *_defaults(start.default_memories, start.now))
+    return FirstParts(_parts(memories, start.persona), start.now)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstParts:
+    """``now`` is the database's clock when they were read."""
+
+    parts: ContextParts
+    now: datetime
+
+
+def persona_parts(persona: Mapping[str, object] | None) -> ContextParts:
+    """The window of an agent whose memory is off: how it speaks, and nothing else."""
+    return _parts((), persona)
+
+
+def _defaults(defaults: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Memory, ...]:
+    """The agent's default memories as they will be stored."""
+    return tuple(_default(fields, now) for fields in defaults)
+
+
+def _default(fields: Mapping[str, Any], now: datetime) -> Memory:
+    usual = kind_of(fields["kind"]).importance
+    importance, _ = stored_importance(fields.get("importance"), usual, scale=fields.get("importance_scale"))
+    return Memory(
+        kind=fields["kind"],
+        text=fields["text"],
+        subtype=fields.get("subtype"),
+        tags=tuple(fields.get("tags", ())),
+        pinned=bool(fields.get("pinned", False)),
+        importance=importance,
+        created_at=now,
+        valid_from=now,
+    )
+
+
+def _parts(memories: Sequence[Memory], persona: Mapping[str, object] | None) -> ContextParts:
+    by_section = _by_section(memories)
+    anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
+    episodes = by_section[Section.NARRATIVE]
+    moods = (memory.emotional_state for memory in (*speaking, *anchors))
+    return ContextParts(
+        core=by_section[Section.CORE],
+        expression=ExpressionPart(
+            persona=_persona(persona),
+            memories=speaking,
+            mood=next(filter(None, moods), None),
+        ),
+        anchors=anchors,
+        vocabulary=shared_vocabulary(anchors),
+        artifacts=by_section[Section.INSIGHTS],
+        identity=by_section[Section.IDENTITY],
+        narrative=episodes[0].text if episodes else "",
+        narrative_ids=tuple(memory.id for memory in episodes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Memories of every window: the strongest of some kinds, and ``own``, the facts of the user's own card."""
+
+    memories: tuple[Memory, ...]
+    own: tuple[Memory, ...]
+
+
+def _standing_memories(
+    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
+) -> _Standing:
+    """Read them, by their cached ids while no memory of the scopes has changed."""
+    limits = _kind_limits()
+    if hot_context is None:
+        return _read_standing(connection, row, limits)
+    cached = hot_context.cached.context
+    # Part of the key, so that a kind or a relation that is new in this version shows at once.
+    asked = asked_about("standing", *limits, *RELATIONS)
+    if cached is not None and cached.asked == asked:
+        return _standing_of(connection, row, cached)
+    standing = _read_standing(connection, row, limits)
+    fresh = CachedContext(asked, {"standing": _ids(standing.memories), "own": _ids(standing.own)})
+    try:
+        # The token was taken before the read, so a change in between invalidates this entry.
+        cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)
+    except MemoryAppError as error:
+        log.warning("context_cache_not_written", error=error.kind)
+    return standing
+
+
+def _standing_of(connection: Connection, row: ScopeRow, cached: CachedContext) -> _Standing:
+    # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
+    own = cached.ids.get("own", ())
+    ids = dict.fromkeys((*cached.ids.get("standing", ()), *own))
+    memories = {memory.id: memory for memory in always_shown.visible_by_ids(connection, row, list(ids))}
+    return _Standing(
+        memories=tuple(memories[id] for id in cached.ids.get("standing", ()) if id in memories),
+        own=tuple(memories[id] for id in own if id in memories),
+    )
+
+
+def _read_standing(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> _Standing:
+    key = own_key(row)
+    own: tuple[Memory, ...] = ()
+    if key is not None:
+        own = always_shown.about(connection, row.id, key.partition(":")[2], RELATIONS, each=EACH)
+    return _Standing(_strongest(connection, row, limits), own)
+
+
+def _ids(memories: Sequence[Memory]) -> tuple[UUID, ...]:
+    return tuple(memory.id for memory in memories)
+
+
+def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> tuple[Memory, ...]:
+    return names.over_visible(
+        connection, row, lambda scopes: always_shown.strongest(connection, scopes, limits)
+    )
+
+
+def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]:
+    """Group memories by section, strongest first, whatever their scope and kind."""
+    ordered = sorted(memories, key=_strength_order, reverse=True)
+    by_section = {}
+    for section in Section:
+        kinds = kinds_of_section(section)
+        of_section = [memory for memory in ordered if memory.kind in kinds]
+        # The limits of `_READS` hold for each kind and each visible scope; these for all of them together.
+        by_section[section] = tuple(of_section[: _LIMITS.get(section)])
+    return by_section
+
+
+def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
+    return memory.pinned, memory.importance, memory.last_seen or memory.created_at
+
+
+def _persona(persona: Mapping[str, object] | None) -> str:
+    if persona is None:
+        return render_persona(load_template("default").persona)
+    return render_persona(parse_persona(persona))
