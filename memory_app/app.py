@@ -15,6 +15,8 @@ from memory_app.agents import agents as agents_service
 from memory_app.agents import users as users_service
 from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.rows.users import UserRow
+from memory_app.ask import ask as ask_service
+from memory_app.ask.ask import Answered
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.extraction.declared import read_text
@@ -250,6 +252,13 @@ class MemoryApp:
         """The best rows for the query; options as in `RecallQuery`."""
         request = RecallQuery(query, **options)
         return recall_service.recall(self.runtime, self.tenant_id, scope, query=request)
+
+    def ask(self, scope: Scope, question: str) -> Answered:
+        """Have the agent's language model answer a question from memory, each sentence with the ids it rests on.
+
+        `Conflict` for an agent without a model.
+        """
+        return ask_service.ask(self.runtime, self.tenant_id, scope, question=question)
 
     def context(self, scope: Scope, query: str | None = None, **options: Any) -> ContextWindow:
         """The context window for the next reply; options as in `ContextRequest`."""

@@ -326,6 +326,13 @@ class Synthesis(_Section):
     deep_days: int = Field(7, ge=1, description="Days that deep synthesis looks back.")
 
 
+class Ask(_Section):
+    looks: int = Field(3, ge=1, le=10, description="Most calls of the model for one question over memory.")
+    rows: int = Field(20, ge=1, le=100, description="Rows of memory that each look adds.")
+    seconds: float = Field(30, gt=0, description="No further look begins after this.")
+    tokens: int = Field(20_000, ge=1_000, description="No further look begins when this is spent.")
+
+
 class Remember(_Section):
     merge_similarity: float | None = Field(
         None, gt=0, le=1, description="Cosine at which two statements merge; None takes the embedder's own."
@@ -545,6 +552,7 @@ class Settings(BaseSettings):
     synthesis: Synthesis = Synthesis()
     remember: Remember = Remember()
     recall: Recall = Recall()
+    ask: Ask = Ask()
     context: Context = Context()
     hot: Hot = Hot()
     queries: Queries = Queries()

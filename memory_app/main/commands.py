@@ -41,6 +41,10 @@ COMMANDS = {
     "remember": Entry("recall.commands", "Store one statement."),
     "recall": Entry("recall.commands", "Find what is remembered."),
     "context": Entry("recall.commands", "The context window for the next reply."),
+    "ask": Entry(
+        "ask.commands",
+        "Have the agent's language model answer a question from memory, each sentence with what it rests on.",
+    ),
     "list": Entry(
         "memories.commands",
         "List what is remembered with the time in which it is true, in the order in which it became so.",

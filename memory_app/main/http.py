@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from memory_app.agents import routes, user_routes
+from memory_app.ask import routes as ask
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main.life import lifespan
@@ -73,6 +74,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     for part in (
         turns,
         recall,
+        ask,
         extraction,
         memories,
         fact_routes,

@@ -70,6 +70,10 @@ class SearchMemory(Arguments):
     )
 
 
+class AskMemory(Arguments):
+    question: str = Field(description="One question, in words that stand alone.")
+
+
 class StoreMemory(Arguments):
     text: str = Field(
         description="One statement, in words that stand alone: with names, without 'he' or 'today'."

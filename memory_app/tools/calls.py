@@ -19,6 +19,7 @@ from memory_app.runtime import Runtime
 from memory_app.tools.answers import Json, ToolAnswer, tool_error
 from memory_app.tools.arguments import (
     Arguments,
+    AskMemory,
     ForgetMemory,
     GetContext,
     ListFacts,
@@ -29,6 +30,7 @@ from memory_app.tools.arguments import (
     read_arguments,
     schema_of,
 )
+from memory_app.tools.ask import ask_memory
 from memory_app.tools.explain import list_facts, why
 from memory_app.tools.record import record_turns
 from memory_app.tools.search import get_context, search_memory
@@ -95,6 +97,13 @@ TOOLS: Mapping[str, Tool] = {
         "Say why a memory is there: the turns behind it, what it was made of, and what becomes of it.",
         Why,
         why,
+        is_for_chat=False,
+    ),
+    "ask_memory": Tool(
+        "Have a question answered from everything that is remembered, each sentence with what it rests on. Slower than "
+        "search_memory, and for what several memories together say.",
+        AskMemory,
+        ask_memory,
         is_for_chat=False,
     ),
     "record_turns": Tool(

@@ -11,6 +11,7 @@ from memory_app.extraction.llm.prompt_size import (
     tokens_about_turns,
 )
 from memory_app.extraction.llm.provenance import Asking, Provenance
+from memory_app.extraction.llm.question import Look, Row, Sentence, look
 from memory_app.extraction.llm.rewrite import Rewritten, merge_texts
 from memory_app.extraction.llm.session import Changed, SessionSynthesis, synthesize_session
 from memory_app.extraction.llm.turns import Extracted, Talk, is_worth_asking, synthesize_turns
@@ -22,12 +23,16 @@ __all__ = [
     "DeepSynthesis",
     "Extracted",
     "Frame",
+    "Look",
     "Provenance",
     "Rewritten",
+    "Row",
+    "Sentence",
     "SessionSynthesis",
     "Talk",
     "Union",
     "is_worth_asking",
+    "look",
     "merge_texts",
     "synthesize_deep",
     "synthesize_session",

@@ -232,3 +232,16 @@ class SynthesizeDeep(Part):
 
 class MergeTexts(Part):
     text: Text = Field(validation_alias=TEXT)
+
+
+class SentenceAnswer(Told):
+    """A sentence of the answer to a question; its evidence are lines of memory."""
+
+
+class AnswerQuestion(Part):
+    sentences: Items[SentenceAnswer] = Field(
+        default_factory=list, validation_alias=AliasChoices("sentences", "answer", "answers")
+    )
+    search: Texts = Field(
+        default_factory=list, validation_alias=AliasChoices("search", "queries", "search_for")
+    )

@@ -152,20 +152,20 @@ def states_new_name(text: str, ground: Ground, *, evidence: str) -> bool:
         return False
     said = "\n".join([*(turn.text for turn in ground.turns), *ground.labels])
     words = set(_LETTERS.findall(said.casefold()))
-    beginnings = {word[:_VARIANT_LETTERS] for word in words}
+    beginnings = {word[:VARIANT_LETTERS] for word in words}
     # "NYC" is New York City, or New York at the least.
     initials = "".join(name[0] for name in _NAME.findall(text))
     if any(short in initials for short in _INITIALS.findall(said)):
         return False
-    return any(not _is_said(name.casefold(), words, beginnings) for name in names)
+    return any(not is_said(name.casefold(), words, beginnings) for name in names)
 
 
-def _is_said(name: str, words: AbstractSet[str], beginnings: AbstractSet[str]) -> bool:
+def is_said(name: str, words: AbstractSet[str], beginnings: AbstractSet[str]) -> bool:
     """Whether ``name`` was said, perhaps in another form: German and Germany, Sevilla and Seville."""
     if name in words:
         return True
-    is_long = len(name) >= _VARIANT_LETTERS
-    return is_long and name[:_VARIANT_LETTERS] in beginnings
+    is_long = len(name) >= VARIANT_LETTERS
+    return is_long and name[:VARIANT_LETTERS] in beginnings
 
 
 def is_invented(draft: Draft, ground: Ground) -> bool:
@@ -178,7 +178,7 @@ def is_invented(draft: Draft, ground: Ground) -> bool:
         return False
     words = content_words(draft.statement.text) - content_words(f"{ground.user_label} {ground.agent_label}")
     # Numbers and dates have guards of their own.
-    telling = frozenset(filter(str.isalpha, words)) - _AUXILIARIES
+    telling = frozenset(filter(str.isalpha, words)) - AUXILIARIES
     if len(telling) < _FEWEST_TELLING:
         return False
     speakers = (Role.USER, Role.ASSISTANT) if draft.of_agent else (Role.USER,)
@@ -219,10 +219,10 @@ _FOUNDED = 0.25
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _INITIALS = re.compile(r"\b[A-Z]{2,5}\b")
-_VARIANT_LETTERS = 5
+VARIANT_LETTERS = 5
 """Letters that two forms of one name have in common at their beginning."""
 
-_AUXILIARIES = frozenset({"will", "shall", "could", "should", "might", "must"})
+AUXILIARIES = frozenset({"will", "shall", "could", "should", "might", "must"})
 _FEWEST_TELLING = 2
 """Words of meaning, besides the names of the two, from which on none of them having been said is no coincidence."""
 

@@ -103,12 +103,12 @@ def numbered_memories(memories: Sequence[Memory], letter: str = "m") -> dict[str
 
 
 def _turn_line(reference: str, turn: Turn, *, zone: ZoneInfo, limit: int) -> str:
-    text = quoted(_middle_left_out(turn.text, limit))
+    text = quoted(middle_left_out(turn.text, limit))
     when = f"{turn.at.astimezone(zone):%Y-%m-%d %H:%M}"
     return f"[{reference}] {when} | {turn.role} | {quoted_label(turn.speaker)}: {text}"
 
 
-def _middle_left_out(text: str, limit: int) -> str:
+def middle_left_out(text: str, limit: int) -> str:
     """Beginning and end of a long text: people state their business first or last."""
     if len(text) <= limit:
         return text

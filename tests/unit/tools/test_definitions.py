@@ -30,7 +30,7 @@ def test_both_forms_offer_the_same_tools() -> None:
     assert [tool["function"]["name"] for tool in openai] == CHAT_TOOLS
     assert {tool["type"] for tool in openai} == {"function"}
     assert {tool["function"]["name"]: tool["function"]["parameters"] for tool in openai} == schemas()
-    assert [*TOOLS] == [*CHAT_TOOLS, "why", "record_turns"]
+    assert [*TOOLS] == [*CHAT_TOOLS, "why", "ask_memory", "record_turns"]
 
 
 def test_the_parameters_are_those_of_the_specification() -> None:
