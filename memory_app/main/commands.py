@@ -62,6 +62,7 @@ COMMANDS = {
         "ops.estimate_command",
         "Estimate calls, tokens and money of a language model per 1,000 turns, beside what was counted.",
     ),
+    "trial": Entry("ops.trial_command", "Try parts of an installation on invented data.", is_group=True),
     "doctor": Entry(
         "ops.commands", "Check servers, settings, workers and due work; exit status 1 when something fails."
     ),

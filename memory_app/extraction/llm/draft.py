@@ -78,6 +78,11 @@ class Sifted:
     dropped: dict[str, int]
     rejected: tuple[tuple[Draft, str], ...]
 
+    @property
+    def rejected_texts(self) -> tuple[tuple[str, str], ...]:
+        """Each text that a guard rejected, with its reason."""
+        return tuple((draft.statement.text, fault) for draft, fault in self.rejected)
+
 
 def sift(drafts: Iterable[Draft], ground: Ground) -> Sifted:
     """Hold drafts against the conversation; suspect statements stay with a flag."""

@@ -63,12 +63,14 @@ class SessionSynthesis:
 
     ``statements`` go through the write path; a strengthened anchor is among them with its own text, so that it is
     reinforced. ``changed`` are new rows for old anchors. ``summary`` is an `episode` over all turns, or None.
+    ``rejected`` are texts that a guard rejected, each with its reason; they are stored nowhere.
     """
 
     statements: tuple[Statement, ...]
     changed: tuple[Changed, ...]
     summary: Statement | None
     provenance: Provenance
+    rejected: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def synthesize_session(asking: Asking, talk: Talk, anchors: Sequence[Memory] = (
         changed=tuple(changed),
         summary=_summary(summary, talk),
         provenance=provenance_of(prompt, answer, dropped),
+        rejected=fresh.rejected_texts,
     )
 
 

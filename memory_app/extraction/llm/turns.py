@@ -38,10 +38,14 @@ UNREAD = "(unreadable in the model's answer: {count})"
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The statements of turns, and by which model and prompt they were made."""
+    """The statements of turns, and by which model and prompt they were made.
+
+    ``rejected`` are the texts that a guard rejected, each with its reason; they are stored nowhere.
+    """
 
     extraction: Extraction
     provenance: Provenance
+    rejected: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def synthesize_turns(asking: Asking, talk: Talk) -> Extracted:
     answer = ask(asking, prompt, [scene.transcript.text], shape=SynthesizeTurn)
     sifted = sift(_drafts(answer.value, scene), scene.ground)
     extraction = _extraction(talk, sifted, unread=sum(answer.dropped.values()))
-    return Extracted(extraction, provenance_of(prompt, answer, sifted.dropped))
+    return Extracted(extraction, provenance_of(prompt, answer, sifted.dropped), sifted.rejected_texts)
 
 
 def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
