@@ -19,6 +19,11 @@ Data = Annotated[
 ]
 
 
+def serverless_settings() -> Settings:
+    """Settings for a command that needs neither a database nor Redis."""
+    return Settings()
+
+
 def find_settings(data: Path | None) -> Settings:
     """Settings that reach running servers. An explicit ``--data`` wins; raises `Misconfigured` when nothing runs."""
     settings = Settings()

@@ -8,9 +8,9 @@ import typer
 
 from memory_app import runtime
 from memory_app.console.output import AsJson, out, say, write_json, write_table
+from memory_app.console.settings import serverless_settings
 from memory_app.errors import Misconfigured
 from memory_app.ops.trial import ENOUGH_COVERAGE, ENOUGH_PRECISION, Trial, load_conversation, try_model
-from memory_app.settings import Settings
 
 app = typer.Typer()
 
@@ -26,7 +26,7 @@ def model(as_json: AsJson = False) -> None:
 
     Stores nothing and counts no cost.
     """
-    parts = runtime.build(Settings())
+    parts = runtime.build(serverless_settings())
     try:
         if parts.chat is None:
             raise Misconfigured(
