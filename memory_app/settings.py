@@ -322,6 +322,9 @@ class Synthesis(_Section):
     )
     anchors: int = Field(10, ge=0, le=50, description="Strongest anchors shown with a session.")
     turns: int = Field(200, ge=1, le=2000, description="Most turns of a session read in one synthesis.")
+    latest_turns: int = Field(
+        10, ge=1, le=64, description="Turns read by a turn synthesis that is asked for."
+    )
     deep_memories: int = Field(50, ge=2, le=200, description="Most memories read by deep synthesis.")
     deep_days: int = Field(7, ge=1, description="Days that deep synthesis looks back.")
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from memory_app import queue
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
-from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis
+from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis, turn_synthesis
 
 JOBS: Mapping[str, Job] = {
+    # The same message: it has the id of a run, whose name says what is done.
+    RunName.SYNTHESIZE_TURNS: Job(queue.SYNTHESIZE_SESSION, turn_synthesis.synthesize_latest_turns),
     RunName.SYNTHESIZE_SESSION: Job(queue.SYNTHESIZE_SESSION, synthesis.synthesize_one_session),
     RunName.SYNTHESIZE_DEEP: Job(queue.SYNTHESIZE_DEEP, deep.synthesize_memories),
     RunName.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),

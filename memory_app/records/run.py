@@ -12,6 +12,7 @@ class RunName(StrEnum):
     """
 
     EXTRACT = "extract"
+    SYNTHESIZE_TURNS = "synthesize_turns"
     SYNTHESIZE_SESSION = "synthesize_session"
     SYNTHESIZE_DEEP = "synthesize_deep"
     CONSOLIDATE = "consolidate"

@@ -51,14 +51,14 @@ def ask_for(
     days: int | None = None,
     dry_run: bool = False,
 ) -> Run:
-    """Enqueue a synthesis; its run. ``type`` is "session", which needs a session in the scope, or "deep".
+    """Enqueue a synthesis; its run. ``type`` is "turn" or "session", which need a session in the scope, or "deep".
 
     A dry run, which only a deep one can be, asks the model and reports what it would change.
 
     Raises `InvalidInput` naming the field, `NotFound` for an unknown scope or session.
     """
-    if type not in ("session", "deep"):
-        raise InvalidInput("type: session or deep; turns are synthesised as they come in", field="type")
+    if type not in ("turn", "session", "deep"):
+        raise InvalidInput("type: turn, session or deep", field="type")
     if dry_run and type != "deep":
         raise InvalidInput("dry_run: only a deep synthesis can be tried without effect", field="dry_run")
     with transaction(runtime.engine, tenant_id) as connection:
@@ -80,7 +80,7 @@ def ask_for(
     return jobs.ask(
         runtime,
         tenant_id,
-        RunName.SYNTHESIZE_SESSION,
+        RunName.SYNTHESIZE_TURNS if type == "turn" else RunName.SYNTHESIZE_SESSION,
         task=queue.SYNTHESIZE_SESSION,
         scope_id=row.id,
         session_id=session.id,

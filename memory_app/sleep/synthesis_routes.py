@@ -26,7 +26,9 @@ class SynthesisBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"type": "session", "session": "chat-1"}]})
 
-    type: Literal["session", "deep"] = Field(description="One session, or the memories of the last days.")
+    type: Literal["turn", "session", "deep"] = Field(
+        description="The latest turns of a session, all of it, or the memories of the last days."
+    )
     session: str | None = Field(None, description="The session to synthesise.")
     max_memories: int | None = Field(None, ge=2, le=200, description="Most memories of a deep synthesis.")
     days: int | None = Field(None, ge=1, le=365, description="Days that a deep synthesis looks back.")
@@ -50,7 +52,7 @@ class UsageAnswer(Answer):
 
 @router.post(IN_SCOPE + "/synthesis", status_code=202, responses=errors(400, 404))
 def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunStateAnswer:
-    """Have a language model say what remains of a session, or what the memories of some days show together.
+    """Have a language model say what the latest turns mean, what remains of a session, or what some days show together.
 
     Of a deep synthesis only what holds takes effect: memories are united where they are alike and the sentence keeps
     their names, numbers and words, pinned ones never, and the run can be undone.

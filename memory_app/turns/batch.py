@@ -92,7 +92,7 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             user=place.user or "user",
             agent=place.agent,
             time_zone=zone_of(place.time_zone),
-            known=_known_labels(connection, claimed.scope_id),
+            known=known_labels(connection, claimed.scope_id),
             run_id=run.id,
             answer=_kept_answer(run),
             is_replay=low <= session.extracted_seq,
@@ -102,7 +102,8 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
         )
 
 
-def _known_labels(connection: Connection, scope_id: int) -> tuple[str, ...]:
+def known_labels(connection: Connection, scope_id: int) -> tuple[str, ...]:
+    """Names of the scope's entities, for their spelling."""
     # The most mentioned ones: all entities of a long life would fill the prompt.
     listed = entities.listed(connection, [scope_id], limit=200)
     return tuple(entity.label for entity in listed)

@@ -39,7 +39,7 @@ from memory_app.jobs.rows import runs
 from memory_app.memories import capacity, query_graph, remember
 from memory_app.memories.forbidden import is_forbidden
 from memory_app.memories.mentions import Ties, named_text, ties_of
-from memory_app.memories.people import about_user, display_names
+from memory_app.memories.people import display_names
 from memory_app.memories.rows import entities
 from memory_app.memories.rows import queries as query_store
 from memory_app.records.records import Extraction, Role, Statement
@@ -51,6 +51,7 @@ from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
 from memory_app.turns.rows import failed_turns, sessions, stages, waiting
 from memory_app.turns.rows.sessions import Claim
+from memory_app.turns.sources import sourced
 
 log = structlog.get_logger(__name__)
 
@@ -221,9 +222,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     """Write memories, entities, reasons and progress in one transaction, or nothing."""
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
-    sourced = [_sourced(statement, batch) for statement in statements]
+    of_speakers = [_sourced(statement, batch) for statement in statements]
     questions = _questions(batch, extraction)
-    prepared = remember.prepare(runtime, [*sourced, *questions], policy=batch.policy)
+    prepared = remember.prepare(runtime, [*of_speakers, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(
         claimed.tenant_id, claimed.scope_id, run_id=batch.run_id, turn_scopes=(claimed.scope_id,)
@@ -232,8 +233,10 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
         _note_user(connection, batch)
-        written = remember.write_all(connection, runtime, place, prepared=prepared[: len(sourced)])
-        noted = _note_questions(connection, runtime, place, batch=batch, questions=prepared[len(sourced) :])
+        written = remember.write_all(connection, runtime, place, prepared=prepared[: len(of_speakers)])
+        noted = _note_questions(
+            connection, runtime, place, batch=batch, questions=prepared[len(of_speakers) :]
+        )
         evicted = _keep_ceiling(connection, runtime, batch, stored=[*noted, *written])
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction=extraction, questions=questions)
@@ -267,14 +270,7 @@ def _questions(batch: Batch, extraction: Extraction) -> tuple[Statement, ...]:
 
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:
-    """The statement with the speaker and role of its turn as its source."""
-    # With the role: what an assistant said must never pass for what the user said.
-    source_turn = next((turn for turn in batch.turns if turn.id in statement.evidence), None)
-    if source_turn is None:
-        return statement
-    names_of_user = _names_of_user(batch).values()
-    sourced = replace(statement, source=f"{source_turn.role.value}:{source_turn.speaker}")
-    return about_user(sourced, user=batch.user, names=names_of_user)
+    return sourced(statement, batch.turns, user=batch.user, names=_names_of_user(batch).values())
 
 
 def _names_of_user(batch: Batch) -> dict[str, str]:

@@ -6,7 +6,7 @@ The same records as the rule extractor's, and the same reasons for what is not w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -31,6 +31,9 @@ from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.records.instructions import Instructions
 from memory_app.records.records import Extraction, Mention, Role, Turn
+
+TAGS = ("auto-synthesized", "turn-synthesis")
+"""Of every memory that a model makes of turns."""
 
 UNREAD = "(unreadable in the model's answer: {count})"
 """Behind the reason of a turn that nothing was stated of, where items of the answer were dropped."""
@@ -126,7 +129,7 @@ def _extraction(talk: Talk, sifted: Sifted, *, unread: int) -> Extraction:
         if turn.id not in evidence
     }
     return Extraction(
-        statements=sifted.statements,
+        statements=tuple(replace(item, tags=(*item.tags, *TAGS)) for item in sifted.statements),
         mentions=_mentions(talk),
         reasons=reasons,
     )

@@ -37,6 +37,8 @@ def test_a_synthesis_is_asked_for_as_a_run(client: TestClient, runtime: Runtime,
     [
         ({"type": "weekly"}, 422, "type"),
         ({"type": "session"}, 422, "session"),
+        ({"type": "turn"}, 422, "session"),
+        ({"type": "turn", "session": "chat", "dry_run": True}, 422, "dry_run"),
         ({"type": "session", "session": "unheard of"}, 404, "session"),
         ({"type": "deep", "days": 0}, 422, "days"),
     ],

@@ -218,3 +218,50 @@ def test_a_turn_that_the_model_refuses_fails_alone(
     assert stages == [Stage.EXTRACTED, Stage.FAILED, Stage.EXTRACTED]
     # three together, the first alone, the other two together, the second alone, the third
     assert calls(stub) == 5
+
+
+def test_the_latest_turns_are_synthesised_when_somebody_asks(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    # given four short turns that were read, and a model that makes more of the last ten when it sees them together
+    said = ("I'm vegan.", "I'm 34.", "I sing.", "It rains.")
+    record(asking, tenant, SCOPE, [NewTurn(Role.USER, f"Filler number {number}.") for number in range(8)])
+    record(asking, tenant, SCOPE, [NewTurn(Role.USER, text) for text in said])
+    vegan = {"text": "Mira is vegan.", "evidence": ["@vegan"]}
+    lists: dict[str, Any] = {"insights": [], "identity_notes": [], "topics": [], "tones": []}
+    stub.follow(Rule(answer={**lists, "facts": [vegan]}))
+    finder.drain(asking)
+    before = calls(stub)
+    assert before >= 1, "short turns are read"
+    # when a turn synthesis is asked for
+    sings = {"text": "Mira sings.", "evidence": ["@I sing"]}
+    stub.follow(Rule(answer={**lists, "facts": [vegan, sings]}))
+    run = synthesis.ask_for(asking, tenant, SCOPE, type="turn")
+    jobs.perform(asking, run.id, JOBS)
+    # then the last ten turns were read in one call, after three before them
+    assert calls(stub) == before + 1
+    shown = str(stub.requests[-1].body["messages"])
+    # twelve turns: the first two are out of reach but for the three before the last ten
+    assert ["[e1]" in shown, "[e2]" in shown, "[e3]" in shown, "[t10]" in shown] == [True, True, False, True]
+    done = report(owner, "synthesize_turns")
+    assert (done["turns"], len(done["memories"]), done["made"]["calls"]) == (10, 2, 1)
+    # and what was known is reinforced, what is new is stored, both tagged
+    stored = rows(
+        owner, "SELECT text, tags, repeat_count FROM memories WHERE retired_at IS NULL ORDER BY text"
+    )
+    assert [row.text for row in stored] == ["Mira is vegan.", "Mira sings."]
+    assert all({"auto-synthesized", "turn-synthesis"} <= set(row.tags) for row in stored)
+    assert stored[0].repeat_count > stored[1].repeat_count
+
+
+def test_without_a_model_the_latest_turns_are_not_synthesised(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    record(asking, tenant, SCOPE, [NewTurn(Role.USER, "My dog Pepper helps me every morning.")])
+    rules = AgentChange(frozenset({"policy"}), policy={"extraction": "rules"})
+    change_agent(asking, tenant, Scope(SCOPE.agent), change=rules)
+    jobs.perform(asking, synthesis.ask_for(asking, tenant, SCOPE, type="turn").id, JOBS)
+    (run,) = rows(owner, "SELECT state, reason FROM runs WHERE name = 'synthesize_turns'")
+    assert run.state == "failed"
+    assert "set its extraction to llm" in run.reason
+    assert calls(stub) == 0

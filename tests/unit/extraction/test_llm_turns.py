@@ -323,7 +323,7 @@ def test_each_part_of_a_synthesis_has_its_kind() -> None:
     assert anchor.synthesis_type == "insight"
     assert by_kind["artifact"].text == "Gardening / Calm / It keeps her father close."
     assert by_kind["artifact"].emotional_state.valence == "calm"
-    assert by_kind["identity"].tags == ("growth",)
+    assert by_kind["identity"].tags == ("growth", "auto-synthesized", "turn-synthesis")
     assert by_kind["identity"].evidence == (GROWN.id,)
     assert by_kind["expression"].text == "Keep answers short when Maria is tired."
     assert all(s.origin is Origin.SYNTHESIZED for s in by_kind.values() if s.kind != "fact")
@@ -349,3 +349,26 @@ def test_the_stub_answers_every_question_of_ours() -> None:
     extracted = synthesize_turns(Asking(ScriptedModel()), talk(TRUST, GROWN, CALM))
     assert [s.evidence for s in extracted.extraction.statements] == [(TRUST.id,), (CALM.id,)]
     assert synthesize_turns(Asking(ScriptedModel()), talk(TRUST)).extraction.statements
+
+
+def test_short_turns_are_read_by_a_model() -> None:
+    answer = statements(fact("Maria is vegan.", "t1"))
+    model = ScriptedModel(answer)
+    extracted = synthesize_turns(
+        Asking(model), talk(turn(1, "I'm vegan."), turn(2, "I'm 34."), turn(3, "ok"))
+    )
+    assert [made.text for made in extracted.extraction.statements] == ["Maria is vegan."]
+    assert len(model.asked) == 1
+    reasons = {turn_id.int: reason for turn_id, reason in extracted.extraction.reasons.items()}
+    assert reasons == {2: "nothing noteworthy", 3: "acknowledgement"}
+
+
+def test_what_a_model_makes_of_turns_is_tagged() -> None:
+    answer = statements(fact("Maria moved to Porto.", "t1")) | {
+        "identity_notes": [{"text": "Nova learnt of Porto.", "type": "growth", "evidence": ["t1"]}]
+    }
+    made = synthesize_turns(Asking(ScriptedModel(answer)), talk(MOVED)).extraction.statements
+    assert {item.kind: item.tags for item in made} == {
+        "fact": ("auto-synthesized", "turn-synthesis"),
+        "identity": ("growth", "auto-synthesized", "turn-synthesis"),
+    }
