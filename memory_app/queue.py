@@ -33,6 +33,7 @@ FIND_IDLE: Final = "memory.find_idle"
 FIND_PERIODIC: Final = "memory.find_periodic"
 INDEX_SCOPES: Final = "memory.index_scopes"
 NOTE_RECALLS: Final = "memory.note_recalls"
+NARRATE: Final = "memory.narrate"
 SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
 SYNTHESIZE_DEEP: Final = "memory.synthesize_deep"
 DEDUPLICATE: Final = "memory.deduplicate"
@@ -50,6 +51,7 @@ ROUTES: Final[Mapping[str, str]] = {
     FIND_PERIODIC: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
     NOTE_RECALLS: INGEST,
+    NARRATE: MODEL,
     SYNTHESIZE_SESSION: MODEL,
     SYNTHESIZE_DEEP: MODEL,
     DEDUPLICATE: MODEL,

@@ -371,6 +371,10 @@ class Context(_Section):
     turns: int = Field(20, ge=0, description="Latest turns shown when the caller names none.")
     memories: int = Field(8, ge=1, description="Most rows under relevant memories.")
     cache_seconds: int = Field(300, ge=1, description="Life of the cached narrative context.")
+    narrative: bool = Field(
+        True,
+        description="Have the model tell what bears on a query, once in 300 seconds for each user (policy llm).",
+    )
 
 
 class Hot(_Section):

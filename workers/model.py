@@ -1,7 +1,7 @@
-"""The task of the queue ``model`` that may wait for a language model, as a thread beside others in one process.
+"""Tasks of the queue ``model`` that may wait for a language model, as threads beside others in one process.
 
-It is sent to the other queues where it suits better; see `memory_app.turns.routing`. The jobs of this queue are in
-`workers.job`.
+Extraction is sent to the other queues where it suits better; see `memory_app.turns.routing`. The jobs of this queue are
+in `workers.job`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from memory_app import queue
 from memory_app.db.shards import HOME
 from memory_app.dispatch import fairness
+from memory_app.recall import narrative
 from memory_app.turns import extract
 from workers.app import app
 from workers.parts import at, is_shared
@@ -23,3 +24,9 @@ def extract_session(session_id: int, shard: int = HOME) -> None:
         extract.extract_session(here, session_id, most_batches=1, shared=True)
     else:
         fairness.extract_in_turn(here, session_id)
+
+
+@app.task(name=queue.NARRATE, base=MemoryTask)  # type: ignore[untyped-decorator]
+def narrate(scope_id: int, shard: int = HOME) -> None:
+    """Have the model tell what bears on the latest query of a scope."""
+    narrative.make_narrative(at(shard), scope_id)

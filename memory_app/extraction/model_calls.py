@@ -5,6 +5,7 @@ tenant's cap is reached.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 import structlog
@@ -34,6 +35,16 @@ def small(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
 def large(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
     """The model for sessions and deep synthesis. Raises as `small`."""
     return _asking(runtime, tenant_id, _chats(runtime, tenant_id).large, policy)
+
+
+def for_narratives(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
+    """The model for turns, whose questions are counted as "model (narrative)". Raises as `small`."""
+
+    def note_apart(used: Usage) -> None:
+        # Prices go by the beginning of a name, so that it has one all the same.
+        note(runtime, tenant_id, replace(used, model=f"{used.model} (narrative)"))
+
+    return Asking(_chats(runtime, tenant_id).small, on_usage=note_apart, instructions=policy.instructions)
 
 
 def _asking(runtime: Runtime, tenant_id: int, model: LanguageModel, policy: Policy) -> Asking:

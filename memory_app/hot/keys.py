@@ -55,6 +55,20 @@ KEYS = (
         per_scope=True,
         meaning="changes with each memory; stale contexts show",
     ),
+    NARRATIVE := Key(
+        "narrative",
+        type="string",
+        life=timedelta(seconds=300),
+        per_scope=True,
+        meaning="a few sentences on what was asked about last, JSON",
+    ),
+    NARRATIVE_WISH := Key(
+        "narrative-wish",
+        type="string",
+        life=timedelta(seconds=300),
+        per_scope=True,
+        meaning="what a narrative is asked for; one in its life",
+    ),
     EXPRESSION := Key(
         "expression",
         type="hash",

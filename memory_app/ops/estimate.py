@@ -306,4 +306,6 @@ def _notes(
     unpriced = dict.fromkeys(step.model for step in steps if step.model and step.cost_usd is None)
     if unpriced:
         yield f"no price of {', '.join(unpriced)}: set MEMORY_CHAT__PRICES"
+    if settings.context.narrative:
+        yield "narratives for context windows are not in it: at most one call for each user in 300 seconds"
     yield "the wording of merged memories by the model is not in it; it is asked for few of them"

@@ -19,6 +19,7 @@ from memory_app.hot.expression import Expression
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
 from memory_app.recall.counts import note_hits
+from memory_app.recall.narrative import with_narrative
 from memory_app.recall.parts import ContextParts, SessionPart
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
@@ -101,6 +102,9 @@ def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextR
     if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
     topic = _searched_topic(runtime, tenant_id, row=read.row, topic=read.topic)
+    read = replace(
+        read, parts=with_narrative(runtime, tenant_id, read.row, read.parts, query=query, hits=topic.hits)
+    )
     turn_ids = {str(turn.id) for turn in read.parts.turns}
     limit = runtime.settings.context.memories
     parts = with_topic(read.parts, topic, turn_ids=turn_ids, limit=limit)

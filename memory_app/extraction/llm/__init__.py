@@ -4,6 +4,7 @@ Nothing here opens a transaction, keeps time or tries again. `Asking` names the 
 """
 
 from memory_app.extraction.llm.deep import DeepLink, DeepSynthesis, Union, synthesize_deep
+from memory_app.extraction.llm.narrative import Narrative, narrate
 from memory_app.extraction.llm.prompt_size import (
     Frame,
     tokens_about_memories,
@@ -24,6 +25,7 @@ __all__ = [
     "Extracted",
     "Frame",
     "Look",
+    "Narrative",
     "Provenance",
     "Rewritten",
     "Row",
@@ -34,6 +36,7 @@ __all__ = [
     "is_worth_asking",
     "look",
     "merge_texts",
+    "narrate",
     "synthesize_deep",
     "synthesize_session",
     "synthesize_turns",

@@ -245,3 +245,9 @@ class AnswerQuestion(Part):
     search: Texts = Field(
         default_factory=list, validation_alias=AliasChoices("search", "queries", "search_for")
     )
+
+
+class Narrate(Part):
+    sentences: Items[SentenceAnswer] = Field(
+        default_factory=list, validation_alias=AliasChoices("sentences", "narrative", "summary")
+    )

@@ -85,30 +85,60 @@ def look(
     Asks the model once; raises what `Chat.complete` does.
     """
     prompt = instructed(load_prompt("answer_question"), asking.instructions)
-    by_reference = {f"r{place}": row for place, row in enumerate(rows, 1)}
-    lines = {reference: _line(reference, row, zone=zone) for reference, row in by_reference.items()}
-    material = ["<memory>", *lines.values(), "</memory>", f"<question>{quoted(question)}</question>"]
+    shown = Shown.of(rows, zone=zone, names=names, instructions=asking.instructions)
+    material = [shown.text, f"<question>{quoted(question)}</question>"]
     answer = ask(asking, prompt, material, shape=AnswerQuestion)
-    sentences: dict[str, Sentence] = {}
-    dropped: Counter[str] = Counter()
-    for item in answer.value.sentences:
-        references = _referred(item, by_reference)
-        ground = _Ground(
-            lines=tuple(lines[reference] for reference in references),
-            rows=tuple(by_reference[reference] for reference in references),
-            names=tuple(names),
-            instructions=asking.instructions,
-        )
-        fault = fault_of_sentence(item.text, ground)
-        if fault is None:
-            sentences.setdefault(item.text, Sentence(item.text, tuple(row.id for row in ground.rows)))
-        else:
-            dropped[fault] += 1
+    sentences, dropped = shown.standing(answer.value.sentences)
     return Look(
-        sentences=tuple(sentences.values()),
+        sentences=sentences,
         search=_searches(answer.value.search, question),
         provenance=provenance_of(prompt, answer, dropped),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Rows as a model sees them, by reference, and what its sentences about them are held against."""
+
+    rows: Mapping[str, Row]
+    lines: Mapping[str, str]
+    names: tuple[str, ...]
+    instructions: Instructions
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Row], *, zone: ZoneInfo, names: Sequence[str], instructions: Instructions
+    ) -> Shown:
+        by_reference = {f"r{place}": row for place, row in enumerate(rows, 1)}
+        lines = {reference: _line(reference, row, zone=zone) for reference, row in by_reference.items()}
+        return cls(by_reference, lines, tuple(names), instructions)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(["<memory>", *self.lines.values(), "</memory>"])
+
+    def standing(self, items: Sequence[SentenceAnswer]) -> tuple[tuple[Sentence, ...], Counter[str]]:
+        """The sentences that stand, each once; the others counted by what is wrong with them."""
+        sentences: dict[str, Sentence] = {}
+        dropped: Counter[str] = Counter()
+        for item in items:
+            ground = self._ground(item)
+            fault = fault_of_sentence(item.text, ground)
+            if fault is None:
+                sentences.setdefault(item.text, Sentence(item.text, tuple(row.id for row in ground.rows)))
+            else:
+                dropped[fault] += 1
+        return tuple(sentences.values()), dropped
+
+    def _ground(self, item: SentenceAnswer) -> _Ground:
+        named = set(map(plain_reference, item.evidence))
+        references = [reference for reference in self.rows if reference in named]
+        return _Ground(
+            lines=tuple(self.lines[reference] for reference in references),
+            rows=tuple(self.rows[reference] for reference in references),
+            names=self.names,
+            instructions=self.instructions,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +208,6 @@ def _denies(text: str, ground: _Ground) -> bool:
     sentences = [part for row in ground.rows for part in _SENTENCE.findall(row.text)]
     bearing = [part for part in sentences if telling & content_words(part)]
     return bool(bearing) and all(conflicting(text, part) == NEGATION for part in bearing)
-
-
-def _referred(item: SentenceAnswer, rows: Mapping[str, Row]) -> tuple[str, ...]:
-    named = set(map(plain_reference, item.evidence))
-    return tuple(reference for reference in rows if reference in named)
 
 
 def _searches(phrases: Sequence[str], question: str) -> tuple[str, ...]:
