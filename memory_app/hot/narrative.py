@@ -20,7 +20,7 @@ from memory_app.hot.keys import NARRATIVE, NARRATIVE_WISH, milliseconds
 
 @dataclass(frozen=True, slots=True)
 class StoredNarrative:
-    """``rows`` are the ids of what was shown to the model: by them a later query is known to be about the same."""
+    """``rows`` are the ids of the best rows it was made of: by them a later query is known to be about the same."""
 
     text: str
     rows: frozenset[str]

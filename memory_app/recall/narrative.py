@@ -34,7 +34,10 @@ from memory_app.tenancy.rows.names import ScopeRow
 log = structlog.get_logger(__name__)
 
 ROWS = 12
-"""Rows that a narrative is made of; a query that shares half of them is on the same subject."""
+"""Rows that a narrative is made of."""
+
+BEST_ROWS = 6
+"""A query that shares half of its best rows is on the same subject; all rows of a small scope would always do."""
 
 FEWEST_ROWS = 3
 """Fewer tell their story themselves."""
@@ -57,7 +60,7 @@ def with_narrative(
 
     Without Redis the parts stay as they are.
     """
-    ids = frozenset(str(hit.id) for hit in hits if hit.tier in _TIERS)
+    ids = _best([hit for hit in hits if hit.tier in _TIERS])
     if query.text is None or len(ids) < FEWEST_ROWS or not _is_on(runtime, row):
         return parts
     try:
@@ -70,6 +73,10 @@ def with_narrative(
     except MemoryAppError as error:
         log.warning("narrative_left_out", error=error.kind)
     return parts
+
+
+def _best(hits: Sequence[Hit]) -> frozenset[str]:
+    return frozenset(str(hit.id) for hit in hits[:BEST_ROWS])
 
 
 def _is_on(runtime: Runtime, row: ScopeRow) -> bool:
@@ -120,7 +127,7 @@ def _make(runtime: Runtime, scope_id: int) -> None:
         is_erased = _is_erased(connection, scope_id)
     if told.sentences and not is_erased:
         story = " ".join(sentence.text for sentence in told.sentences)
-        made = StoredNarrative(story, frozenset(str(item.id) for item in rows))
+        made = StoredNarrative(story, _best(hits))
         store.put(runtime.hot, scope_id, made, token=token)
     log.info("narrative_made", scope=scope_id, sentences=len(told.sentences), calls=told.provenance.calls)
 

@@ -98,20 +98,7 @@ def test_the_model_is_asked_once_however_often_a_window_is(memory: MemoryApp, st
 
 
 def test_another_subject_does_not_show_it(memory: MemoryApp) -> None:
-    for part in (
-        "door",
-        "wheel",
-        "mirror",
-        "engine",
-        "seat",
-        "window",
-        "lamp",
-        "horn",
-        "brake",
-        "radio",
-        "key",
-        "roof",
-    ):
+    for part in ("door", "wheel", "mirror", "engine", "seat", "window", "lamp", "horn"):
         memory.remember(MIRA, f"The {part} of Mira's car in the garage is blue.", deduplicate=False)
     memory.context(MIRA, ASKED)
     work(memory)
