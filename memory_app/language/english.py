@@ -392,6 +392,13 @@ ENGLISH = Language(
         r"\b(?:recommend|suggest|advise|advice|help me|should i|(?:can|could) (?:i|you)|would you|"
         r"how (?:can|should|could|would|do) i|walk me|guide me|what['’]s the best|ideas for|tips)\b",
     ),
+    wants_assistant_patterns=(
+        r"\b(?:did|have|had) you (?:\w+ ){0,2}?(?:sa(?:y|id)|suggest|recommend|advise|propose|tell|told|mention|explain"
+        r"|describe|list|name|give|gave|given|write|wrote|written|show|warn|call|promise)",
+        r"\byou (?:just |once |also |had |have )?(?:said|suggested|recommended|advised|proposed|told|mentioned|explained"
+        r"|described|listed|named|gave|wrote|showed|warned|promised)\b",
+        r"\byour (?:\w+ )?(?:suggestion|recommendation|advice|answer|explanation|proposal|tips?|idea|list)s?\b",
+    ),
     # --- secrets
     secret_names=(
         r"passwords?|passcodes?|passphrases?|pin|cvv|ssn|social security",

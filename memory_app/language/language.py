@@ -124,6 +124,7 @@ class Language:
     wants_quantity_patterns: tuple[str, ...] = ()
     wants_moment_patterns: tuple[str, ...] = ()
     wants_advice_patterns: tuple[str, ...] = ()
+    wants_assistant_patterns: tuple[str, ...] = ()
 
     # --- secrets
 

@@ -26,6 +26,15 @@ _NUMBER_ROWS = (
 
 OTHERS = Language(
     name="others",
+    wants_assistant_patterns=(
+        r"\b(?:hast|hattest) du (?:\w+ ){0,4}?(?:gesagt|empfohlen|vorgeschlagen|geraten|erklärt|genannt)\b",
+        r"\bdeine? (?:empfehlung|vorschlag|vorschläge|rat|antwort|erklärung)\b",
+        r"\b(?:m['’]as|as)(?:[- ]tu)? (?:dit|recommandé|conseillé|proposé|suggéré|expliqué)\b",
+        r"\bme (?:dijiste|recomendaste|sugeriste|aconsejaste|explicaste)\b|\btu (?:recomendación|sugerencia|consejo)\b",
+        r"\bmi hai (?:detto|consigliato|suggerito|raccomandato|spiegato)\b",
+        r"\bvocê (?:me )?(?:disse|recomendou|sugeriu|aconselhou|explicou)\b",
+        r"\bheb je (?:\w+ ){0,4}?(?:gezegd|aanbevolen|aangeraden|voorgesteld|uitgelegd)\b",
+    ),
     joiners=words_in("und oder et ou y o e"),
     months=(
         "januar janvier enero gennaio janeiro januari января январь",

@@ -104,3 +104,11 @@ _OF_QUERY = {
 def expected_traits(query: str) -> Trait:
     """The traits that an answer to ``query`` is likely to have: of quantity, moment and, for advice, preference."""
     return _matching(_OF_QUERY, query)
+
+
+_WANTS_ASSISTANT = re.compile(alternatives(lambda language: language.wants_assistant_patterns), re.IGNORECASE)
+
+
+def asks_assistant(query: str) -> bool:
+    """Return whether ``query`` is after something that the assistant said ("what did you recommend")."""
+    return _WANTS_ASSISTANT.search(prose(query)) is not None

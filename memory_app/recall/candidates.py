@@ -17,7 +17,8 @@ from memory_app.language.text import indexed_text, terms
 from memory_app.memories.rows import links
 from memory_app.memories.rows.cards import EntityCard
 from memory_app.memories.rows.links import Link
-from memory_app.recall.query import ScopedQuery, horizon, in_periods
+from memory_app.recall.query import ScopedQuery, horizon
+from memory_app.recall.query_times import in_periods
 from memory_app.recall.ranking import Candidate, order
 from memory_app.recall.records import Hit, RecallQuery
 from memory_app.recall.rows import search

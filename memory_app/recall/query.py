@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import structlog
 from sqlalchemy import Connection
@@ -19,15 +18,14 @@ from sqlalchemy import Connection
 from memory_app.db.db import plan_anew
 from memory_app.db.shards import at_home
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
-from memory_app.extraction.rules import Precision, resolve_dates
 from memory_app.language.keywords import anchor_terms, keyword_weights, query_weights
-from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, expected_traits
+from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, asks_assistant, expected_traits
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
-from memory_app.language.zones import zone_of
 from memory_app.memories.rows import cards
 from memory_app.memories.rows.cards import EntityCard
 from memory_app.providers.embedders import Embedder, embed_queries
 from memory_app.recall.overview import is_overview, subject_of
+from memory_app.recall.query_times import named_periods, without_dates
 from memory_app.recall.records import RecallQuery, checked_query
 from memory_app.recall.rows import scope_facts
 from memory_app.recall.rows.scope_facts import ScopeFacts
@@ -51,9 +49,6 @@ _FACT_FILTERS = ("kinds", "subtypes", "tags", "min_importance")
 """Filters that only memories have: asked for them, recall looks through nothing else."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
-_YEAR = re.compile(r"\d{4}")
-_UNCLEAR = frozenset({Precision.SINCE, Precision.DURATION})
-"""Spans that say how long, not when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +172,7 @@ def prepare_query(
     plan_anew(connection)
     policy = parse_policy(row.policy)
     text = query.text or ""
-    words = terms(subject_of(text))
+    words = terms(subject_of(without_dates(text)))
     # The type of what the query names is not known, so each name is looked up as every type.
     entity_keys = [f"{type}:{name}" for name in _names(text) for type in ENTITY_TYPES]
     facts = scope_facts.read(
@@ -218,7 +213,7 @@ def prepare_query(
         speakers=speakers,
         entities=entities,
         mentioning=mentioning,
-        periods=_periods(text, facts.now, row.time_zone),
+        periods=named_periods(text, facts.now, row.time_zone),
         missing_models=tuple(
             dict.fromkeys(chain(missing_models, *(other.missing_models for other in shared)))
         ),
@@ -264,6 +259,9 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
     if speakers and not is_first_person(text):
         # The query is about somebody by name, who may be on either side: being the user is no sign then.
         weights["user_role"] = 0.0
+    if asks_assistant(text):
+        # What the assistant said is asked for; by default the user's own words come first.
+        weights["user_role"] = -abs(weights["user_role"])
     if query.expand_graph and "linked" not in policy.weights:
         # Only `balanced` gives a link a weight, and without one the linked memories could not come up.
         weights["linked"] = LINKED_WEIGHT
@@ -280,7 +278,7 @@ def _tiers(query: RecallQuery) -> tuple[Tier, ...]:
 
 def _embed(embedder: Embedder, text: str) -> QueryVectors:
     # Code is left out here as it is when turns are embedded.
-    subject = prose(subject_of(text))
+    subject = prose(subject_of(without_dates(text)))
     try:
         vector = embed_queries(embedder, [subject])[0].tolist()
         return QueryVectors((QueryVector(embedder.model, vector),))
@@ -335,28 +333,6 @@ def _named_speakers(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", normalise(text))
-
-
-def _periods(query: str, now: datetime, zone_name: str) -> tuple[tuple[datetime, datetime], ...]:
-    """Return the times that the query names relative to now ("yesterday", "last March"), as instants."""
-    zone = zone_of(zone_name)
-    dates = [date for date in resolve_dates(query, now, zone=zone) if date.precision not in _UNCLEAR]
-    # A date with its year is among the words of what was said then, and a hit by them: weighing it again lowered
-    # recall.
-    relative = [date for date in dates if not _YEAR.search(query[slice(*date.span)])]
-    try:
-        return tuple((_midnight(date.start, zone), _midnight(date.end, zone)) for date in relative)
-    except OverflowError:
-        # The first or last day that a calendar can hold.
-        return ()
-
-
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
-
-
-def in_periods(at: datetime, periods: Sequence[tuple[datetime, datetime]]) -> bool:
-    return any(start <= at < until for start, until in periods)
 
 
 def horizon(scoped: ScopedQuery) -> datetime | None:

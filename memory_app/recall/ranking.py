@@ -15,6 +15,9 @@ from memory_app.records.scoring import SIGNAL_NAMES, Signals, contributions
 CONSIDERED_PER_HIT = 3
 """Times the limit: candidates looked through for repeats before the cut."""
 
+REPEAT_LETTERS = 12
+"""Letters from which a turn says by itself what it says, so that its repetition in another session adds nothing."""
+
 BELOW_LIMIT = "below the limit"
 """Why a candidate is cut that would stand in a longer answer."""
 
@@ -89,10 +92,11 @@ def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int)
 
 
 def _repeat_key(hit: Hit) -> str:
-    """Return a key that is equal for repeats: the same words, of turns only within one session."""
-    # The same words in another session are no repeat: "Yes." answers another question there.
-    session = hit.session if hit.tier is Tier.DAILY_LOGS else ""
-    return f"{session}:{normalise(hit.text)}"
+    """Return a key that is equal for repeats: the same words, of short turns only within one session."""
+    words = normalise(hit.text)
+    # The same few words in another session are no repeat: "Yes." answers another question there.
+    is_answer = hit.tier is Tier.DAILY_LOGS and sum(map(str.isalnum, words)) < REPEAT_LETTERS
+    return f"{hit.session if is_answer else ''}:{words}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:

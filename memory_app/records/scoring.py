@@ -103,8 +103,8 @@ SIGNAL_TABLE = (
     ),
     Signal(
         "in_time",
-        "1 when it was said, or holds from, within a time that the query names in relation to now.",
-        balanced=0.2,
+        "1 when it was said, or holds from, within a time that the query names.",
+        balanced=0.4,
     ),
     Signal(
         "linked",

@@ -1,0 +1,112 @@
+"""Questions of every kind: repeated over sessions, about a month, and after what the assistant said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memory_app.dispatch import finder
+from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
+from memory_app.records.records import NewTurn, Role, Tier
+from memory_app.records.scope import Scope
+from memory_app.runtime import Runtime
+from memory_app.turns.record import record
+
+BOB = Scope("ada", "bob")
+USER, ASSISTANT = Role.USER, Role.ASSISTANT
+
+
+def say(runtime: Runtime, tenant: int, session: str, at: datetime, *turns: tuple[Role, str]) -> None:
+    said = [NewTurn(role, text, at=at + timedelta(minutes=place)) for place, (role, text) in enumerate(turns)]
+    record(runtime, tenant, Scope("ada", "bob", session), said)
+
+
+def answers(runtime: Runtime, tenant: int, query: str, limit: int = 10) -> list[str]:
+    asked = RecallQuery(query, limit=limit, tiers=(Tier.DAILY_LOGS,))
+    return [hit.text for hit in recall(runtime, tenant, BOB, query=asked).memories]
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("The spare key is under the blue flower pot.", "Where is the spare key?"),
+        ("Grandma's ring lies in the piano stool.", "Do you remember where Grandma's ring is?"),
+        ("Der Ersatzschlüssel liegt unter dem Blumentopf.", "Wo liegt der Ersatzschlüssel?"),
+    ],
+)
+def test_a_question_asked_in_many_sessions_is_shown_once(
+    runtime: Runtime, tenant: int, told: str, question: str
+) -> None:
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    say(runtime, tenant, "s0", start, (USER, told))
+    for day in range(1, 9):
+        refusal = (ASSISTANT, "I do not know that, sorry.")
+        say(runtime, tenant, f"s{day}", start + timedelta(days=day), (USER, question), refusal)
+    finder.drain(runtime)
+    found = answers(runtime, tenant, question, limit=3)
+    assert told in found
+    assert found.count(question) == 1
+    window = context(runtime, tenant, BOB, request=ContextRequest(question)).text
+    assert told in window
+    assert window.count(question) == 1
+    assert window.count("I do not know that, sorry.") == 1
+
+
+def test_short_answers_of_other_sessions_are_no_repeats(runtime: Runtime, tenant: int) -> None:
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    for day in range(3):
+        say(runtime, tenant, f"s{day}", start + timedelta(days=day), (USER, "Yes."))
+    finder.drain(runtime)
+    assert answers(runtime, tenant, "yes").count("Yes.") == 3
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which places in Canada did Evan visit in July 2023?",
+        "What did Evan visit in Canada on 14 July 2023?",
+        "In July 2023, where in Canada was Evan?",
+    ],
+)
+def test_a_month_selects_the_time_and_not_the_words(runtime: Runtime, tenant: int, question: str) -> None:
+    july = datetime(2023, 7, 14, 9, tzinfo=UTC)
+    chatter = [
+        (USER, text) for text in ("No worries!", "Take care, Sam!", "July is so hot.", "See you in July!")
+    ]
+    say(runtime, tenant, "s1", july, *chatter, (USER, "Evan loved Banff and Jasper while he toured Canada."))
+    say(
+        runtime, tenant, "s2", july + timedelta(days=200), (USER, "Evan toured Canada again, and saw Quebec.")
+    )
+    finder.drain(runtime)
+    assert answers(runtime, tenant, question)[0] == "Evan loved Banff and Jasper while he toured Canada."
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "advice"),
+    [
+        (
+            "What did you recommend for my back pain?",
+            "My back pain is bad, my back hurts and I want something for my back pain.",
+            "Swimming twice a week often helps against back pain.",
+        ),
+        (
+            "Which book had you suggested for the train?",
+            "I want to read a book on the train, a good book for the train.",
+            "Take The Summer Book along, it suits a train.",
+        ),
+        (
+            "Was hast du mir gegen Rückenschmerzen empfohlen?",
+            "Ich habe Rückenschmerzen, schlimme Rückenschmerzen, und will etwas gegen Rückenschmerzen.",
+            "Gegen Rückenschmerzen hilft oft Schwimmen.",
+        ),
+    ],
+)
+def test_what_the_assistant_said_is_found_where_it_is_asked_for(
+    runtime: Runtime, tenant: int, question: str, told: str, advice: str
+) -> None:
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    say(runtime, tenant, "s1", start, (USER, told), (ASSISTANT, advice))
+    finder.drain(runtime)
+    assert answers(runtime, tenant, question)[0] == advice
