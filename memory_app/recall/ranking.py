@@ -92,11 +92,18 @@ def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, hit_count: int)
 
 
 def _repeat_key(hit: Hit) -> str:
-    """Return a key that is equal for repeats: the same words, of short turns only within one session."""
-    words = normalise(hit.text)
+    return repeat_key(hit.text, session=hit.session if hit.tier is Tier.DAILY_LOGS else None)
+
+
+def repeat_key(text: str, *, session: str | None) -> str:
+    """Return a key that is equal for repeats: the same words, of short turns only within their ``session``.
+
+    ``session`` None: of whatever length.
+    """
+    words = normalise(text)
     # The same few words in another session are no repeat: "Yes." answers another question there.
-    is_answer = hit.tier is Tier.DAILY_LOGS and sum(map(str.isalnum, words)) < REPEAT_LETTERS
-    return f"{hit.session if is_answer else ''}:{words}"
+    is_answer = session is not None and sum(map(str.isalnum, words)) < REPEAT_LETTERS
+    return f"{session if is_answer else ''}:{words}"
 
 
 def order(candidate: Candidate) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from memory_app.memories.rows import cards
 from memory_app.recall.own_card import own_key
 from memory_app.recall.parts import Card, ContextParts
 from memory_app.recall.query import ScopedQuery, horizon
+from memory_app.recall.ranking import repeat_key
 from memory_app.recall.records import Hit, Recalled
 from memory_app.recall.rows import always_shown, log
 from memory_app.recall.rows.log import Surroundings
@@ -128,7 +129,13 @@ def _log(topic: Topic) -> Iterator[Turn]:
     ]
     # Behind the best: in a small window they would take the room of what bears on the query itself.
     ordered = (*turns[:BEST], *filter(None, neighbours), *turns[BEST:])
-    yield from {turn.id: turn for turn in ordered}.values()
+    seen: set[str] = set()
+    for turn in ordered:
+        # A neighbour may repeat what a hit says, as the hits do not repeat each other.
+        key = repeat_key(turn.text, session=turn.session)
+        if key not in seen:
+            seen.add(key)
+            yield turn
 
 
 def _turn_hits(hits: Sequence[Hit], further: Sequence[Hit]) -> list[Hit]:
