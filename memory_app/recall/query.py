@@ -172,7 +172,9 @@ def prepare_query(
     plan_anew(connection)
     policy = parse_policy(row.policy)
     text = query.text or ""
-    words = terms(subject_of(without_dates(text)))
+    # Where time has no weight, the date is found by its words: that of a turn is among those of the turn.
+    has_time = weights_of(_preset(runtime, policy, query), policy)["in_time"] != 0
+    words = terms(subject_of(without_dates(text) if has_time else text))
     # The type of what the query names is not known, so each name is looked up as every type.
     entity_keys = [f"{type}:{name}" for name in _names(text) for type in ENTITY_TYPES]
     facts = scope_facts.read(
@@ -246,8 +248,7 @@ def weights_of(preset: str, policy: Policy) -> Weights:
 
 def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: Sequence[str]) -> Weights:
     text = query.text or ""
-    preset = query.preset or policy.preset or runtime.settings.recall.preset
-    weights = dict(weights_of(preset, policy))
+    weights = dict(weights_of(_preset(runtime, policy, query), policy))
     expected = expected_traits(text)
     for trait in ON_DEMAND:
         if trait not in expected:
@@ -266,6 +267,10 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
         # Only `balanced` gives a link a weight, and without one the linked memories could not come up.
         weights["linked"] = LINKED_WEIGHT
     return weights
+
+
+def _preset(runtime: Runtime, policy: Policy, query: RecallQuery) -> str:
+    return query.preset or policy.preset or runtime.settings.recall.preset
 
 
 def _tiers(query: RecallQuery) -> tuple[Tier, ...]:
