@@ -55,7 +55,8 @@ from memory_app.tools import calls as tool_calls
 from memory_app.tools.answers import ToolAnswer
 from memory_app.tools.calls import ToolFormat
 from memory_app.transfer import export as export_service
-from memory_app.transfer import snapshots
+from memory_app.transfer import person, snapshots
+from memory_app.transfer.person import PersonReport
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshots import Imported
 from memory_app.turns import erased as erased_service
@@ -328,6 +329,10 @@ class MemoryApp:
         ``new_consent``: the person was erased once and has agreed anew.
         """
         return snapshots.load(self.runtime, self.tenant_id, scope, document=snapshot, new_consent=new_consent)
+
+    def report_user(self, user: str) -> PersonReport:
+        """What is held about a person with all agents: how much, since when, and what is believed now."""
+        return person.report_user(self.runtime, self.tenant_id, user)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False

@@ -110,7 +110,8 @@ def _erase_person(
     for scope_id in outside:
         names.lock_scope(connection, tenant_id, scope_id)
     sent = tuple(sent_name(user, key, hash) for key, hash in erase.sent_turns(connection, scope_ids))
-    counts: Counts = persons.delete_user(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
+    deleted, all_scopes = persons.delete_user(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
+    counts: Counts = deleted
     for scope_id, touched in outside.items():
         settled = settle(
             connection,
@@ -122,7 +123,7 @@ def _erase_person(
             by_turn=True,
         )
         counts = added(counts, settled)
-    return Forgotten(counts, frozenset(outside), scope_ids, sent=sent)
+    return Forgotten(counts, frozenset(outside), all_scopes, sent=sent)
 
 
 def _erase_older(

@@ -19,7 +19,7 @@ from memory_app.db.shards import HOME, at_home
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.forget import receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.forget.receipt import Receipt, Subject
+from memory_app.forget.receipt import Receipt, Subject, receipt_line
 from memory_app.forget.rows import receipts
 from memory_app.forget.rows.receipts import Erasure
 from memory_app.forget.settlement import Forgotten
@@ -141,6 +141,15 @@ def read_erasure(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> Erasure:
     return erasure
 
 
+def read_receipt_line(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> str:
+    """A receipt as the line that can be kept and verified. `NotFound` for an unknown one."""
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        receipt = receipts.read_receipt(connection, tenant_id, erasure_id)
+    if receipt is None:
+        raise NotFound(f"no erasure {erasure_id}", field="id")
+    return receipt_line(receipt, digests_of(runtime.settings))
+
+
 def _forget(
     runtime: Runtime,
     tenant_id: int,
@@ -170,7 +179,7 @@ def _forget(
     path = runtime.settings.erasures_file
     if receipt is not None and path is not None:
         try:
-            receipt_file.append(path, [receipt])
+            receipt_file.append(path, [receipt], made)
         except OSError as error:
             # It is erased all the same, and the table has the receipt; doctor names what the file lacks.
             log.error("receipt_not_written", erasure=str(receipt.id), error=error.strerror)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from memory_app.errors import InvalidInput
+from memory_app.tenancy.digests import Digests
 
 FORMAT = "memory-erasure"
 VERSION = 1
@@ -53,22 +54,47 @@ class Receipt:
     counts: Mapping[str, int]
 
 
-def receipt_line(receipt: Receipt) -> str:
-    """The receipt as one line of JSON, without the line's end."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "id": str(receipt.id),
-            "tenant": receipt.tenant,
-            "tenant_id": receipt.tenant_id,
-            "of": receipt.of,
-            "digests": [digest.hex() for digest in receipt.digests],
-            "erased_at": receipt.erased_at.isoformat(),
-            "counts": dict(receipt.counts),
-        },
-        ensure_ascii=False,
-    )
+class Seal(StrEnum):
+    """What the seal of a line says."""
+
+    VALID = "valid"
+    WRONG = "altered, or sealed with another secret"
+    ABSENT = "without a seal"
+
+
+def receipt_line(receipt: Receipt, made: Digests) -> str:
+    """The receipt as one line of JSON, without the line's end; sealed where a secret is set."""
+    row: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": str(receipt.id),
+        "tenant": receipt.tenant,
+        "tenant_id": receipt.tenant_id,
+        "of": receipt.of,
+        "digests": [digest.hex() for digest in receipt.digests],
+        # In UTC, so that the same receipt has the same words wherever it is written.
+        "erased_at": receipt.erased_at.astimezone(UTC).isoformat(),
+        "counts": dict(receipt.counts),
+    }
+    seal = made.seal(_sealed_text(row))
+    if seal is not None:
+        row["seal"] = seal
+    return json.dumps(row, ensure_ascii=False)
+
+
+def seal_of(line: str, made: Digests) -> Seal:
+    """What the seal of a line says. The line must be a receipt (`parse_receipt`)."""
+    row = json.loads(line)
+    seal = row.pop("seal", None)
+    if seal is None:
+        return Seal.ABSENT
+    is_valid = isinstance(seal, str) and made.is_sealed(_sealed_text(row), seal)
+    return Seal.VALID if is_valid else Seal.WRONG
+
+
+def _sealed_text(row: Mapping[str, Any]) -> str:
+    """All fields in one order and spelling, whoever wrote them."""
+    return json.dumps(row, sort_keys=True, separators=(",", ":"))
 
 
 def parse_receipt(line: str) -> Receipt:

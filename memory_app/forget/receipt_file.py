@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memory_app.errors import InvalidInput
 from memory_app.forget.receipt import Receipt, parse_receipt, receipt_line
+from memory_app.tenancy.digests import Digests
 
 OWNER_ONLY = 0o600
 
@@ -18,19 +19,20 @@ class Line:
     """A line of the file: a receipt, or what is wrong with it."""
 
     number: int
+    text: str
     receipt: Receipt | None
     wrong: str = ""
 
 
-def append(path: Path, receipts: Sequence[Receipt]) -> None:
-    """Add receipts at the end and wait until they are on the disk. Raises `OSError`.
+def append(path: Path, receipts: Sequence[Receipt], made: Digests) -> None:
+    """Add receipts, sealed by ``made``, at the end and wait until they are on the disk. Raises `OSError`.
 
     A new file can be read by its owner only.
     """
     # O_APPEND: the system moves to the end and writes in one step, also when another process writes.
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
     try:
-        lines = "".join(f"{receipt_line(receipt)}\n" for receipt in receipts)
+        lines = "".join(f"{receipt_line(receipt, made)}\n" for receipt in receipts)
         # A line that was cut by a full disk or a crash must not swallow the next one; empty lines are skipped.
         end = os.fstat(descriptor).st_size
         if end and os.pread(descriptor, 1, end - 1) != b"\n":
@@ -55,9 +57,9 @@ def read(path: Path) -> Iterator[Line]:
 
 def _line(number: int, text: str) -> Line:
     try:
-        return Line(number, parse_receipt(text))
+        return Line(number, text, parse_receipt(text))
     except InvalidInput as error:
-        return Line(number, None, error.message)
+        return Line(number, text, None, error.message)
 
 
 def _write(descriptor: int, content: bytes) -> None:

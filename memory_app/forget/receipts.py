@@ -21,7 +21,7 @@ from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.forget import forget, receipt_file
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
-from memory_app.forget.receipt import Receipt, Subject
+from memory_app.forget.receipt import Receipt, Seal, Subject, seal_of
 from memory_app.forget.rows import receipts
 from memory_app.forget.settlement import NOTHING, Forgotten, united
 from memory_app.records.scope import Scope
@@ -105,7 +105,7 @@ def export_receipts(runtime: Runtime, tenants: Tenants, path: Path) -> tuple[int
     missing = [row for row in oldest_first if row.id not in in_file]
     try:
         # Nothing is ever taken out: where a backup was restored, the file knows more than the database does.
-        receipt_file.append(path, missing)
+        receipt_file.append(path, missing, digests_of(runtime.settings))
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be written ({error.strerror})", field="path") from error
     return len(in_file) + len(missing), len(missing)
@@ -124,6 +124,67 @@ def compare(engine: Engine, tenants: Tenants, path: Path) -> Comparison:
         only_in_database=len(in_database - in_file.keys()),
         unreadable=sum(line.receipt is None for line in lines),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A line of a file and what is true of it. ``seal`` None: it is no receipt, and ``wrong`` says why.
+
+    ``is_of_user`` None: nobody asked.
+    """
+
+    line: int
+    wrong: str = ""
+    seal: Seal | None = None
+    id: UUID | None = None
+    of: Subject | None = None
+    erased_at: datetime | None = None
+    is_known: bool | None = None
+    is_of_user: bool | None = None
+
+    @property
+    def is_good(self) -> bool:
+        return self.seal is Seal.VALID and self.is_known is True and self.is_of_user is not False
+
+
+def verify(runtime: Runtime, path: Path, *, user: str | None = None) -> tuple[Verified, ...]:
+    """Each receipt of the file: its seal, whether this database knows it just so, and whether it is of a person.
+
+    Raises `InvalidInput` when the file cannot be read.
+    """
+    return tuple(_verified(runtime, line, user=user) for line in receipt_file.read(path))
+
+
+def _verified(runtime: Runtime, line: receipt_file.Line, *, user: str | None) -> Verified:
+    receipt = line.receipt
+    if receipt is None:
+        return Verified(line.number, line.wrong)
+    made = digests_of(runtime.settings)
+    # By its tenant's number, so that no owner is needed; a number that stands for another tenant shows another name.
+    with transaction(runtime.at(HOME).engine, receipt.tenant_id) as connection:
+        stored = receipts.read_receipt(connection, receipt.tenant_id, receipt.id)
+    is_of_user = None
+    if user is not None:
+        digests = made.possible(receipt.tenant_id, Subject.USER, user)
+        is_of_user = not set(digests).isdisjoint(receipt.digests)
+    return Verified(
+        line.number,
+        seal=seal_of(line.text, made),
+        id=receipt.id,
+        of=receipt.of,
+        erased_at=receipt.erased_at,
+        is_known=stored is not None and _is_same(stored, receipt),
+        is_of_user=is_of_user,
+    )
+
+
+def _is_same(stored: Receipt, receipt: Receipt) -> bool:
+    # Kind and further digests stand in a run that is deleted after a while.
+    return (stored.tenant, stored.erased_at, dict(stored.counts)) == (
+        receipt.tenant,
+        receipt.erased_at,
+        dict(receipt.counts),
+    ) and stored.digests[0] == receipt.digests[0]
 
 
 def replay(

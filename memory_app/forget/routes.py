@@ -30,6 +30,9 @@ class ErasureAnswer(Answer):
     counts: dict[str, int] = Field(description="Rows by table; empty when there was nothing.")
     created_at: datetime
     finished_at: datetime | None
+    receipt: str = Field(
+        description="The same as one line, to keep; `memory receipt verify` tells whether it was altered."
+    )
 
 
 @router.delete("/v1/turns/{id}", status_code=202, responses=errors(404))
@@ -68,4 +71,13 @@ def forget_user(call: Writer, user: UserName, dry_run: DryRun = False) -> RunSta
 @router.get("/v1/erasures/{id}", responses=errors(404))
 def read_erasure(call: Reader, id: Annotated[Id, Path(description="Id of the receipt.")]) -> ErasureAnswer:
     """The receipt of something that was forgotten: counts per table."""
-    return ErasureAnswer.model_validate(forget.read_erasure(call.runtime, call.tenant_id, id))
+    erasure = forget.read_erasure(call.runtime, call.tenant_id, id)
+    line = forget.read_receipt_line(call.runtime, call.tenant_id, id)
+    return ErasureAnswer(
+        id=erasure.id,
+        state=erasure.state,
+        counts=dict(erasure.counts),
+        created_at=erasure.created_at,
+        finished_at=erasure.finished_at,
+        receipt=line,
+    )

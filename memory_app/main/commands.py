@@ -129,6 +129,8 @@ COMMANDS = {
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
     "shards": Entry("transfer.shard_commands", "Shards of the database.", is_group=True),
     "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),
+    "receipt": Entry("forget.receipt_commands", "Receipts of erasures, one by one.", is_group=True),
+    "report": Entry("transfer.person_commands", "What is held about a person.", is_group=True),
     "bench": Entry("bench.commands", "Measure retrieval, latency, throughput and growth.", is_group=True),
 }
 """In the order in which they are shown. `memory_app.main.cli.main` runs ``health`` without typer."""

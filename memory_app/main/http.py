@@ -25,7 +25,7 @@ from memory_app.sleep import routes as sleep
 from memory_app.sleep import run_routes, synthesis_routes
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools import routes as tools
-from memory_app.transfer import export_routes
+from memory_app.transfer import export_routes, person_routes
 from memory_app.transfer import routes as transfer
 from memory_app.turns import routes as turns
 from memory_app.web import errors, pages
@@ -86,6 +86,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         tools,
         transfer,
         export_routes,
+        person_routes,
         forget,
         routes,
         user_routes,

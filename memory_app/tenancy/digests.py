@@ -36,6 +36,15 @@ class Digests:
         keyed = [hmac.digest(secret, message, "sha256") for secret in self.secrets]
         return (*keyed, blake2b(message, digest_size=16).digest())
 
+    def seal(self, text: str) -> str | None:
+        """64 hexadecimal digits that nobody can make for another text without the secret; None without one."""
+        return hmac.digest(self.secrets[0], text.encode(), "sha256").hex() if self.secrets else None
+
+    def is_sealed(self, text: str, seal: str) -> bool:
+        """Whether the seal was made for this text under one of the secrets."""
+        seals = [hmac.digest(secret, text.encode(), "sha256").hex() for secret in self.secrets]
+        return any(hmac.compare_digest(each.encode(), seal.encode()) for each in seals)
+
 
 def digests_of(settings: Settings) -> Digests:
     """Digests with the secrets of the settings."""

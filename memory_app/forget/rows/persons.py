@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from memory_app.db.tables.turns import sessions
 
 # Children first: the foreign keys would delete them with their parents, and then nobody could say how many rows went.
 TABLES = (
+    "images",
     "feedback",
     "evidence",
     "mentions",
@@ -26,6 +28,9 @@ TABLES = (
     "turns",
     "terms",
     "speakers",
+    "scope_sizes",
+    "scope_models",
+    "schedules",
     "runs",
     "sessions",
 )
@@ -60,6 +65,18 @@ _DELETE_ROWS = {
     name: delete(table).where(table.c.tenant_id == bindparam("tenant"), among(table.c.scope_id, "scopes"))
     for name, table in ((name, metadata.tables[name]) for name in TABLES)
 }
+# As strong as their deletion: waits for those who add rows to them, and whoever comes later finds them gone.
+_CLOSE_USER = (
+    select(users.c.id)
+    .where(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
+    .with_for_update()
+)
+_CLOSE_SCOPES = (
+    select(scopes.c.id)
+    .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.user_id == bindparam("user"))
+    .order_by(scopes.c.id)
+    .with_for_update()
+)
 _DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
 _IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
 _NEW_USER = (
@@ -115,17 +132,31 @@ def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[i
 
 def delete_user(
     connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]
-) -> dict[str, int]:
-    """Delete the user and everything in the scopes; rows by table."""
-    values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
-    counts = {"evidence elsewhere": connection.execute(_COUNTS_ELSEWHERE, values).rowcount}
-    for table, statement in _DELETE_ROWS.items():
-        counts[table] = connection.execute(statement, values).rowcount
+) -> tuple[dict[str, int], tuple[int, ...]]:
+    """Delete the user and everything in the scopes: rows by table, and all scopes that went."""
+    counts: Counter[str] = Counter()
+    _delete_rows(connection, tenant_id, scope_ids, counts=counts)
+    # What came while that ran, in these scopes or in a new one with another agent, would go with its scope and be
+    # counted by nobody.
+    values: dict[str, object] = {"tenant": tenant_id, "user": user_id}
+    connection.execute(_CLOSE_USER, values)
+    all_scopes = tuple(connection.execute(_CLOSE_SCOPES, values).scalars())
+    _delete_rows(connection, tenant_id, all_scopes, counts=counts)
+    values["scopes"] = list(all_scopes)
     counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
         connection.execute(_DELETE_ENTRY, values)
-    return {table: count for table, count in counts.items() if count}
+    return {table: count for table, count in counts.items() if count}, all_scopes
+
+
+def _delete_rows(
+    connection: Connection, tenant_id: int, scope_ids: Sequence[int], *, counts: Counter[str]
+) -> None:
+    values = {"tenant": tenant_id, "scopes": list(scope_ids)}
+    counts["evidence elsewhere"] += connection.execute(_COUNTS_ELSEWHERE, values).rowcount
+    for table, statement in _DELETE_ROWS.items():
+        counts[table] += connection.execute(statement, values).rowcount
 
 
 def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:

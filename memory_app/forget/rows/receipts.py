@@ -62,7 +62,7 @@ _RECEIPTS = text(
     JOIN tenants t ON t.id = e.tenant_id
     LEFT JOIN runs r ON r.scope_id IS NULL AND r.created_at = e.finished_at AND r.tenant_id = e.tenant_id
         AND r.name = '{RunName.FORGET}' AND r.report ->> 'erasure' = e.id::text
-    WHERE e.tenant_id = :tenant
+    WHERE e.tenant_id = :tenant AND (CAST(:erasure AS uuid) IS NULL OR e.id = :erasure)
     ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
     """
 )
@@ -126,8 +126,15 @@ def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
 
 def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:
     """Receipts of the tenant, newest first: all of them, or so many."""
-    rows = connection.execute(_RECEIPTS, {"tenant": tenant_id, "limit": limit})
+    rows = connection.execute(_RECEIPTS, {"tenant": tenant_id, "limit": limit, "erasure": None})
     return tuple(map(_receipt, rows))
+
+
+def read_receipt(connection: Connection, tenant_id: int, erasure_id: UUID) -> Receipt | None:
+    """One receipt with its digests."""
+    values = {"tenant": tenant_id, "limit": 1, "erasure": erasure_id}
+    row = connection.execute(_RECEIPTS, values).one_or_none()
+    return None if row is None else _receipt(row)
 
 
 def _receipt(row: Row[Any]) -> Receipt:

@@ -116,6 +116,9 @@ def _environment(plan: Plan) -> dict[str, str]:
     # The owner's connection is handed on only to the parts that use it.
     environment.pop("MEMORY_DATABASE__OWNER_URL", None)
     redis_url = plan.settings.redis.url
+    secret = plan.settings.erasure.secret
+    if secret is not None:
+        environment["MEMORY_ERASURE__SECRET"] = secret.get_secret_value()
     return environment | {
         "MEMORY_DATABASE__URL": plan.settings.database.url.get_secret_value(),
         "MEMORY_REDIS__URL": redis_url.get_secret_value(),

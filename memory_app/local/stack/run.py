@@ -16,7 +16,7 @@ from memory_app.errors import Conflict, Misconfigured
 from memory_app.local import embedded
 from memory_app.local.embedded import place
 from memory_app.local.embedded.lifetime import Pause
-from memory_app.local.servers import embedded_settings
+from memory_app.local.servers import ERASURE_SECRET, embedded_settings
 from memory_app.local.stack import ports
 from memory_app.local.stack.child import POLL_SECONDS, Child, end_orphans
 from memory_app.local.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
@@ -128,6 +128,7 @@ def _servers(options: Options, folder: Folder, *, say: Say, pause: Pause) -> Ite
             # They live, and others may use them, however slow they are.
             leave = servers_ran
             raise
+        secret(servers.folder / ERASURE_SECRET, make=secrets.token_hex(32))
         settings = embedded_settings(servers)
         _migrate(settings, say, pause)
         yield settings

@@ -38,6 +38,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Database, Settings
 from memory_app.tenancy import schema
+from memory_app.tenancy.digests import Digests
 from memory_app.tenancy.rows import names
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import index_turns
@@ -432,7 +433,7 @@ def test_an_export_keeps_what_only_the_file_knows(
     assert export(copy.runtime, file) == (2, 1)
     (known, _) = [line.receipt for line in receipt_file.read(file)]
     assert known is not None
-    assert receipt_line(known) in file.read_text()
+    assert receipt_line(known, Digests()) in file.read_text()
 
 
 # --- the command line -----------------------------------------------------------------------------------------

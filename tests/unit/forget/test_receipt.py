@@ -11,12 +11,15 @@ import pytest
 from memory_app.errors import InvalidInput
 from memory_app.forget.receipt import (
     Receipt,
+    Seal,
     Subject,
     parse_receipt,
     receipt_line,
+    seal_of,
 )
 from memory_app.tenancy.digests import Digests, session_name
 
+PLAIN, SEALED = Digests(), Digests((b"secret",))
 RECEIPT = Receipt(
     id=UUID("0197aaaa-0000-7000-8000-000000000001"),
     tenant_id=3,
@@ -29,11 +32,31 @@ RECEIPT = Receipt(
 
 
 def test_a_line_gives_the_receipt_back() -> None:
-    assert parse_receipt(receipt_line(RECEIPT)) == RECEIPT
+    assert parse_receipt(receipt_line(RECEIPT, PLAIN)) == RECEIPT
 
 
 def test_a_line_names_nobody() -> None:
-    assert "mira" not in receipt_line(RECEIPT)
+    assert "mira" not in receipt_line(RECEIPT, PLAIN)
+
+
+def test_a_sealed_line_is_valid_until_anything_in_it_changes() -> None:
+    line = receipt_line(RECEIPT, SEALED)
+
+    assert parse_receipt(line) == RECEIPT
+    assert seal_of(line, SEALED) is seal_of(line, Digests((b"new", b"secret"))) is Seal.VALID
+    # Whoever keeps it may spell it in another way.
+    assert seal_of(json.dumps(dict(reversed(json.loads(line).items()))), SEALED) is Seal.VALID
+    for field, value in json.loads(line).items():
+        changed = json.loads(line) | {field: value + 1 if isinstance(value, int) else "other"}
+        assert seal_of(json.dumps(changed), SEALED) is Seal.WRONG, field
+
+
+def test_a_seal_of_another_secret_or_none_is_told() -> None:
+    line = receipt_line(RECEIPT, SEALED)
+
+    assert seal_of(line, Digests((b"other",))) is seal_of(line, PLAIN) is Seal.WRONG
+    assert seal_of(json.dumps(json.loads(line) | {"seal": 7}), SEALED) is Seal.WRONG
+    assert seal_of(receipt_line(RECEIPT, PLAIN), SEALED) is Seal.ABSENT
 
 
 def test_the_digest_of_a_name_differs_by_kind_and_by_tenant() -> None:
@@ -69,10 +92,10 @@ def test_sessions_of_two_users_have_other_names() -> None:
         ('{"format": "memory-era', "not JSON"),
         ("[]", "no receipt"),
         ('{"format": "memory-snapshot"}', "no receipt"),
-        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"version": 2}), "version 2"),
-        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"of": "planet"}), "planet"),
-        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"digests": []}), "digests"),
-        (json.dumps(json.loads(receipt_line(RECEIPT)) | {"erased_at": "2026-03-02T10:30:00"}), "zone"),
+        (json.dumps(json.loads(receipt_line(RECEIPT, PLAIN)) | {"version": 2}), "version 2"),
+        (json.dumps(json.loads(receipt_line(RECEIPT, PLAIN)) | {"of": "planet"}), "planet"),
+        (json.dumps(json.loads(receipt_line(RECEIPT, PLAIN)) | {"digests": []}), "digests"),
+        (json.dumps(json.loads(receipt_line(RECEIPT, PLAIN)) | {"erased_at": "2026-03-02T10:30:00"}), "zone"),
         (json.dumps({"format": "memory-erasure", "version": 1}), "missing"),
     ],
 )
