@@ -63,7 +63,8 @@ GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_un
     ON runs TO memory_finder;
 GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
-GRANT UPDATE (last_used_at) ON api_keys TO memory_finder;
+GRANT UPDATE (last_used_at, expires_at, revoked_at) ON api_keys TO memory_finder;
+GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
@@ -207,13 +208,34 @@ $$;
 
 -- Whose key is this? No row for an unknown, revoked or expired one.
 CREATE OR REPLACE FUNCTION authenticate(key_digest bytea)
-RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[])
+RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[], agent_name text, user_name text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT k.id, k.tenant_id, t.name, k.rights
+    SELECT k.id, k.tenant_id, t.name, k.rights, k.agent_name, k.user_name
     FROM api_keys k JOIN tenants t ON t.id = k.tenant_id
     WHERE k.digest = key_digest
       AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > now())
+$$;
+
+-- A new key of the transaction's tenant; its id. The application may not write the table itself.
+CREATE OR REPLACE FUNCTION add_key(key_prefix text, key_digest bytea, key_rights text[], key_label text,
+                                   key_expires_at timestamptz, key_agent text, key_user text) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    INSERT INTO api_keys (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name)
+    VALUES (nullif(current_setting('memory.tenant', true), '')::bigint, key_prefix, key_digest, key_rights, key_label,
+            key_expires_at, key_agent, key_user)
+    RETURNING id
+$$;
+
+-- End a key of the transaction's tenant: at a time, or without one now and for good. Nothing for an unknown id.
+CREATE OR REPLACE FUNCTION end_key(wanted bigint, ends_at timestamptz) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    UPDATE api_keys SET
+        -- A second call leaves the time of the first.
+        revoked_at = CASE WHEN ends_at IS NULL THEN coalesce(revoked_at, now()) ELSE revoked_at END,
+        expires_at = CASE WHEN ends_at IS NULL THEN expires_at ELSE least(expires_at, ends_at) END
+    WHERE id = wanted AND tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
+    RETURNING id
 $$;
 
 -- Whether anybody holds a key that opens the door now.
@@ -646,6 +668,8 @@ BEGIN
         SELECT p.oid::regprocedure AS signature, listed.owner, p.proowner <> listed.owner::regrole AS is_foreign
         FROM (VALUES
             ('authenticate', 'memory_finder'),
+            ('add_key', 'memory_finder'),
+            ('end_key', 'memory_finder'),
             ('has_live_key', 'memory_finder'),
             ('tenant_named', 'memory_finder'),
             ('note_key_use', 'memory_finder'),

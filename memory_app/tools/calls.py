@@ -91,7 +91,7 @@ TOOLS: Mapping[str, Tool] = {
         "Delete one memory for good. Only when the user asks for it; search for its id first.",
         ForgetMemory,
         forget_memory,
-        right="write",
+        right="erase",
     ),
     "why": Tool(
         "Say why a memory is there: the turns behind it, what it was made of, and what becomes of it.",
@@ -110,7 +110,7 @@ TOOLS: Mapping[str, Tool] = {
         "Record what was just said, so that it is remembered. Each message once, in order.",
         RecordTurns,
         record_turns,
-        right="write",
+        right="record",
         is_for_chat=False,
         takes_session=True,
         needs_session=True,

@@ -18,6 +18,7 @@ from memory_app.errors import Misconfigured
 from memory_app.log import configure
 from memory_app.ops import startup
 from memory_app.runtime import Runtime
+from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools.bounds import Bounds
 
@@ -71,7 +72,7 @@ def mcp(
             runtime.close()
         return
     with MemoryApp.connect(settings, tenant=tenant) as memory:
-        rights = frozenset({"read"} if read_only else {"read", "write"})
+        rights = frozenset({"read"} if read_only else keys.USUAL_RIGHTS)
         caller = Caller(key_id=0, tenant_id=memory.tenant_id, tenant=tenant, rights=rights)
         handlers = server.McpHandlers(memory.runtime, bounds, server.stdio_caller(caller))
         anyio.run(server.serve_stdio, handlers)

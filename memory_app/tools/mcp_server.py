@@ -113,6 +113,7 @@ class McpHandlers:
             if tool.right not in caller.rights:
                 raise Forbidden(f"the key lacks the right {tool.right!r}, which {name} needs")
             scope, rest = self.bounds.split(tool, arguments)
+            caller.check_bound(agent=scope.agent, user=scope.user)
         except MemoryAppError as error:
             return tool_error(error)
         return call_tool(self.runtime, caller.tenant_id, scope, name=name, arguments=rest)
@@ -126,6 +127,7 @@ class McpHandlers:
         agent, user = self.bounds.agent, self.bounds.user
         if agent is None or user is None or "read" not in caller.rights:
             return []
+        caller.check_bound(agent=agent, user=user)
         try:
             cards = entities.list_entities(self.runtime, caller.tenant_id, Scope(agent, user), limit=CARDS)
         except NotFound:
@@ -174,6 +176,7 @@ class McpHandlers:
         for name, value, fixed in (("agent", agent, self.bounds.agent), ("user", user, self.bounds.user)):
             if fixed not in (None, value):
                 raise Forbidden(f"{name}: outside what this server may show")
+        caller.check_bound(agent=agent, user=user)
         card = entities.card(self.runtime, caller.tenant_id, Scope(agent, user), key=key)
         entity = card.entity
         content = {

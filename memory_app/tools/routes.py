@@ -50,7 +50,7 @@ def use_tool(
 ) -> ToolCallAnswer:
     """Call a tool with a model's arguments. A wrong argument is answered with `is_error`, for the model to mend.
 
-    Tools that store or forget need a key with the right `write`.
+    Tools that record, store or forget need the right `record`, `write` or `erase`.
     """
     Need(find_tool(name).right).check(request)
     place = Scope(scope.agent, scope.user, session)

@@ -67,7 +67,7 @@ def relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) ->
 def _store(
     runtime: Runtime, api_key: str, scope: Scope, *, turn: NewTurn, waited: Waited, message_id: str
 ) -> Ticket:
-    tenant_id = _tenant(runtime, api_key)
+    tenant_id = _tenant(runtime, api_key, scope)
     try:
         (ticket,) = record(runtime, tenant_id, scope, new=[turn], waited=waited)
     except Erased as error:
@@ -83,10 +83,11 @@ def _checked(arguments: Mapping[str, Any]) -> RelayedTurn:
         raise invalid_input(error) from None
 
 
-def _tenant(runtime: Runtime, api_key: str) -> int:
+def _tenant(runtime: Runtime, api_key: str, scope: Scope) -> int:
     if not is_well_formed(api_key):
         raise Unauthorized("api_key: not a key of ours")
     caller = access.look_up(runtime, api_key)
-    if "write" not in caller.rights:
-        raise Forbidden("the key may not write")
+    if "record" not in caller.rights:
+        raise Forbidden("this key lacks the right 'record'")
+    caller.check_bound(agent=scope.agent, user=scope.user)
     return caller.tenant_id

@@ -39,6 +39,7 @@ from memory_app.web.call import (
     OfSession,
     OfUser,
     Reader,
+    Recorder,
     TurnId,
     Writer,
     errors,
@@ -56,7 +57,7 @@ KeyHeader = Annotated[
 
 @router.post(IN_SESSION + "/turns", status_code=202, responses=errors(400, 413, 429))
 def record_turns(
-    call: Writer, scope: OfSession, body: OneOrManyTurns, key: KeyHeader = None
+    call: Recorder, scope: OfSession, body: OneOrManyTurns, key: KeyHeader = None
 ) -> TicketsAnswer:
     """Record one turn, or several as `{"turns": […]}` or, chat messages as they are, `{"messages": […]}`.
 

@@ -25,6 +25,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy import access
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
+from memory_app.web.edge import SLASH
 from memory_app.web.errors import error_answer
 from memory_app.web.places import InFlight, Places
 
@@ -231,4 +232,6 @@ class Need:
             raise Forbidden(
                 f"this key lacks the right {self.right!r}; make one that has it with `memory keys create`"
             )
+        names = {name: value.replace(SLASH, "/") for name, value in request.path_params.items()}
+        caller.check_bound(agent=names.get("agent"), user=names.get("user"))
         return caller

@@ -23,7 +23,9 @@ def _named(description: str, example: str) -> Any:
 
 
 Reader = Annotated[Call, Depends(Need("read"))]
+Recorder = Annotated[Call, Depends(Need("record"))]
 Writer = Annotated[Call, Depends(Need("write"))]
+Eraser = Annotated[Call, Depends(Need("erase"))]
 Admin = Annotated[Call, Depends(Need("admin"))]
 
 AgentName = Annotated[str, _named("Name of the agent inside the tenant.", "ada")]
@@ -68,7 +70,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 _DESCRIPTIONS = {
     400: "The body is not JSON.",
     401: "No key, or one that is unknown, revoked or expired.",
-    403: "The key lacks the right.",
+    403: "The key lacks the right, or is for another agent or person.",
     408: "The request came too slowly; it may be sent again.",
     404: "No such thing for this tenant.",
     409: "Contradicts what is stored.",

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 SERVICES: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 PRODUCT = {name for name, service in SERVICES.items() if service["image"].startswith("memory-app:")}
 PARTS = sorted(PRODUCT - {"migrate"})
-RIGHTS = ("--right", "read", "--right", "write", "--right", "admin")
+RIGHTS = tuple(f"--right={right}" for right in ("read", "record", "write", "erase", "admin"))
 VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_]+)(?::[-?]([^}]*))?\}")
 
 

@@ -53,6 +53,9 @@ api_keys = Table(
     instant("expires_at"),
     instant("revoked_at"),
     instant("last_used_at"),
+    # The one agent, the one person that the key is for; NULL: any.
+    Column("agent_name", Text),
+    Column("user_name", Text),
     PrimaryKeyConstraint("id"),
     Index("api_keys_tenant_id_idx", "tenant_id"),
 )

@@ -1,4 +1,5 @@
-"""Tenants and API keys. Only a digest of a key is stored; making and revoking them needs the owner's connection."""
+"""Tenants and API keys. Only a digest of a key is stored; making and ending them goes through functions of the
+database, for the tenant of the transaction; making tenants needs the owner's connection."""
 
 from __future__ import annotations
 
@@ -6,18 +7,24 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Text, bindparam, func, or_, select, text, update
+from sqlalchemy import Connection, Text, bindparam, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
 from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import api_keys, tenants
-from memory_app.errors import InvalidInput, NotFound
+from memory_app.errors import Conflict, Forbidden, InvalidInput, NotFound
+from memory_app.records.scope import check_name
 
-RIGHTS = ("read", "write", "admin")
+RIGHTS = ("read", "record", "write", "erase", "admin")
+"""Recall and list; record turns; change memories, and have sleep done; delete for good; keys and policy."""
+
+USUAL_RIGHTS = ("read", "record", "write", "erase")
+"""Of a key that is made without naming any."""
+
 PREFIX = "mem_"
 
 
@@ -29,6 +36,18 @@ class Caller:
     tenant_id: int
     tenant: str
     rights: frozenset[str]
+    agent: str | None = None
+    user: str | None = None
+    """The one agent, the one person that the credential is for; None: any."""
+
+    def check_bound(self, *, agent: str | None, user: str | None) -> None:
+        """Raise `Forbidden` unless the names are those that the credential is for. None: about no one in particular,
+        which is more than it may see."""
+        for what, bound, name in (("agent", self.agent, agent), ("user", self.user, user)):
+            if bound not in (None, name):
+                raise Forbidden(
+                    f"this key is for one {what}, and may do nothing about others or without naming it"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +63,32 @@ class KeyRow:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    agent_name: str | None
+    user_name: str | None
 
 
-_AUTHENTICATE = text("SELECT key_id, tenant_id, tenant_name, rights FROM authenticate(:digest)")
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key just made. ``key`` is not stored and cannot be shown again."""
+
+    id: int
+    key: str = field(repr=False)
+    expires_at: datetime | None
+
+
+_AUTHENTICATE = text(
+    "SELECT key_id, tenant_id, tenant_name, rights, agent_name, user_name FROM authenticate(:digest)"
+)
 _NOTE_USE = text("SELECT note_key_use(:key)")
 _ENSURE_TENANT = insert(tenants).on_conflict_do_nothing().inline()
 _TENANT = text("SELECT tenant_named(:name)")
-_CREATE = insert(api_keys).returning(api_keys.c.id)
+_SET_TENANT = text("SELECT set_config('memory.tenant', CAST(:tenant AS text), true)")
+_ADD = text(
+    """SELECT add_key(:prefix, :digest, CAST(:rights AS text[]), CAST(:label AS text),
+        CAST(:expires_at AS timestamptz), CAST(:agent AS text), CAST(:user AS text))"""
+)
+_END = text("SELECT end_key(:key, CAST(:ends_at AS timestamptz))")
+_TENANT_OF_KEY = select(api_keys.c.tenant_id).where(api_keys.c.id == bindparam("key"))
 # With its type, which PostgreSQL cannot tell from "$1 IS NULL".
 _TENANT_OF_LIST = bindparam("tenant", type_=Text)
 _LIST = (
@@ -59,12 +97,10 @@ _LIST = (
     .where(or_(_TENANT_OF_LIST.is_(None), tenants.c.name == _TENANT_OF_LIST))
     .order_by(api_keys.c.id)
 )
-_REVOKE = (
-    update(api_keys)
+_READ = (
+    select(*columns_of(api_keys, KeyRow), tenants.c.name.label("tenant"), func.now().label("now"))
+    .join_from(api_keys, tenants, tenants.c.id == api_keys.c.tenant_id)
     .where(api_keys.c.id == bindparam("key"))
-    # A second call leaves the time of the first.
-    .values(revoked_at=func.coalesce(api_keys.c.revoked_at, func.now()))
-    .returning(api_keys.c.id)
 )
 
 
@@ -98,6 +134,8 @@ def authenticate(connection: Connection, key: str) -> Caller | None:
         tenant_id=row.tenant_id,
         tenant=row.tenant_name,
         rights=frozenset(row.rights),
+        agent=row.agent_name,
+        user=row.user_name,
     )
 
 
@@ -128,25 +166,71 @@ def create(
     connection: Connection,
     tenant: str,
     *,
-    rights: Sequence[str] = ("read", "write"),
+    rights: Sequence[str] = USUAL_RIGHTS,
     label: str | None = None,
     expires_at: datetime | None = None,
+    agent: str | None = None,
+    user: str | None = None,
 ) -> tuple[int, str]:
-    """A new key of a tenant (made when new) as (id, key); the key is not stored and cannot be shown again."""
+    """A new key of a tenant (made when new) as (id, key); needs the owner's connection. Raises as `add`."""
+    check_name(tenant, field="tenant")
+    connection.execute(_SET_TENANT, {"tenant": ensure_tenant(connection, tenant)})
+    new = add(connection, rights=rights, label=label, expires_at=expires_at, agent=agent, user=user)
+    return new.id, new.key
+
+
+def add(
+    connection: Connection,
+    *,
+    rights: Sequence[str],
+    label: str | None = None,
+    expires_at: datetime | None = None,
+    agent: str | None = None,
+    user: str | None = None,
+) -> NewKey:
+    """A new key of the transaction's tenant. Raises `InvalidInput` for what is no right or no name."""
     unknown = set(rights) - set(RIGHTS)
     if unknown or not rights:
         raise InvalidInput(f"rights: choose from {', '.join(RIGHTS)}", field="rights")
+    for name, value in (("label", label), ("agent", agent), ("user", user)):
+        if value is not None:
+            check_name(value, field=name)
     key = new_key()
     values = {
-        "tenant_id": ensure_tenant(connection, tenant),
         # Enough for its holder to recognise it in a list, too little to guess the rest.
         "prefix": key[: len(PREFIX) + 6],
         "digest": digest(key),
-        "rights": list(rights),
+        # In one order, each once.
+        "rights": [right for right in RIGHTS if right in rights],
         "label": label,
         "expires_at": expires_at,
+        "agent": agent,
+        "user": user,
     }
-    return int(connection.execute(_CREATE, values).scalar_one()), key
+    return NewKey(int(connection.execute(_ADD, values).scalar_one()), key, expires_at)
+
+
+def rotate(connection: Connection, key_id: int, *, overlap: timedelta) -> NewKey:
+    """A new key like one of the transaction's tenant, which ends after ``overlap``.
+
+    The new one lives as long as the old one was to. Raises `NotFound`, and `Conflict` for one that has ended.
+    """
+    row = connection.execute(_READ, {"key": key_id}).one_or_none()
+    if row is None:
+        raise _unknown(key_id)
+    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= row.now):
+        raise Conflict(f"key {key_id} has ended; make a new one", field="id")
+    life = None if row.expires_at is None else row.expires_at - row.created_at
+    new = add(
+        connection,
+        rights=row.rights,
+        label=row.label,
+        expires_at=None if life is None else row.now + life,
+        agent=row.agent_name,
+        user=row.user_name,
+    )
+    connection.execute(_END, {"key": key_id, "ends_at": row.now + overlap})
+    return new
 
 
 def listed(connection: Connection, tenant: str | None) -> tuple[KeyRow, ...]:
@@ -154,10 +238,23 @@ def listed(connection: Connection, tenant: str | None) -> tuple[KeyRow, ...]:
     return tuple(KeyRow(**{**row, "rights": tuple(row["rights"])}) for row in rows)
 
 
+def enter_tenant_of(connection: Connection, key_id: int) -> None:
+    """Let the owner's transaction work for the tenant of a key. Raises `NotFound`."""
+    tenant_id = connection.execute(_TENANT_OF_KEY, {"key": key_id}).scalar_one_or_none()
+    if tenant_id is None:
+        raise _unknown(key_id)
+    connection.execute(_SET_TENANT, {"tenant": tenant_id})
+
+
 def revoke(connection: Connection, key_id: int) -> None:
-    """End a key at once (processes that cache it follow within seconds); `NotFound` for an unknown id."""
-    if connection.execute(_REVOKE, {"key": key_id}).one_or_none() is None:
-        raise NotFound(f"key {key_id}: no such key; list them with `memory keys list`", field="key")
+    """End a key at once (processes that cache it follow within seconds); `NotFound` for one of another tenant than the
+    transaction's."""
+    if connection.execute(_END, {"key": key_id, "ends_at": None}).scalar_one() is None:
+        raise _unknown(key_id)
+
+
+def _unknown(key_id: int) -> NotFound:
+    return NotFound(f"key {key_id}: no such key; list them with `memory keys list`", field="id")
 
 
 def _checksum(body: str) -> str:

@@ -22,7 +22,9 @@ TABLES = sorted(table.name for table in metadata.tables.values() if table.name !
 """All tables but the list of shards, which is nobody's and tells nothing of anybody."""
 ROLES = ("memory_app", "memory_finder", "memory_search")
 DEFINERS = {
-    "authenticate": ["key_id", "tenant_id", "tenant_name", "rights"],
+    "authenticate": ["key_id", "tenant_id", "tenant_name", "rights", "agent_name", "user_name"],
+    "add_key": [],
+    "end_key": [],
     "tenant_named": [],
     "note_key_use": [],
     "claim_turns": ["tenant_id", "scope_id", "id", "starts"],
@@ -285,6 +287,8 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
     assert scalars == {
+        "add_key": "bigint",
+        "end_key": "bigint",
         "tenant_named": "bigint",
         "note_key_use": "void",
         "has_live_key": "boolean",
@@ -348,6 +352,7 @@ def test_a_key_is_known_by_its_digest_until_it_is_revoked(app: Engine, owner: En
         assert key.encode() not in b"".join(
             bytes(digest) for digest in connection.execute(text("SELECT digest FROM api_keys")).scalars()
         )
+        keys.enter_tenant_of(connection, key_id)
         keys.revoke(connection, key_id)
     with transaction(app, None) as connection:
         assert keys.authenticate(connection, key) is None

@@ -112,6 +112,7 @@ def test_an_address_that_others_reach_is_not_served_without_a_key(runtime: Runti
     assert check_door(public) is None
 
     with owner.begin() as connection:
+        keys.enter_tenant_of(connection, key_id)
         keys.revoke(connection, key_id)
     with pytest.raises(Misconfigured, match="keys create"):
         check_door(public)
