@@ -42,6 +42,7 @@ from memory_app.recall import recall as recall_service
 from memory_app.recall.context import ContextRequest
 from memory_app.recall.recall import Recalled, RecallQuery
 from memory_app.recall.sections import ContextWindow
+from memory_app.records.audit import Action
 from memory_app.records.records import Label, NewTurn, Role, Statement, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
@@ -49,6 +50,7 @@ from memory_app.settings import Settings
 from memory_app.sleep import consolidate as consolidate_service
 from memory_app.sleep import cycle as sleep_service
 from memory_app.sleep import report, session_end, undo
+from memory_app.tenancy.audit import Noting, noting
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.erased import RefusedMessage
 from memory_app.tools import calls as tool_calls
@@ -231,23 +233,28 @@ class MemoryApp:
 
     def undo(self, run_id: UUID) -> Run:
         """Take back everything a run did, or nothing: `Conflict` says what stands on it."""
-        return undo.undo_run(self.runtime, self.tenant_id, run_id)
+        with self._noting(Action.UNDO, target=run_id):
+            return undo.undo_run(self.runtime, self.tenant_id, run_id)
 
     def forget(self, user: str, *, dry_run: bool = False) -> Run:
         """Forget a person for good; the report counts rows by table and names the receipt."""
-        return forget_service.forget_user(self.runtime, self.tenant_id, user, dry_run=dry_run)
+        with self._noting(Action.ERASE_USER, user=user, dry_run=dry_run):
+            return forget_service.forget_user(self.runtime, self.tenant_id, user, dry_run=dry_run)
 
     def forget_session(self, scope: Scope, *, dry_run: bool = False) -> Run:
         """Forget the scope's session, its turns and what came only from it."""
-        return forget_service.forget_session(self.runtime, self.tenant_id, scope, dry_run=dry_run)
+        with self._noting(Action.ERASE_SESSION, agent=scope.agent, user=scope.user, dry_run=dry_run):
+            return forget_service.forget_session(self.runtime, self.tenant_id, scope, dry_run=dry_run)
 
     def forget_turn(self, turn_id: UUID) -> Run:
         """Forget one turn and what came only from it."""
-        return forget_service.forget_turn(self.runtime, self.tenant_id, turn_id)
+        with self._noting(Action.ERASE_TURN, target=turn_id):
+            return forget_service.forget_turn(self.runtime, self.tenant_id, turn_id)
 
     def forget_memory(self, memory_id: UUID) -> Run:
         """Forget one memory, and what was made of it alone."""
-        return forget_service.forget_memory(self.runtime, self.tenant_id, memory_id)
+        with self._noting(Action.ERASE_MEMORY, target=memory_id):
+            return forget_service.forget_memory(self.runtime, self.tenant_id, memory_id)
 
     def recall(self, scope: Scope, query: str | None = None, **options: Any) -> Recalled:
         """The best rows for the query; options as in `RecallQuery`."""
@@ -297,11 +304,13 @@ class MemoryApp:
 
     def replay(self, turn_id: UUID) -> None:
         """Index and extract a failed turn once more."""
-        failed_service.replay(self.runtime, self.tenant_id, turn_id)
+        with self._noting(Action.REPLAY, target=turn_id):
+            failed_service.replay(self.runtime, self.tenant_id, turn_id)
 
     def discard(self, turn_id: UUID) -> None:
         """Give a failed turn up: it stays readable and has no effects."""
-        failed_service.discard(self.runtime, self.tenant_id, turn_id)
+        with self._noting(Action.DISCARD, target=turn_id):
+            failed_service.discard(self.runtime, self.tenant_id, turn_id)
 
     def sleep(self, scope: Scope, **options: Any) -> Run:
         """Ask for a sleep cycle; options as in `SleepOptions`. Follow it with `run`."""
@@ -321,26 +330,35 @@ class MemoryApp:
 
     def export(self, scope: Scope) -> dict[str, Any]:
         """The whole scope as a snapshot, ready for JSON."""
-        return snapshots.export(self.runtime, self.tenant_id, scope)
+        with self._noting(Action.EXPORT_SCOPE, agent=scope.agent, user=scope.user):
+            return snapshots.export(self.runtime, self.tenant_id, scope)
 
     def load(self, scope: Scope, snapshot: Any, *, new_consent: bool = False) -> Imported:
         """Fill an empty scope from a snapshot, or raise and import nothing.
 
         ``new_consent``: the person was erased once and has agreed anew.
         """
-        return snapshots.load(self.runtime, self.tenant_id, scope, document=snapshot, new_consent=new_consent)
+        with self._noting(Action.IMPORT, agent=scope.agent, user=scope.user):
+            return snapshots.load(
+                self.runtime, self.tenant_id, scope, document=snapshot, new_consent=new_consent
+            )
 
     def report_user(self, user: str) -> PersonReport:
         """What is held about a person with all agents: how much, since when, and what is believed now."""
-        return person.report_user(self.runtime, self.tenant_id, user)
+        with self._noting(Action.REPORT_USER, user=user):
+            return person.report_user(self.runtime, self.tenant_id, user)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False
     ) -> Generator[str, None, None]:
         """Everything of a user, an agent or the tenant as lines of JSON; names that are absent widen it."""
-        return export_service.export_lines(
-            self.runtime, self.tenant_id, agent=agent, user=user, with_vectors=with_vectors
-        )
+        action = Action.EXPORT_TENANT if agent is None else Action.EXPORT_AGENT
+        if user is not None:
+            action = Action.EXPORT_USER
+        with self._noting(action, agent=agent, user=user):
+            yield from export_service.export_lines(
+                self.runtime, self.tenant_id, agent=agent, user=user, with_vectors=with_vectors
+            )
 
     def import_lines(
         self, lines: Iterable[str], *, user: str | None = None, new_consent: bool = False
@@ -349,9 +367,23 @@ class MemoryApp:
 
         ``new_consent`` as for `load`.
         """
-        return export_service.import_lines(
-            self.runtime, self.tenant_id, lines, user=user, new_consent=new_consent
-        )
+        with self._noting(Action.IMPORT, user=user):
+            return export_service.import_lines(
+                self.runtime, self.tenant_id, lines, user=user, new_consent=new_consent
+            )
+
+    def _noting(
+        self,
+        action: Action,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        target: object = None,
+        dry_run: bool = False,
+    ) -> Noting:
+        """For the audit log. Whoever works in this process is the operator."""
+        name = "dry_run" if dry_run else None if target is None else str(target)
+        return noting(self.runtime, self.tenant_id, action, agent=agent, user=user, target=name)
 
     def close(self) -> None:
         self.runtime.close()

@@ -29,7 +29,8 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY string_to_array(current_setting('memory.tables'), ',') LOOP
         EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, memory_app, memory_finder, memory_search', name);
-        IF name IN ('tenants', 'api_keys', 'shards', 'alembic_version') THEN
+        -- The audit log is added to by a function only, and never changed.
+        IF name IN ('tenants', 'api_keys', 'audit', 'shards', 'alembic_version') THEN
             EXECUTE format('GRANT SELECT ON %I TO memory_app', name);
         ELSE
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app', name);
@@ -65,6 +66,7 @@ GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_f
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at, expires_at, revoked_at) ON api_keys TO memory_finder;
 GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
+GRANT SELECT, INSERT ON audit TO memory_finder;
 GRANT SELECT (id, name) ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
@@ -100,6 +102,7 @@ BEGIN
             ('sessions', 'finder', 'memory_finder', 'true', 'true'),
             ('runs', 'finder', 'memory_finder', 'true', 'true'),
             ('api_keys', 'finder', 'memory_finder', 'true', 'true'),
+            ('audit', 'finder', 'memory_finder', 'true', 'true'),
             ('tenants', 'finder', 'memory_finder', 'true', NULL),
             ('agents', 'finder', 'memory_finder', 'true', NULL),
             ('users', 'finder', 'memory_finder', 'true', NULL),
@@ -236,6 +239,37 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
         expires_at = CASE WHEN ends_at IS NULL THEN expires_at ELSE least(expires_at, ends_at) END
     WHERE id = wanted AND tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
     RETURNING id
+$$;
+
+-- Add an entry to the audit log of the transaction's tenant, chained to the one before. The text that is digested is that
+-- of memory_app/records/audit.py, which verifies it.
+CREATE OR REPLACE FUNCTION add_audit(entry_key bigint, entry_action text, entry_agent text, entry_subject bytea,
+                                     entry_target text, entry_outcome text, entry_request uuid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    owner CONSTANT bigint := nullif(current_setting('memory.tenant', true), '')::bigint;
+    entry_seq bigint := 1;
+    entry_previous bytea := '';
+    entry_at timestamptz;
+BEGIN
+    -- One entry of a tenant after the other. A lock of the last entry would not do: who waits would not see the new last.
+    PERFORM pg_advisory_xact_lock(hashtextextended('audit', owner));
+    SELECT a.seq + 1, a.digest INTO entry_seq, entry_previous
+    FROM audit a WHERE a.tenant_id = owner ORDER BY a.seq DESC LIMIT 1;
+    IF NOT FOUND THEN
+        entry_seq := 1;
+        entry_previous := '';
+    END IF;
+    entry_at := clock_timestamp();
+    INSERT INTO audit (tenant_id, seq, at, key_id, action, agent, subject, target, outcome, request_id, previous, digest)
+    VALUES (owner, entry_seq, entry_at, entry_key, entry_action, entry_agent, entry_subject, entry_target, entry_outcome,
+            entry_request, entry_previous, sha256(convert_to(array_to_string(ARRAY[
+                encode(entry_previous, 'hex'), entry_seq::text,
+                to_char(entry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                entry_key::text, entry_action, entry_agent, encode(entry_subject, 'hex'), entry_target, entry_outcome,
+                entry_request::text], E'\n', ''), 'UTF8')));
+    RETURN entry_seq;
+END
 $$;
 
 -- Whether anybody holds a key that opens the door now.
@@ -670,6 +704,7 @@ BEGIN
             ('authenticate', 'memory_finder'),
             ('add_key', 'memory_finder'),
             ('end_key', 'memory_finder'),
+            ('add_audit', 'memory_finder'),
             ('has_live_key', 'memory_finder'),
             ('tenant_named', 'memory_finder'),
             ('note_key_use', 'memory_finder'),

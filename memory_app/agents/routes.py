@@ -8,8 +8,9 @@ from memory_app.agents import agents
 from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.answers import AgentAnswer
 from memory_app.agents.bodies import AgentAmendment, AgentBody
+from memory_app.records.audit import Action
 from memory_app.web.call import Admin, OfAgent, Reader, errors
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["agents"])
 
@@ -21,6 +22,7 @@ def read_agent(call: Reader, scope: OfAgent) -> AgentAnswer:
 
 
 @router.put("/v1/agents/{agent}", responses=errors(400, 413))
+@audited(Action.AGENT_CHANGE)
 def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
     """Set persona, policy or default memories; each part given is replaced as a whole, absent ones stay.
 
@@ -38,6 +40,7 @@ def change_agent(call: Admin, scope: OfAgent, body: AgentBody) -> AgentAnswer:
 
 
 @router.patch("/v1/agents/{agent}", responses=errors(400, 404, 413))
+@audited(Action.AGENT_CHANGE)
 def amend_agent(call: Admin, scope: OfAgent, body: AgentAmendment) -> AgentAnswer:
     """Change single fields of policy or persona; what is not named stays. A policy takes effect with the next turn."""
     amended = agents.amend_agent(

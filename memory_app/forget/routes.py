@@ -11,11 +11,12 @@ from pydantic import Field
 
 from memory_app.forget import forget
 from memory_app.jobs.answers import RunStateAnswer
+from memory_app.records.audit import Action
 from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SESSION, Eraser, MemoryId, OfSession, Reader, TurnId, UserName, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Id
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["forget"])
 
@@ -36,12 +37,14 @@ class ErasureAnswer(Answer):
 
 
 @router.delete("/v1/turns/{id}", status_code=202, responses=errors(404))
+@audited(Action.ERASE_TURN)
 def forget_turn(call: Eraser, id: TurnId) -> RunStateAnswer:
     """Forget one turn and what came only from it: memories, entities, its share in every count."""
     return RunStateAnswer.model_validate(forget.forget_turn(call.runtime, call.tenant_id, id))
 
 
 @router.delete("/v1/memories/{id}", status_code=204, tags=["memories"], responses=errors(404))
+@audited(Action.ERASE_MEMORY)
 def delete_memory(call: Eraser, id: MemoryId) -> Response:
     """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
 
@@ -52,6 +55,7 @@ def delete_memory(call: Eraser, id: MemoryId) -> Response:
 
 
 @router.delete(IN_SESSION, status_code=202, responses=errors())
+@audited(Action.ERASE_SESSION)
 def forget_session(call: Eraser, scope: OfSession, dry_run: DryRun = False) -> RunStateAnswer:
     """Forget one session, its turns and what came only from it. Repeating it is harmless."""
     run = forget.forget_session(call.runtime, call.tenant_id, scope, dry_run=dry_run)
@@ -59,6 +63,7 @@ def forget_session(call: Eraser, scope: OfSession, dry_run: DryRun = False) -> R
 
 
 @router.delete("/v1/users/{user}", status_code=202, responses=errors())
+@audited(Action.ERASE_USER)
 def forget_user(call: Eraser, user: UserName, dry_run: DryRun = False) -> RunStateAnswer:
     """Forget a person with all agents. Done when this answers; the report names the receipt. Repeating it is harmless,
     and the same name may come back later as somebody new."""

@@ -127,6 +127,7 @@ COMMANDS = {
         "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
     ),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
+    "audit": Entry("main.audit_commands", "The audit log: who did what.", is_group=True),
     "shards": Entry("transfer.shard_commands", "Shards of the database.", is_group=True),
     "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),
     "receipt": Entry("forget.receipt_commands", "Receipts of erasures, one by one.", is_group=True),

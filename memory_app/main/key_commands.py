@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from sqlalchemy import Connection
 
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.settings import Data, find_settings
+from memory_app.records.audit import DONE, Action, Event
 from memory_app.tenancy.access import owner_connection
-from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows import audit, keys
 
 app = typer.Typer(help="API keys.", no_args_is_help=True)
 
@@ -44,6 +46,7 @@ def create(
             agent=agent,
             user=user,
         )
+        _note(connection, Action.KEY_CREATE, number)
     if as_json:
         write_json({"id": number, "tenant": tenant, "key": key})
     else:
@@ -100,6 +103,7 @@ def rotate(
     with owner_connection(find_settings(data)) as connection:
         keys.enter_tenant_of(connection, key)
         new = keys.rotate(connection, key, overlap=timedelta(hours=overlap_hours))
+        _note(connection, Action.KEY_ROTATE, key)
     if as_json:
         write_json({"id": new.id, "key": new.key})
     else:
@@ -112,4 +116,10 @@ def revoke(key: Annotated[int, typer.Argument(help="Id, as listed.")], data: Dat
     with owner_connection(find_settings(data)) as connection:
         keys.enter_tenant_of(connection, key)
         keys.revoke(connection, key)
+        _note(connection, Action.KEY_REVOKE, key)
     out.print(f"key {key} opens nothing any more", highlight=False)
+
+
+def _note(connection: Connection, action: Action, key: int) -> None:
+    """Write it down in the transaction that does it: here both are of one database."""
+    audit.add(connection, Event(action, target=str(key)), outcome=DONE)

@@ -10,11 +10,12 @@ from pydantic import Field
 
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
+from memory_app.records.audit import Action
 from memory_app.tenancy.rows import keys
 from memory_app.web.answers import Answer
 from memory_app.web.call import Admin, errors
 from memory_app.web.fields import Body, Name
-from memory_app.web.strict import LARGEST_INTEGER, StrictRoute
+from memory_app.web.strict import LARGEST_INTEGER, StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["keys"])
 
@@ -72,6 +73,7 @@ def list_keys(call: Admin) -> KeysAnswer:
 
 
 @router.post("/v1/keys", status_code=201, responses=errors(400, 413))
+@audited(Action.KEY_CREATE)
 def make_key(call: Admin, body: KeyBody) -> NewKeyAnswer:
     """Make a key of the tenant."""
     expires_at = None if body.days is None else datetime.now(UTC) + timedelta(days=body.days)
@@ -88,6 +90,7 @@ def make_key(call: Admin, body: KeyBody) -> NewKeyAnswer:
 
 
 @router.post("/v1/keys/{key}/rotate", status_code=201, responses=errors(400, 404, 409, 413))
+@audited(Action.KEY_ROTATE)
 def rotate_key(call: Admin, key: KeyId, body: RotationBody) -> NewKeyAnswer:
     """Make a key like this one, which ends after the overlap."""
     with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:
@@ -96,6 +99,7 @@ def rotate_key(call: Admin, key: KeyId, body: RotationBody) -> NewKeyAnswer:
 
 
 @router.delete("/v1/keys/{key}", status_code=204, responses=errors(404))
+@audited(Action.KEY_REVOKE)
 def revoke_key(call: Admin, key: KeyId) -> Response:
     """End a key at once; processes that know it follow within seconds."""
     with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:

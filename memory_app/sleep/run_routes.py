@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from memory_app.jobs import jobs
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.memories.answers import MemoryAnswer, memory_answer
+from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
 from memory_app.sleep import consolidate, undo
 from memory_app.sleep.report import with_texts
@@ -19,7 +20,7 @@ from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
 from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, Id, KindName
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
 
@@ -67,12 +68,14 @@ async def read_run(
 
 
 @router.post("/v1/runs/{id}/undo", responses=errors(404, 409))
+@audited(Action.UNDO)
 def undo_run(call: Writer, id: RunId) -> RunStateAnswer:
     """Take back everything a run did, or nothing: 409 names what stands on it."""
     return RunStateAnswer.model_validate(undo.undo_run(call.runtime, call.tenant_id, id))
 
 
 @router.post("/v1/memories/{id}/unmerge", tags=["memories"], responses=errors(404, 409))
+@audited(Action.UNMERGE)
 def unmerge_memory(call: Writer, id: MemoryId) -> RestoredAnswer:
     """Take one merged memory apart: its parts are current again and it is gone. 409 names what blocks it."""
     parts = undo.undo_merge(call.runtime, call.tenant_id, id)

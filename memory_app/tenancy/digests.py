@@ -32,7 +32,7 @@ class Digests:
     def possible(self, tenant_id: int, of: str, name: str) -> tuple[bytes, ...]:
         """Every digest that may stand for the name, the newest form first: secrets change, and were not always set."""
         # With the tenant in it, equal names of two tenants have different digests.
-        message = f"{tenant_id}:{of}:{name}".encode()
+        message = f"{tenant_id}:{of}:{name}".encode("utf-8", "surrogatepass")
         keyed = [hmac.digest(secret, message, "sha256") for secret in self.secrets]
         return (*keyed, blake2b(message, digest_size=16).digest())
 

@@ -7,6 +7,7 @@ never an exception out of the loop of an agent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,8 +15,11 @@ from typing import Any
 import structlog
 
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Permanent
+from memory_app.records.audit import Action
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.audit import noting
+from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools.answers import Json, ToolAnswer, tool_error
 from memory_app.tools.arguments import (
     Arguments,
@@ -116,6 +120,20 @@ TOOLS: Mapping[str, Tool] = {
         needs_session=True,
     ),
 }
+
+
+def noting_tool(runtime: Runtime, caller: Caller, tool: Tool, scope: Scope) -> AbstractContextManager[None]:
+    """Write a call of a tool that deletes into the audit log; one that does not is no matter of it."""
+    if tool.right != "erase":
+        return nullcontext()
+    return noting(
+        runtime,
+        caller.tenant_id,
+        Action.ERASE_MEMORY,
+        key_id=caller.key_id or None,
+        agent=scope.agent,
+        user=scope.user,
+    )
 
 
 def definitions(form: ToolFormat = ToolFormat.OPENAI) -> list[Json]:

@@ -29,7 +29,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools.answers import ToolAnswer, instant, tool_error
 from memory_app.tools.bounds import Bounds
-from memory_app.tools.calls import TOOLS, Tool, call_tool, find_tool
+from memory_app.tools.calls import TOOLS, Tool, call_tool, find_tool, noting_tool
 from memory_app.web.auth import Callers, KeyCheck
 from memory_app.web.places import InFlight, Places
 
@@ -116,7 +116,8 @@ class McpHandlers:
             caller.check_bound(agent=scope.agent, user=scope.user)
         except MemoryAppError as error:
             return tool_error(error)
-        return call_tool(self.runtime, caller.tenant_id, scope, name=name, arguments=rest)
+        with noting_tool(self.runtime, caller, tool, scope):
+            return call_tool(self.runtime, caller.tenant_id, scope, name=name, arguments=rest)
 
     async def list_resources(self, context: Context, _: object) -> types.ListResourcesResult:
         """The cards of what is talked about, where the command line says whose memory this is."""

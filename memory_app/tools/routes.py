@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Path, Query, Request
 from pydantic import Field
 
 from memory_app.records.scope import Scope
-from memory_app.tools.calls import TOOLS, ToolFormat, call_tool, definitions, find_tool
+from memory_app.tools.calls import TOOLS, ToolFormat, call_tool, definitions, find_tool, noting_tool
 from memory_app.web.answers import Answer
 from memory_app.web.auth import Need
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, errors
@@ -52,7 +52,9 @@ def use_tool(
 
     Tools that record, store or forget need the right `record`, `write` or `erase`.
     """
-    Need(find_tool(name).right).check(request)
+    tool = find_tool(name)
+    caller = Need(tool.right).check(request)
     place = Scope(scope.agent, scope.user, session)
-    answer = call_tool(call.runtime, call.tenant_id, place, name=name, arguments=arguments)
+    with noting_tool(call.runtime, caller, tool, place):
+        answer = call_tool(call.runtime, call.tenant_id, place, name=name, arguments=arguments)
     return ToolCallAnswer(data=dict(answer.data), text=answer.text, is_error=answer.is_error)

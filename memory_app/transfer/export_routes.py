@@ -13,13 +13,14 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
+from memory_app.records.audit import Action
 from memory_app.transfer.export import export_lines
 from memory_app.web.auth import Call
 from memory_app.web.call import Admin, OfAgent, Reader, UserName, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import NAME_SCHEMA
 from memory_app.web.places import InFlight
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
@@ -48,6 +49,7 @@ def _described(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 @router.get("/v1/users/{user}/export", response_class=StreamingResponse, responses=_described(404, 429))
+@audited(Action.EXPORT_USER)
 def export_user(
     call: Reader, user: UserName, agent: OneAgent = None, with_vectors: WithVectors = False
 ) -> StreamingResponse:
@@ -57,12 +59,14 @@ def export_user(
 
 
 @router.get("/v1/agents/{agent}/export", response_class=StreamingResponse, responses=_described(404, 429))
+@audited(Action.EXPORT_AGENT)
 def export_agent(call: Admin, scope: OfAgent, with_vectors: WithVectors = False) -> StreamingResponse:
     """Everything of an agent with all its users, in the same form. Needs the right `admin`."""
     return _answer(call, agent=scope.agent, with_vectors=with_vectors)
 
 
 @router.get("/v1/export", response_class=StreamingResponse, responses=_described(429))
+@audited(Action.EXPORT_TENANT)
 def export_tenant(call: Admin, with_vectors: WithVectors = False) -> StreamingResponse:
     """Everything of the tenant, in the same form; no API keys. Needs the right `admin`."""
     return _answer(call, with_vectors=with_vectors)

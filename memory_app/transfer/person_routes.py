@@ -10,11 +10,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import Field
 
+from memory_app.records.audit import Action
 from memory_app.transfer import person
 from memory_app.web.answers import Answer
 from memory_app.web.call import Reader, UserName, errors
 from memory_app.web.edge import SLASH
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
@@ -56,6 +57,7 @@ class PersonReportAnswer(Answer):
 
 
 @router.get("/v1/users/{user}/report", response_model=PersonReportAnswer, responses=_TEXT | errors())
+@audited(Action.REPORT_USER)
 def report_user(call: Reader, user: UserName, format: Format = "json") -> PersonReportAnswer | Response:
     """What is held about a person with all agents: how much, since when, and what is believed now. Somebody whom nobody
     knows has an empty report. All of it, word for word, is `GET /v1/users/{user}/export`."""

@@ -12,13 +12,14 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
 
+from memory_app.records.audit import Action
 from memory_app.records.scope import Scope
 from memory_app.transfer import snapshots
 from memory_app.transfer.export_routes import joined
 from memory_app.web.answers import Answer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, Id, Name
-from memory_app.web.strict import StrictRoute, takes_snapshot
+from memory_app.web.strict import StrictRoute, audited, takes_snapshot
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
@@ -99,6 +100,7 @@ class CheckpointsAnswer(Answer):
 
 
 @router.get(IN_SCOPE + "/export", response_model=SnapshotAnswer, responses=errors(404))
+@audited(Action.EXPORT_SCOPE)
 def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
     """Everything that is stored for an agent and a user, as one document."""
     return _document(snapshots.export(call.runtime, call.tenant_id, scope))
@@ -106,6 +108,7 @@ def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
 
 @router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
 @takes_snapshot
+@audited(Action.IMPORT)
 def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
     """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from memory_app.errors import InvalidInput
+from memory_app.records.audit import Action
 from memory_app.turns import failed, tickets
 from memory_app.turns.answers import (
     FailedAnswer,
@@ -45,7 +46,7 @@ from memory_app.web.call import (
     errors,
 )
 from memory_app.web.fields import Words
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["turns"])
 
@@ -152,6 +153,7 @@ def read_refused(
 
 
 @router.post("/v1/failed/{id}/replay", tags=["operations"], status_code=202, responses=errors(404, 409))
+@audited(Action.REPLAY)
 def replay_failed(call: Writer, id: TurnId) -> Response:
     """Index and extract the turn once more, once the cause is mended. Follow it with `GET /v1/turns/{id}`."""
     failed.replay(call.runtime, call.tenant_id, id)
@@ -159,6 +161,7 @@ def replay_failed(call: Writer, id: TurnId) -> Response:
 
 
 @router.post("/v1/failed/{id}/discard", tags=["operations"], status_code=202, responses=errors(404, 409))
+@audited(Action.DISCARD)
 def discard_failed(call: Writer, id: TurnId) -> Response:
     """Give the turn up: it stays readable and has no effects; a session that waited for it goes on."""
     failed.discard(call.runtime, call.tenant_id, id)

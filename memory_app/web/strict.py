@@ -21,7 +21,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
 from memory_app.errors import InvalidInput
+from memory_app.records.audit import Action
 from memory_app.web.arrival import Arrivals, Arrived
+from memory_app.web.audit import audited_request
 from memory_app.web.auth import Need
 from memory_app.web.errors import path_of
 from memory_app.web.places import Places
@@ -96,7 +98,8 @@ class StrictRoute(APIRoute):
 
         async def answer_or_let_go(request: Request) -> Response:
             try:
-                return await check_and_answer(request)
+                async with audited_request(request, _AUDITED.get(self.endpoint)):
+                    return await check_and_answer(request)
             except ClientDisconnect:
                 return Response(status_code=HUNG_UP)
 
@@ -111,6 +114,19 @@ class StrictRoute(APIRoute):
             request.scope, request.receive, tenant_id=tenant_id, is_import=is_import
         ) as arrived:
             yield StrictRequest(request, arrived, arrivals.parsers)
+
+
+_AUDITED: dict[Callable[..., Any], Action] = {}
+
+
+def audited(action: Action) -> Callable[[F], F]:
+    """Decorates an endpoint whose calls are written into the audit log."""
+
+    def mark(endpoint: F) -> F:
+        _AUDITED[endpoint] = action
+        return endpoint
+
+    return mark
 
 
 _TAKE_SNAPSHOTS: set[Callable[..., Any]] = set()

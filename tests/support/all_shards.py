@@ -30,6 +30,7 @@ DIRECTORY = (
     "erasures",
     "erased_turns",
     "refused_messages",
+    "audit",
 )
 """Tables whose rows in the home shard are the ones that count."""
 

@@ -6,6 +6,7 @@ through it. A table that is not imported here is none.
 
 from __future__ import annotations
 
+from memory_app.db.tables.audit import audit
 from memory_app.db.tables.forget import erased_turns, erasures, refused_messages
 from memory_app.db.tables.jobs import runs, schedules
 from memory_app.db.tables.memories import entities, evidence, feedback, links, memories, mentions
@@ -19,6 +20,7 @@ from memory_app.db.tables.turns import sessions, turns
 __all__ = [
     "agents",
     "api_keys",
+    "audit",
     "checkpoints",
     "entities",
     "erased_turns",

@@ -25,6 +25,7 @@ DEFINERS = {
     "authenticate": ["key_id", "tenant_id", "tenant_name", "rights", "agent_name", "user_name"],
     "add_key": [],
     "end_key": [],
+    "add_audit": [],
     "tenant_named": [],
     "note_key_use": [],
     "claim_turns": ["tenant_id", "scope_id", "id", "starts"],
@@ -92,6 +93,8 @@ FILL = """
           SELECT tenant_id, scope_id, id, 'memories', 'insert', '{}' FROM r),
     x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t),
     j AS (INSERT INTO erased_turns (tenant_id, digest) SELECT tenant, 'x' FROM t),
+    o AS (INSERT INTO audit (tenant_id, seq, at, action, outcome, previous, digest)
+          SELECT tenant, 1, now(), 'import', 'done', '', '' FROM t),
     h AS (INSERT INTO refused_messages (tenant_id, message_id, reason) SELECT tenant, 'x', 'turn_erased' FROM t)
     INSERT INTO usage (tenant_id, day, model) SELECT tenant, current_date, 'small' FROM t"""
 
@@ -206,7 +209,7 @@ def test_another_tenants_rows_can_be_neither_changed_nor_deleted(
     app: Engine, filled: tuple[int, int]
 ) -> None:
     mine, other = filled
-    writable = [table for table in TABLES if table not in ("tenants", "api_keys")]
+    writable = [table for table in TABLES if table not in ("tenants", "api_keys", "audit")]
     for table in writable:
         with transaction(app, mine) as connection:
             values = {"other": other}
@@ -250,11 +253,17 @@ def test_the_tenant_ends_with_its_transaction(database: Servers, filled: tuple[i
     engine.dispose()
 
 
-@pytest.mark.parametrize("table", ["tenants", "api_keys"])
-def test_the_application_cannot_make_tenants_or_keys(
-    app: Engine, filled: tuple[int, int], table: str
+@pytest.mark.parametrize(
+    ("table", "column"), [("tenants", "created_at"), ("api_keys", "created_at"), ("audit", "at")]
+)
+def test_the_application_cannot_change_tenants_keys_or_the_audit_log(
+    app: Engine, filled: tuple[int, int], table: str, column: str
 ) -> None:
-    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET created_at = now()"):
+    for statement in (
+        f"DELETE FROM {table}",
+        f"UPDATE {table} SET {column} = now()",
+        f"INSERT INTO {table} DEFAULT VALUES",
+    ):
         with (
             pytest.raises(StoreRefused, match="permission denied"),
             transaction(app, filled[0]) as connection,
@@ -287,6 +296,7 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
     assert not any(f["is_public"] for f in functions)
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
     assert scalars == {
+        "add_audit": "bigint",
         "add_key": "bigint",
         "end_key": "bigint",
         "tenant_named": "bigint",
@@ -309,6 +319,7 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
     assert set(columns) == {
         "agents",
         "api_keys",
+        "audit",
         "runs",
         "schedules",
         "scope_models",
