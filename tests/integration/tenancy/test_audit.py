@@ -40,7 +40,7 @@ def lines(runtime: Runtime, tenant: int) -> list[tuple[str, str]]:
     return [(entry.action, entry.outcome) for entry in audit.all_entries(runtime, tenant)]
 
 
-def test_what_is_done_over_http_is_written_down_with_key_scope_and_request(
+def test_what_is_done_over_http_is_written_down(
     runtime: Runtime, tenant: int, client: TestClient, owner: Engine
 ) -> None:
     client.post(f"{SCOPE}/memories", json={"text": "Mira likes pears."})
