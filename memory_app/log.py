@@ -32,6 +32,9 @@ QUIET = (
 )
 """Loggers that say much and little of use. They get a word in when something is wrong."""
 
+BUSY = ("celery.app.trace", "celery.worker.strategy")
+"""Loggers with a line or two for each task, of which ours say one; they are heard at the level DEBUG."""
+
 
 def configure(*, level: str, form: Literal["json", "console"], names: Collection[str] = ()) -> None:
     """Send all loggers, warnings and uncaught exceptions of this process to standard error, in one form.
@@ -71,7 +74,7 @@ def configure(*, level: str, form: Literal["json", "console"], names: Collection
     # In the place of whatever a library has put there already: that would write words.
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in QUIET:
+    for name in QUIET if level == "DEBUG" else QUIET + BUSY:
         logging.getLogger(name).setLevel("WARNING")
     _catch_the_rest(handler)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
 from celery.beat import PersistentScheduler
 
 from memory_app.hot.client import connect
 from memory_app.hot.life import EVERY_SECONDS
 from memory_app.jobs.life import BEAT, Life, Waiting
 from memory_app.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 
 class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
@@ -31,6 +34,12 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
             self._life.note()
         seconds: float = super().tick(*args, **kwargs)
         return min(seconds, EVERY_SECONDS)
+
+    def apply_async(self, entry: Any, *args: Any, **kwargs: Any) -> Any:
+        """Send one task that is due. Its id is that in the worker's lines."""
+        sent = super().apply_async(entry, *args, **kwargs)
+        log.debug("task_sent", task=entry.task, task_id=sent.id)
+        return sent
 
     def _ensure_connected(self) -> Any:
         """The broker's connection. Celery waits here for as long as the broker is away."""

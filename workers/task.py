@@ -5,6 +5,7 @@ What is to be done stands in rows; a failed task leaves its row due, and a finde
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import structlog
@@ -12,8 +13,10 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.worker.request import Request
 
+from memory_app import correlation
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.outage import OutageLog
+from memory_app.queue import shown
 
 log = structlog.get_logger(__name__)
 
@@ -22,15 +25,15 @@ _outage = OutageLog()
 
 
 class DiscreetRequest(Request):  # type: ignore[misc]
-    """A message as logs, events, inspection and Flower show it: without what it carries, whoever sent it.
+    """A message as logs, events, inspection and Flower show it: ids, and nothing else of what it carries.
 
     Any producer may send a task, and Celery's own way of sending writes all arguments into the headers.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._argsrepr, self._kwargsrepr = "()", "{…}"
-        self._request_dict |= {"argsrepr": "()", "kwargsrepr": "{…}"}
+        self._argsrepr, self._kwargsrepr = "()", shown(self._kwargs)
+        self._request_dict |= {"argsrepr": "()", "kwargsrepr": self._kwargsrepr}
 
     def send_event(self, type: str, **fields: Any) -> None:
         """The words and the traceback of an exception quote what it stumbled over; an event names its class."""
@@ -39,7 +42,7 @@ class DiscreetRequest(Request):  # type: ignore[misc]
         super().send_event(type, **fields)
 
     def info(self, safe: bool = False) -> Any:
-        # Safe: with the representations of the arguments, which are blank here, and not the arguments.
+        # Safe: with the representations of the arguments as above, and not the arguments.
         return super().info(safe=True)
 
 
@@ -48,7 +51,7 @@ class OutOfMemory(Exception):
 
 
 class MemoryTask(Task):  # type: ignore[misc]
-    """Ids in, nothing out. Arguments are never shown: not in logs, events or Flower."""
+    """Ids in, nothing out. Of the arguments only ids are shown, in logs, events and Flower alike."""
 
     abstract = True
     Request = "workers.task:DiscreetRequest"
@@ -60,11 +63,22 @@ class MemoryTask(Task):  # type: ignore[misc]
     throws = (MemoryAppError, SoftTimeLimitExceeded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run. Celery ends the whole worker when one task had too little memory; that task failing is enough."""
-        try:
-            return super().__call__(*args, **kwargs)
-        except MemoryError as error:
-            raise OutOfMemory("the task had too little memory") from error
+        """Run, and log one line. Celery ends the whole worker when one task had too little memory; that task failing is
+        enough."""
+        started = time.monotonic()
+        with correlation.task(correlation.parse_id(self.request.id), self.name) as work:
+            try:
+                answer = super().__call__(*args, **kwargs)
+            except MemoryError as error:
+                raise OutOfMemory("the task had too little memory") from error
+            # Most tasks only look whether there is something to do.
+            say = log.info if work.has_effect else log.debug
+            say("task_done", ms=round((time.monotonic() - started) * 1000, 1), **work.summary())
+        return answer
+
+    def apply_async(self, *args: Any, task_id: str | None = None, **options: Any) -> Any:
+        """Send, with an id that begins with the time."""
+        return super().apply_async(*args, task_id=task_id or str(correlation.new_id()), **options)
 
     def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
         """Say which task failed and how, never with what; the row stays due."""

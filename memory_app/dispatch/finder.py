@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from memory_app import queue
+from memory_app import correlation, queue
 from memory_app.db.db import transaction
 from memory_app.dispatch import periodic
 from memory_app.dispatch.job_table import JOBS
@@ -110,17 +110,21 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     away_since: float | None = None
     while True:
         life.note()
-        # Apart from each other: where one shard is away, the steps fail after they did their work in the others.
-        with _told(outage):
-            periodic.enqueue_due(runtime)
-        with _told(outage):
-            away_since = None if _answers(runtime) else away_since or time.monotonic()
-        with _told(outage):
-            # Not at once: a restart of Redis takes seconds, and workers do the work faster.
-            if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
-                drain(runtime, on_step=life.touch)
-            else:
-                find_due(runtime)
+        # A task of its own: what the finder does by itself can be followed as if a worker had done it.
+        with correlation.task(None, FINDER) as work:
+            # Apart from each other: where one shard is away, the steps fail after they did their work in the others.
+            with _told(outage):
+                periodic.enqueue_due(runtime)
+            with _told(outage):
+                away_since = None if _answers(runtime) else away_since or time.monotonic()
+            with _told(outage):
+                # Not at once: a restart of Redis takes seconds, and workers do the work faster.
+                if away_since is not None and time.monotonic() - away_since >= settings.drain_after_seconds:
+                    drain(runtime, on_step=life.touch)
+                else:
+                    find_due(runtime)
+            if work.has_effect:
+                log.info("task_done", **work.summary())
         if _stops(life, should_stop, settings.every_seconds):
             life.end()
             return

@@ -18,6 +18,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app import correlation
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import NotFound, Permanent, StoreUnavailable, Transient
 from memory_app.jobs.rows import runs
@@ -122,6 +123,9 @@ def _free(runtime: Runtime, claimed: RunClaim, *, briefly: bool) -> None:
 
 def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     started = time.monotonic()
+    correlation.note(correlation.RUNS, [claimed.run_id])
+    # With the ids of task and run: a worker that dies writes no other line.
+    log.info("run_started", job=claimed.name, run=str(claimed.run_id), start=claimed.starts)
     try:
         job.call(runtime, claimed)
     except Fenced:

@@ -70,6 +70,10 @@ COMMANDS = {
         "ops.commands",
         "Sessions, turns by stage, memories by kind, periods that were missed, backlog and workers.",
     ),
+    "trace": Entry(
+        "ops.trace_command",
+        "Follow a turn from the request to its memories, or back, by any id on the way: ids and times, no text.",
+    ),
     "health": Entry(
         "ops.health_command",
         "Check one part of this machine or container, lightly; exit status 1 when it is not well.",

@@ -19,6 +19,7 @@ from memory_app.main.life import lifespan
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.ops import routes as health
+from memory_app.ops import trace_routes
 from memory_app.ops.public_checks import LOOKS, Looks
 from memory_app.recall import routes as recall
 from memory_app.runtime import Runtime
@@ -42,7 +43,8 @@ Long-term memory for chat apps and AI agents. **Record** turns, **recall** what 
 
 Send `Authorization: Bearer <key>`; the tenant comes from the key, agents, users and sessions are names inside it
 (a slash in a name is written `%2F`). Times are RFC 3339 with a zone. Unknown fields and parameters are errors. Every
-error has the body `{"error": {"type", "message", "field", "retry_after"}}`.
+error has the body `{"error": {"type", "message", "field", "retry_after", "request_id"}}`; every answer has the header
+`X-Request-Id`, and a UUID that is sent in it is kept.
 """
 
 THREADS = 40
@@ -94,6 +96,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         routes,
         user_routes,
         health,
+        trace_routes,
         pages,
     ):
         app.include_router(part.router)

@@ -81,6 +81,8 @@ class RunAnswer(Answer):
     state: str
     model: str | None
     prompt_version: str | None
+    request_id: UUID | None = Field(description="The request that asked for it, if one did.")
+    task_id: UUID | None = Field(description="The task that did it, as logs and Flower name it.")
     created_at: datetime
     finished_at: datetime | None
 

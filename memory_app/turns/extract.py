@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app import failpoint, queue
+from memory_app import correlation, failpoint, queue
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import (
     BadModelOutput,
@@ -169,6 +169,7 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     batch = next_batch(runtime, claimed)
     if batch is None:
         return ExtractReport()
+    correlation.note(correlation.RUNS, [batch.run_id])
     limit = runtime.settings.extract.starts_limit
     if claimed.starts > limit:
         return _park(runtime, batch, QUARANTINED.format(starts=limit))
@@ -256,7 +257,15 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     failpoint.reach("extract.after_commit")
     if written or evicted:
         remember.drop_context(runtime, claimed.scope_id)
-    log.info("session_extracted", session=claimed.session_id, turns=len(batch.turns), memories=len(written))
+    correlation.note(correlation.TURNS, [turn.id for turn in batch.turns])
+    correlation.note(correlation.MEMORIES, [result.id for result in written])
+    log.info(
+        "session_extracted",
+        session=claimed.session_id,
+        run=str(batch.run_id),
+        turns=len(batch.turns),
+        memories=len(written),
+    )
     return ExtractReport(turns=len(batch.turns), memories=len(written))
 
 

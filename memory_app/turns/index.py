@@ -17,7 +17,7 @@ from uuid import UUID
 
 import structlog
 
-from memory_app import failpoint, queue
+from memory_app import correlation, failpoint, queue
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
@@ -176,7 +176,9 @@ def _write(
     """Write vectors and counts of the turns; how many no other worker wrote before, and which sessions are due now."""
     with transaction(runtime.engine, tenant_id) as connection:
         scope_models.add(connection, scope_of.values(), runtime.embedder.model)
-        written = index_work.index(connection, indexed, model=runtime.embedder.model)
+        written = index_work.index(
+            connection, indexed, model=runtime.embedder.model, task_id=correlation.task_id()
+        )
         # Document frequencies count each turn once, also when two workers have embedded it.
         new_terms = [(scope_of[turn_id], terms_of[turn_id]) for turn_id in terms_of.keys() & written]
         term_store.add(connection, tenant_id, new_terms)
@@ -186,6 +188,7 @@ def _write(
         due = waiting.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
+    correlation.note(correlation.TURNS, written)
     return len(written), due
 
 

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from memory_app import failpoint, queue
+from memory_app import correlation, failpoint, queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
 from memory_app.hot import expression, stream
@@ -147,6 +147,7 @@ def _store(
                 session,
                 new_turns=fresh,
                 debounce=debounce(policy, runtime.settings.extract),
+                request_id=correlation.request_id(),
             )
             _note_offset(connection, tenant_id, session, turns=[turn for turn, _, _ in fresh])
         failpoint.reach("record.before_commit")
@@ -257,6 +258,7 @@ def _announce(
     entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
     if not entries:
         return
+    correlation.note(correlation.TURNS, [entry.id for entry in entries])
     try:
         stream.append(runtime.hot, session.scope_id, entries)
     except MemoryAppError as error:

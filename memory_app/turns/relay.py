@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from memory_app import correlation
 from memory_app.errors import Erased, Forbidden, StoreUnavailable, Unauthorized
 from memory_app.records.records import NewTurn, Ticket
 from memory_app.records.scope import Scope
@@ -42,11 +43,17 @@ class RelayedTurn(TurnBody):
 
 
 def relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) -> Ticket:
-    """Store the turn of one message. Waits for the database during a short outage.
+    """Store the turn of one message, whose id stands for that of a request. Waits for the database during a short
+    outage.
 
     Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, `StoreUnavailable` when it stays away, or
     `Erased` for what was erased since it was sent; then the message is listed among those that were refused.
     """
+    with correlation.request(correlation.parse_id(message_id) or correlation.new_id()):
+        return _relay(runtime, arguments, message_id=message_id)
+
+
+def _relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) -> Ticket:
     relayed = _checked(arguments)
     # A message may be delivered twice; its id stands for a key that the producer did not send.
     key = relayed.idempotency_key or f"message:{message_id}"

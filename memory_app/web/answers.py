@@ -20,6 +20,7 @@ class ErrorDetail(Answer):
     message: str = Field(description="What is wrong and what to do; never what was sent.")
     field: str | None = Field(None, description="Dotted path of what to change.")
     retry_after: float | None = Field(None, description="Seconds until the same request may pass.")
+    request_id: str | None = Field(None, description="Names the request in the log and in `memory trace`.")
 
 
 class ErrorAnswer(Answer):

@@ -1,7 +1,7 @@
 """Turn errors into answers: one table of status codes, one shape of body, and nothing of what was sent.
 
-Every answer that is not a success is ``{"error": {"type", "message", "field"?, "retry_after"?}}``, whether it comes
-from our own error tree, the validation of a request, or the routing.
+Every answer that is not a success is ``{"error": {"type", "message", "field"?, "retry_after"?,
+"request_id"?}}``, whether it comes from our own error tree, the validation of a request, or the routing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from memory_app import correlation
 from memory_app.errors import (
     Conflict,
     Forbidden,
@@ -102,6 +103,9 @@ def answer(
         body["field"] = field
     if retry_after is not None:
         body["retry_after"] = retry_after
+    request_id = correlation.request_id()
+    if request_id is not None:
+        body["request_id"] = str(request_id)
     return JSONResponse({"error": body}, status_code=status, headers=dict(headers or {}))
 
 

@@ -1,6 +1,8 @@
-"""Measure and log requests, and answer when the program itself failed.
+"""Measure and log requests, give each an id, and answer when the program itself failed.
 
-Routes are named by their template and callers not at all, since an address holds the names of people.
+A request's id stands in the header `X-Request-Id` of its answer, in the bodies of errors, in its log lines and in the
+rows that it writes. A caller may send its own, which must be a UUID. Routes are named by their template and callers not
+at all, since an address holds the names of people.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from dataclasses import dataclass
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memory_app import correlation
+from memory_app.correlation import Work
 from memory_app.log_redaction import kinds, places
 from memory_app.web.errors import answer
 
@@ -21,6 +26,12 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 """Seconds; 5 ms and 50 ms are the targets for accepting a turn and for a context window."""
 
 NO_ROUTE = "none"
+
+REQUEST_ID = "X-Request-Id"
+
+PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Asked every few seconds by machines: logged only where they fail."""
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
@@ -57,12 +68,18 @@ class Observation:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        request_id = correlation.parse_id(Headers(scope=scope).get(REQUEST_ID)) or correlation.new_id()
+        with correlation.request(request_id) as work:
+            await self._observe(scope, receive, send, work=work)
+
+    async def _observe(self, scope: Scope, receive: Receive, send: Send, *, work: Work) -> None:
         started, status = time.perf_counter(), 0
 
         async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = str(work.request_id)
             await send(message)
 
         try:
@@ -74,12 +91,20 @@ class Observation:
             if status == 0:
                 message = "something is wrong here, not with the request; the log says what"
                 await answer(500, "internal_error", message)(scope, receive, note_status)
-        self._note(scope, status, time.perf_counter() - started)
+        self._note(scope, status, time.perf_counter() - started, work=work)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, scope: Scope, status: int, seconds: float, *, work: Work) -> None:
         route = getattr(scope.get("route"), "path_format", None) or NO_ROUTE
         # Anybody may invent methods; each would be a time series of its own.
         method = scope["method"] if scope["method"] in METHODS else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.seconds.labels(method, route).observe(seconds)
-        log.debug("request", method=method, route=route, status=status, ms=round(seconds * 1000, 1))
+        say = log.debug if route in PROBES and status < 500 else log.info
+        say(
+            "request",
+            method=method,
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 1),
+            **work.summary(),
+        )

@@ -12,6 +12,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    Uuid,
     text,
 )
 
@@ -20,6 +21,7 @@ from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
     count,
+    found_by,
     instant,
     metadata,
     of_scope,
@@ -57,6 +59,9 @@ runs = Table(
     instant("started_at"),
     instant("finished_at"),
     instant("kept_at"),
+    # That asked for it, if one did, and the task that did it last.
+    Column("request_id", Uuid),
+    Column("task_id", Uuid),
     PrimaryKeyConstraint("id"),
     ForeignKeyConstraint(
         ["tenant_id", "scope_id"],
@@ -103,6 +108,8 @@ runs = Table(
     # without statistics would take a B-tree of it for finding one run, and read all of the tenant's.
     Index("runs_tenant_idx", "tenant_id", postgresql_using="brin"),
     Index("runs_session_idx", "scope_id", "session_id"),
+    found_by("runs_request_idx", "request_id"),
+    found_by("runs_task_idx", "task_id"),
 )
 
 schedules = Table(

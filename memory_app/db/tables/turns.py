@@ -27,6 +27,7 @@ from memory_app.db.tables.schema import (
     NO_FIELDS,
     NO_TEXTS,
     count,
+    found_by,
     instant,
     metadata,
     of_scope,
@@ -116,6 +117,9 @@ turns = Table(
     Column("traits", SmallInteger, nullable=False, server_default=text("0")),
     # The scope's, for the key below; rows from before it was written have none.
     Column("user_id", BigInteger),
+    # That brought it, and the task that indexed it; NULL in rows of earlier releases.
+    Column("request_id", Uuid),
+    Column("index_task_id", Uuid),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),
@@ -166,4 +170,6 @@ turns = Table(
     ),
     # What is searched. A turn leaves it when it lapses, so that no scan comes by it any more.
     Index("turns_searched_idx", "scope_id", "accepted_at", postgresql_where=text("keywords IS NOT NULL")),
+    found_by("turns_request_idx", "request_id"),
+    found_by("turns_task_idx", "index_task_id"),
 )

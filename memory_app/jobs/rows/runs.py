@@ -14,6 +14,7 @@ from sqlalchemy import (
     Interval,
     Row,
     Text,
+    Uuid,
     and_,
     bindparam,
     cast,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from memory_app import correlation
 from memory_app.db.expressions import column_list, columns_of
 from memory_app.db.tables.jobs import runs
 from memory_app.records.reports import Report
@@ -95,13 +97,16 @@ _IS_CLAIMED = and_(_IS_RUNNING, runs.c.fence == bindparam("claimed_fence"))
 _REPORT = cast(bindparam("report_json", type_=Text), JSONB)
 _FINISHED: dict[str, Any] = {"finished_at": func.now(), "answer": null()}
 _FREE: dict[str, Any] = {"lease_until": null(), "due_at": null()}
+_BY_TASK: dict[str, Any] = {"task_id": bindparam("by_task", type_=Uuid)}
 
 _BEGIN_EXTRACT = text(
     f"""
-    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, state, from_seq, to_seq, attempts, started_at)
-    VALUES (:tenant, :scope, :session, '{RunName.EXTRACT}', '{RunState.RUNNING}', :from_seq, :to_seq, 1, now())
+    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, state, from_seq, to_seq, attempts, started_at,
+        task_id)
+    VALUES (:tenant, :scope, :session, '{RunName.EXTRACT}', '{RunState.RUNNING}', :from_seq, :to_seq, 1, now(),
+        CAST(:task AS uuid))
     ON CONFLICT (session_id, from_seq) WHERE name = '{RunName.EXTRACT}' AND state = '{RunState.RUNNING}'
-    DO UPDATE SET attempts = r.attempts + 1, started_at = now(),
+    DO UPDATE SET attempts = r.attempts + 1, started_at = now(), task_id = excluded.task_id,
         to_seq = CASE WHEN r.answer IS NULL THEN excluded.to_seq ELSE r.to_seq END
     RETURNING {column_list(_COLUMNS, "r")}
     """
@@ -112,8 +117,9 @@ _FAIL = update(runs).where(_IS_RUN, runs.c.state.in_(OPEN)).values(**_FINISHED, 
 # DO UPDATE changes nothing, but unlike DO NOTHING it returns the existing run.
 _ENQUEUE = text(
     f"""
-    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at)
-    VALUES (:tenant, :scope, :session, :name, :period, '{RunState.QUEUED}', CAST(:options AS jsonb), now())
+    INSERT INTO runs AS r (tenant_id, scope_id, session_id, name, period, state, options, due_at, request_id)
+    VALUES (:tenant, :scope, :session, :name, :period, '{RunState.QUEUED}', CAST(:options AS jsonb), now(),
+        CAST(:request AS uuid))
     ON CONFLICT (tenant_id, name, scope_id, period) WHERE period IS NOT NULL
     DO UPDATE SET period = r.period
     RETURNING {column_list(_COLUMNS, "r")}
@@ -123,14 +129,19 @@ _CLAIM = text(
     "SELECT tenant_id, scope_id, session_id, name, fence, starts FROM claim_run(:run, :lease, :shared)"
 )
 _DUE = text("SELECT run_id, name, is_suspect FROM due_runs(:most)")
-_COMPLETE = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.DONE, report=_REPORT)
-_ABANDON = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, state=RunState.FAILED)
+_COMPLETE = (
+    update(runs)
+    .where(_IS_CLAIMED)
+    .values(**_FINISHED, **_FREE, **_BY_TASK, state=RunState.DONE, report=_REPORT)
+)
+_ABANDON = update(runs).where(_IS_CLAIMED).values(**_FINISHED, **_FREE, **_BY_TASK, state=RunState.FAILED)
 # Only what is still on loan: nobody knows of a commit that broke off whether it was made, and this may come late.
 # The starts go back to 0, since this worker lived to say what happened. `due_at` is by the database's clock.
 _POSTPONE = (
     update(runs)
     .where(_IS_CLAIMED, runs.c.lease_until.is_not(None))
     .values(
+        **_BY_TASK,
         attempts=runs.c.attempts + 1,
         starts=0,
         lease_until=null(),
@@ -194,6 +205,7 @@ def begin_extract(
         "session": session_id,
         "from_seq": from_seq,
         "to_seq": to_seq,
+        "task": correlation.task_id(),
     }
     return _run(connection.execute(_BEGIN_EXTRACT, values).one())
 
@@ -246,8 +258,11 @@ def enqueue(
         "name": name,
         "period": period,
         "options": json.dumps(options or {}),
+        "request": correlation.request_id(),
     }
-    return _run(connection.execute(_ENQUEUE, values).one())
+    run = _run(connection.execute(_ENQUEUE, values).one())
+    correlation.note(correlation.RUNS, [run.id])
+    return run
 
 
 def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: bool = False) -> RunLease | None:
@@ -307,13 +322,13 @@ def drop(
 
 def complete(connection: Connection, claimed: RunLease, report: Report) -> bool:
     """Done, in the transaction of the effects. False when another worker holds a newer fence: roll back then."""
-    values = {**_keys(claimed), "report_json": report.as_json()}
+    values = {**_last(claimed), "report_json": report.as_json()}
     return connection.execute(_COMPLETE, values).rowcount == 1
 
 
 def abandon(connection: Connection, claimed: RunLease, reason: str) -> None:
     """Mark the run as failed for good, with the reason."""
-    connection.execute(_ABANDON, {**_keys(claimed), "reason": reason})
+    connection.execute(_ABANDON, {**_last(claimed), "reason": reason})
 
 
 def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tuple[int, timedelta] | None:
@@ -321,7 +336,7 @@ def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tupl
 
     None when another worker holds a newer fence: then only the starts up to this one are explained.
     """
-    values = {**_keys(claimed), "wait": wait}
+    values = {**_last(claimed), "wait": wait}
     row = connection.execute(_POSTPONE, values).one_or_none()
     if row is None:
         connection.execute(_EXPLAIN, _keys(claimed))
@@ -351,8 +366,12 @@ def record(
         "name": name,
         "options": options or {},
         "report_json": report.as_json(),
+        "request_id": correlation.request_id(),
+        "task_id": correlation.task_id(),
     }
-    return connection.execute(_RECORD, values).scalar_one()  # type: ignore[no-any-return]
+    run_id: UUID = connection.execute(_RECORD, values).scalar_one()
+    correlation.note(correlation.RUNS, [run_id])
+    return run_id
 
 
 def amend(connection: Connection, run_id: UUID, report: Mapping[str, Any]) -> None:
@@ -373,6 +392,11 @@ def read(connection: Connection, run_id: UUID) -> Run | None:
 
 def _keys(claimed: RunLease) -> dict[str, Any]:
     return {"run": claimed.run_id, "claimed_fence": claimed.fence}
+
+
+def _last(claimed: RunLease) -> dict[str, Any]:
+    """The keys, and the task that says how the run ended."""
+    return {**_keys(claimed), "by_task": correlation.task_id()}
 
 
 def _run(row: Row[*tuple[Any, ...]]) -> Run:

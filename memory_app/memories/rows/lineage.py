@@ -27,13 +27,15 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """The background job that wrote a memory, and by which model and prompt."""
+    """The background job that wrote a memory, by which model and prompt, and in which request or task."""
 
     id: UUID
     name: str
     state: str
     model: str | None
     prompt_version: str | None
+    request_id: UUID | None
+    task_id: UUID | None
     created_at: datetime
     finished_at: datetime | None
 
@@ -70,7 +72,8 @@ _PARENTS = text(
 _RUNS = text(
     """
     SELECT r.id, r.name, r.state, coalesce(r.model, r.report #>> '{made,model}') AS model,
-           coalesce(r.prompt_version, r.report #>> '{made,prompt}') AS prompt_version, r.created_at, r.finished_at
+           coalesce(r.prompt_version, r.report #>> '{made,prompt}') AS prompt_version, r.request_id, r.task_id,
+           r.created_at, r.finished_at
     FROM runs r JOIN memories m ON m.run_id = r.id
     WHERE r.tenant_id = :tenant AND m.scope_id = :scope AND m.id = ANY(:ids)
     GROUP BY r.id ORDER BY r.id

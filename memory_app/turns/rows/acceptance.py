@@ -57,8 +57,9 @@ _ACCEPT = text(
                 ELSE least(coalesce(s.pending_since, now()) + :max_age, now() + :idle) END
         WHERE s.scope_id = :scope AND s.id = :session
     )
-    INSERT INTO turns (tenant_id, scope_id, user_id, session_id, {column_list(_GIVEN)})
-    SELECT :tenant, :scope, :user, :session, {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
+    INSERT INTO turns (tenant_id, scope_id, user_id, session_id, request_id, {column_list(_GIVEN)})
+    SELECT :tenant, :scope, :user, :session, CAST(:request AS uuid),
+           {column_list(_GIVEN, "t", at="coalesce(t.at, now())")}
     FROM jsonb_populate_recordset(CAST(NULL AS turns), CAST(:turns AS jsonb)) AS t
     ORDER BY t.seq
     RETURNING id, seq
@@ -94,6 +95,7 @@ def accept(
     *,
     new_turns: Sequence[tuple[NewTurn, str, bytes | None]],
     debounce: Debounce | None,
+    request_id: UUID | None,
 ) -> tuple[tuple[UUID, int], ...]:
     """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
 
@@ -114,6 +116,7 @@ def accept(
         "scope": session.scope_id,
         "user": session.user_id,
         "session": session.id,
+        "request": request_id,
         "n": len(rows),
         "turns": json.dumps(rows, ensure_ascii=False, default=str),
         "extracting": debounce is not None,

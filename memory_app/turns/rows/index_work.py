@@ -39,7 +39,7 @@ _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :
 _INDEX = text(
     """
     UPDATE turns t
-    SET indexed_at = now(), lease_until = NULL, failures = 0, embedding_model = :model,
+    SET indexed_at = now(), index_task_id = :task, lease_until = NULL, failures = 0, embedding_model = :model,
         embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
         terms = CAST(v.terms AS integer[]), traits = v.traits
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
@@ -69,10 +69,13 @@ def claim(connection: Connection, *, batch: int, lease: timedelta) -> tuple[Clai
     return tuple(ClaimedTurn(*row) for row in rows)
 
 
-def index(connection: Connection, indexed: Sequence[IndexedTurn], *, model: str) -> set[UUID]:
+def index(
+    connection: Connection, indexed: Sequence[IndexedTurn], *, model: str, task_id: UUID | None
+) -> set[UUID]:
     """Write vectors; the ids that were not indexed before, so that a second worker counts nothing twice."""
     values = {
         "model": model,
+        "task": task_id,
         "scopes": [turn.scope_id for turn in indexed],
         "ids": [turn.id for turn in indexed],
         "embeddings": [vector_text(turn.embedding) for turn in indexed],
