@@ -15,7 +15,7 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
-from memory_app import correlation
+from memory_app import correlation, metrics
 from memory_app.broker import transport
 from memory_app.hot.faults import translate
 from memory_app.redis_url import Address
@@ -177,8 +177,10 @@ class Sender:
                     kwargsrepr=shown(ids),
                 )
         except self._refusals as error:
+            metrics.hints.labels("refused").inc()
             log.warning("hint_not_sent", task=name, reason=translate(error, self._address).message)
             return False
+        metrics.hints.labels("sent").inc()
         correlation.note(correlation.TASKS, [task_id])
         return True
 

@@ -7,8 +7,10 @@ from typing import Any
 import structlog
 from celery.beat import PersistentScheduler
 
+from memory_app import metrics
 from memory_app.hot.client import connect
 from memory_app.hot.life import EVERY_SECONDS
+from memory_app.hot.metrics import Pusher
 from memory_app.jobs.life import BEAT, Life, Waiting
 from memory_app.settings import Settings
 
@@ -19,6 +21,7 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
     """Celery's own, except that it says every few seconds that it goes on."""
 
     _life: Life | None = None
+    _pusher: Pusher | None = None
 
     def setup_schedule(self) -> None:
         """Called once, and only in the process that schedules."""
@@ -27,6 +30,7 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
         redis = settings.redis
         hot = connect(settings.redis_address, prefix=redis.prefix, timeout_seconds=redis.timeout_seconds)
         self._life = Life(hot, [BEAT], settings.life_folder)
+        self._pusher = Pusher(hot).start()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """One round; the next one comes soon enough for the next sign."""
@@ -38,6 +42,7 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
     def apply_async(self, entry: Any, *args: Any, **kwargs: Any) -> Any:
         """Send one task that is due. Its id is that in the worker's lines."""
         sent = super().apply_async(entry, *args, **kwargs)
+        metrics.tasks_sent.labels(entry.task).inc()
         log.debug("task_sent", task=entry.task, task_id=sent.id)
         return sent
 
@@ -57,3 +62,5 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
         if self._life is not None:
             self._life.end()
             self._life = None
+        if self._pusher is not None:
+            self._pusher.stop()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from memory_app.db.shards import HOME, LARGEST
 from memory_app.errors import InvalidInput
+from memory_app.hot.metrics import Pusher
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
 from memory_app.tenancy.shards import in_usable
@@ -19,16 +20,18 @@ POOL_WAIT_SECONDS = 30.0
 
 _lock = threading.Lock()
 _parts: Runtime | None = None
+_pusher: Pusher | None = None
 _is_alone = False
 
 
 def runtime() -> Runtime:
     """The live parts of this process, made at the first use, so that nothing is shared across a fork."""
-    global _parts
+    global _parts, _pusher
     # Threads may ask for it at the same moment, and two embedders would take twice the memory.
     with _lock:
         if _parts is None:
             _parts = build(_for_worker(Settings()))
+            _pusher = Pusher(_parts.hot).start()
         return _parts
 
 
@@ -64,8 +67,11 @@ def is_shared() -> bool:
 
 def close() -> None:
     """Give back every connection; harmless when nothing was made."""
-    global _parts
+    global _parts, _pusher
     with _lock:
+        if _pusher is not None:
+            _pusher.stop()
+            _pusher = None
         if _parts is not None:
             _parts.close()
             _parts = None

@@ -13,7 +13,7 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.worker.request import Request
 
-from memory_app import correlation
+from memory_app import correlation, metrics
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.outage import OutageLog
 from memory_app.queue import shown
@@ -71,9 +71,12 @@ class MemoryTask(Task):  # type: ignore[misc]
                 answer = super().__call__(*args, **kwargs)
             except MemoryError as error:
                 raise OutOfMemory("the task had too little memory") from error
+            seconds = time.monotonic() - started
+            metrics.tasks.labels(self.name, "done").inc()
+            metrics.task_seconds.labels(self.name).observe(seconds)
             # Most tasks only look whether there is something to do.
             say = log.info if work.has_effect else log.debug
-            say("task_done", ms=round((time.monotonic() - started) * 1000, 1), **work.summary())
+            say("task_done", ms=round(seconds * 1000, 1), **work.summary())
         return answer
 
     def apply_async(self, *args: Any, task_id: str | None = None, **options: Any) -> Any:
@@ -85,4 +88,5 @@ class MemoryTask(Task):  # type: ignore[misc]
         kind = exc.kind if isinstance(exc, MemoryAppError) else type(exc).__name__
         if isinstance(exc, StoreUnavailable):
             _outage.note(exc)
+        metrics.tasks.labels(self.name, "failed").inc()
         log.error("task_failed", task=self.name, task_id=task_id, error=kind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -78,7 +78,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """Where the counts are read, with a connection of its own. Safe to share between threads, not across a fork."""
+    """Where counts and lengths of queues are read, with a connection of its own. Safe to share between threads, not
+    across a fork."""
 
     redis: Redis = field(repr=False)
     prefix: str
@@ -98,6 +99,16 @@ class Drops:
             return Dropped(counts)
         # Each write sets the whole life, so what is used up of it is the time since the last drop.
         return Dropped(counts, seconds_ago=LIFE_SECONDS - remaining_seconds)
+
+    def queue_lengths(self, queues: Sequence[str]) -> dict[str, int]:
+        """Messages that wait in each queue. Raises `CountsUnavailable`."""
+        try:
+            pipeline = self.redis.pipeline()
+            for queue in queues:
+                pipeline.llen(f"{self.prefix}{queue}")
+            return dict(zip(queues, pipeline.execute(), strict=True))
+        except (RedisError, OSError) as error:
+            raise CountsUnavailable(f"Redis did not answer ({type(error).__name__})") from error
 
     def close(self) -> None:
         self.redis.close()

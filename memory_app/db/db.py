@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from memory_app import metrics
 from memory_app.db import revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
@@ -283,7 +284,9 @@ def _begun(engine: Engine) -> Iterator[Connection]:
     """A transaction. What ended it goes on as it is, even if the connection cannot roll back any more."""
     ended_by: Exception | None = None
     try:
-        with engine.begin() as connection:
+        with ExitStack() as stack:
+            with metrics.timed(metrics.connection_seconds):
+                connection = stack.enter_context(engine.begin())
             try:
                 yield connection
             except Exception as error:
@@ -302,6 +305,7 @@ def translated(engine: Engine) -> Iterator[None]:
     try:
         yield
     except PoolTimeout as error:
+        metrics.database_failures.labels("pool").inc()
         raise StoreUnavailable(
             "no free database connection; try again, or raise MEMORY_DATABASE__POOL_SIZE", retry_after=1
         ) from error
@@ -310,6 +314,7 @@ def translated(engine: Engine) -> Iterator[None]:
         fault = _schema_fault(engine, error) or fault_of(error, Login.of(engine))
         if fault is None:
             raise
+        metrics.database_failures.labels(getattr(error.orig, "sqlstate", None) or "connection").inc()
         raise fault from error
 
 

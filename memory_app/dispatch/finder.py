@@ -20,6 +20,7 @@ from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
 from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.life import EVERY_SECONDS
+from memory_app.hot.metrics import Pusher
 from memory_app.jobs import jobs
 from memory_app.jobs.life import FINDER, Life
 from memory_app.jobs.rows import health, runs
@@ -106,6 +107,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
     """
     settings = runtime.settings.finder
     life = Life(runtime.hot, [FINDER], runtime.settings.life_folder)
+    pusher = Pusher(runtime.hot).start()
     outage = OutageLog()
     away_since: float | None = None
     while True:
@@ -127,6 +129,7 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
                 log.info("task_done", **work.summary())
         if _stops(life, should_stop, settings.every_seconds):
             life.end()
+            pusher.stop()
             return
 
 

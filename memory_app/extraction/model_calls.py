@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import structlog
 
+from memory_app import metrics
 from memory_app.db.db import transaction
 from memory_app.errors import CapReached, MemoryAppError, ProviderUnavailable
 from memory_app.extraction.llm import Asking
@@ -59,6 +60,10 @@ def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
         name: Price(price.tokens_in, price.tokens_out) for name, price in runtime.settings.chat.prices.items()
     }
     cost: Decimal = dollars(used, prices)
+    model = _label(runtime, used.model)
+    metrics.model_tokens.labels(model, "in").inc(used.tokens_in)
+    metrics.model_tokens.labels(model, "out").inc(used.tokens_out)
+    metrics.model_dollars.labels(model).inc(float(cost))
     # In the home shard, so that a cap holds for all shards together.
     with transaction(runtime.directory.engine, tenant_id) as connection:
         usage.add(
@@ -69,6 +74,15 @@ def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
             tokens_out=used.tokens_out,
             cost_usd=cost,
         )
+
+
+def _label(runtime: Runtime, model: str) -> str:
+    """The model as a label. A server may answer with any name, so it must be one of the settings or begin with one."""
+    settings = runtime.settings.chat
+    names = [
+        name for name in (settings.model, settings.large_model) if name is not None and model.startswith(name)
+    ]
+    return max(names, key=len, default="other")
 
 
 def count_dropped(runtime: Runtime, dropped: Mapping[str, int]) -> None:

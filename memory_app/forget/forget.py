@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
+from memory_app import metrics
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME, at_home
 from memory_app.errors import MemoryAppError, NotFound
@@ -186,6 +187,7 @@ def _forget(
     return run
 
 
+@metrics.timing(metrics.erasure_seconds)
 def _carry_out(
     runtime: Runtime,
     tenant_id: int,
@@ -216,6 +218,8 @@ def _carry_out(
     # After the commit: what is read between the two would else be put into Redis again.
     _drop_hot(runtime, forgotten)
     rows = sum(forgotten.counts.values())
+    metrics.erasures.labels(options["of"]).inc()
+    metrics.erased_rows.inc(rows)
     log.info("forgotten", of=options["of"], erasure=str(receipt.id), rows=rows)
     return run, receipt
 

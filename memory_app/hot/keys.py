@@ -118,6 +118,13 @@ KEYS = (
         per_scope=False,
         meaning="messages that could not be handled, counted by reason",
     ),
+    METRICS := Key(
+        "metrics",
+        type="hash",
+        life=timedelta(days=1),
+        per_scope=False,
+        meaning="what all processes counted, in millionths",
+    ),
     ANSWERS := Key(
         "answers",
         type="hash",

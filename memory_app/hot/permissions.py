@@ -95,7 +95,12 @@ _MESSAGES: Final[tuple[Command, ...]] = (
 HOT: Final[dict[Part, tuple[Command, ...]]] = {
     Part.API: _HOT,
     Part.WORKER: _HOT,
-    Part.BEAT: (("HSET", "{prefix}life:beat", "f", "1"), ("EVALSHA", "0" * 40, "1", "{prefix}life:beat")),
+    Part.BEAT: (
+        ("HSET", "{prefix}life:beat", "f", "1"),
+        ("EVALSHA", "0" * 40, "1", "{prefix}life:beat"),
+        ("HINCRBY", "{prefix}metrics:all", "f", "1"),
+        ("PEXPIRE", "{prefix}metrics:all", "1"),
+    ),
     Part.FINDER: _HOT,
     Part.FLOWER: (),
     Part.DOCTOR: (

@@ -18,7 +18,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app import correlation
+from memory_app import correlation, metrics
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import NotFound, Permanent, StoreUnavailable, Transient
 from memory_app.jobs.rows import runs
@@ -127,15 +127,18 @@ def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
     # With the ids of task and run: a worker that dies writes no other line.
     log.info("run_started", job=claimed.name, run=str(claimed.run_id), start=claimed.starts)
     try:
-        job.call(runtime, claimed)
+        with metrics.timed(metrics.run_seconds, claimed.name):
+            job.call(runtime, claimed)
     except Fenced:
         # Not failed: the other worker decides now what becomes of the run.
+        metrics.fenced.labels("run").inc()
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
     except Transient as error:
         _postpone(runtime, claimed, error)
     except (Permanent, NotFound) as error:
         _fail(runtime, claimed, error.message)
     else:
+        metrics.runs.labels(claimed.name, "done").inc()
         seconds = round(time.monotonic() - started, 3)
         log.info("run_done", job=claimed.name, run=str(claimed.run_id), seconds=seconds)
 
@@ -171,6 +174,7 @@ def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
         # Jitter, so that runs that failed in one outage do not all come back at once.
         wait = max(doubled * random.uniform(0.7, 1.3), error.retry_after or 0)
         failing = runs.postpone(connection, claimed, timedelta(seconds=wait))
+    metrics.runs.labels(claimed.name, "postponed").inc()
     # Logged, not given up: a model may be away for days.
     if failing is not None and failing[1] > RETRY_AGE:
         log.error("run_failing_too_long", run=str(claimed.run_id), error=error.kind)
@@ -180,4 +184,10 @@ def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
 def _fail(runtime: Runtime, claimed: RunLease, reason: str) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         runs.abandon(connection, claimed, reason)
+    metrics.runs.labels(_known(claimed.name), "failed").inc()
     log.error("run_failed", run=str(claimed.run_id), job=claimed.name, reason=reason)
+
+
+def _known(name: str) -> str:
+    """The name for a label: a newer release may have enqueued any."""
+    return name if name in set(RunName) else "unknown"

@@ -20,6 +20,7 @@ from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
 from memory_app.ops import routes as health
 from memory_app.ops import trace_routes
+from memory_app.ops.metrics import pipeline_registry
 from memory_app.ops.public_checks import LOOKS, Looks
 from memory_app.recall import routes as recall
 from memory_app.runtime import Runtime
@@ -69,7 +70,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         lifespan=lifespan(runtime),
     )
     app.state.runtime = runtime
-    app.state.registry = health.pipeline_registry(runtime)
+    app.state.registry = pipeline_registry(runtime)
     limits = runtime.settings.http
     app.state.looks = Looks()
     app.state.arrivals = Arrivals(limits)

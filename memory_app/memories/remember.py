@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app import correlation
+from memory_app import correlation, metrics
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.hot import cache
@@ -129,6 +129,7 @@ def remember(
         schedule.wake(connection, runtime, [row.id])
     # After the commit, or a reader could fill the cache again with what was there before.
     drop_context(runtime, row.id)
+    metrics.memories.labels(remembered.outcome).inc()
     correlation.note(correlation.MEMORIES, [remembered.id])
     return remembered
 

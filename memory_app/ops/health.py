@@ -102,10 +102,16 @@ def _look_at_shards(runtime: Runtime, look: Callable[[Connection], Answer]) -> t
     return answers, reasons
 
 
+def unusable_shards(runtime: Runtime) -> list[str]:
+    """Why shards cannot be used, a sentence for each. Raises what the home shard raises."""
+    _, reasons = _look_at_shards(runtime, pipeline_state)
+    return reasons
+
+
 def _shards(runtime: Runtime) -> tuple[Part, ...]:
     """Shards that cannot be used, whose users get 503; the others go on. None where all can."""
     try:
-        _, reasons = _look_at_shards(runtime, pipeline_state)
+        reasons = unusable_shards(runtime)
     except MemoryAppError:
         return ()
     return (Part("shards", "; ".join(reasons), is_needed=False),) if reasons else ()
@@ -148,7 +154,7 @@ def _looker(kind: str, heard: Mapping[str, Heard], *, other: str) -> Part:
 def _work(runtime: Runtime, heard: Mapping[str, Heard]) -> tuple[Part, ...]:
     """Each kind of work. Late work that no worker has in hand is a failure, a backlog a warning."""
     try:
-        late = {work.kind: work for work in due.lateness(lambda: _look(runtime), heard)}
+        late = {work.kind: work for work in due.lateness(lambda: due_now(runtime), heard)}
     except MemoryAppError:
         return tuple(Part(kind, "unknown", is_needed=False) for kind in WORK)
     parts = []
@@ -158,6 +164,7 @@ def _work(runtime: Runtime, heard: Mapping[str, Heard]) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _look(runtime: Runtime) -> tuple[DueWork, ...]:
+def due_now(runtime: Runtime) -> tuple[DueWork, ...]:
+    """Each kind of work over all shards."""
     works, _ = _look_at_shards(runtime, due_work)
     return united(chain.from_iterable(works))

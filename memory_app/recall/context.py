@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy import Connection
 
+from memory_app import metrics
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import expression, window
@@ -77,28 +78,35 @@ class _Read:
     topic: Topic | ScopedQuery | None = None
 
 
+@metrics.timing(metrics.context_seconds, "whole")
 @in_scopes_shard
 def context(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextRequest) -> ContextWindow:
     """Build the window for the next reply. For a scope without any data it holds the persona and nothing else.
 
     Raises `InvalidInput` naming the field; `StoreUnavailable` only when not even the scope can be read.
     """
+    rendered = _rendered(runtime, tenant_id, scope, request=request)
+    for section in rendered.degraded:
+        metrics.degraded.labels("context", section).inc()
+    return rendered
+
+
+def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: ContextRequest) -> ContextWindow:
     budget, turns_limit = _limits_of(runtime, request)
     query = _query_of(runtime, request)
     # Before the transaction: none is open while a model is called.
-    vectors = embed_query(runtime, query.text) if query else QueryVectors()
-    read = _read(
-        runtime,
-        tenant_id,
-        _Request(
-            scope=scope,
-            session=request.session,
-            turns=turns_limit,
-            query=query,
-            vectors=vectors,
-            further_turns=min(budget // LOG_LINE_TOKENS, LOG_LINES_LIMIT),
-        ),
+    with metrics.timed(metrics.context_seconds, "embed"):
+        vectors = embed_query(runtime, query.text) if query else QueryVectors()
+    wanted = _Request(
+        scope=scope,
+        session=request.session,
+        turns=turns_limit,
+        query=query,
+        vectors=vectors,
+        further_turns=min(budget // LOG_LINE_TOKENS, LOG_LINES_LIMIT),
     )
+    with metrics.timed(metrics.context_seconds, "read"):
+        read = _read(runtime, tenant_id, wanted)
     if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
     topic = _searched_topic(runtime, tenant_id, row=read.row, topic=read.topic)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from memory_app import metrics
 from memory_app.db.db import plan_anew, transaction
 from memory_app.db.shards import at_home
 from memory_app.recall import candidates
@@ -27,6 +28,7 @@ REPEATS_LIMIT = 1_000
 """Rows of each tier looked through where so many repeat each other that too few remained."""
 
 
+@metrics.timing(metrics.recall_seconds, "whole")
 @in_scopes_shard
 def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery) -> Recalled:
     """Return the best rows of the scope for the query; each user's scope includes the agent's own memories.
@@ -36,15 +38,19 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     """
     query = check_query(runtime, query)
     # The embedder may be a remote server: no connection is held while it answers.
-    vectors = embed_query(runtime, query.text)
+    with metrics.timed(metrics.recall_seconds, "embed"):
+        vectors = embed_query(runtime, query.text)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         scoped = prepare_query(connection, runtime, row, query=query, vectors=vectors, session=scope.session)
         # A model must not be called while a transaction is open: what misses a vector is searched afterwards.
-        recalled = None if scoped.missing_models else search(connection, runtime, scoped)
+        with metrics.timed(metrics.recall_seconds, "search"):
+            recalled = None if scoped.missing_models else search(connection, runtime, scoped)
     if recalled is None:
         recalled = search_previous_models(runtime, tenant_id, scoped)
     note_hits(runtime, tenant_id, recalled.memories)
+    for section in recalled.degraded:
+        metrics.degraded.labels("recall", section).inc()
     return recalled
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app import correlation, failpoint, queue
+from memory_app import correlation, failpoint, metrics, queue
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import (
     BadModelOutput,
@@ -179,6 +179,7 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     except _Unanswered as unanswered:
         return _give_up_or_take_apart(runtime, batch, unanswered.error)
     except _Fenced:
+        metrics.fenced.labels("session").inc()
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
         return ExtractReport()
     except (CapReached, CircuitOpen) as error:
@@ -257,6 +258,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     failpoint.reach("extract.after_commit")
     if written or evicted:
         remember.drop_context(runtime, claimed.scope_id)
+    metrics.turns.labels("extracted").inc(len(batch.turns))
+    for result in written:
+        metrics.memories.labels(result.outcome).inc()
     correlation.note(correlation.TURNS, [turn.id for turn in batch.turns])
     correlation.note(correlation.MEMORIES, [result.id for result in written])
     log.info(
@@ -448,6 +452,7 @@ def _park(runtime: Runtime, batch: Batch, reason: str, *, to_seq: int | None = N
             return ExtractReport()
         runs.fail(connection, batch.run_id, reason)
         failed_turns.fail(connection, claimed.scope_id, parked, reason=reason)
+    metrics.turns.labels("failed").inc(len(parked))
     log.error(
         "turns_failed", session=claimed.session_id, seq=batch.from_seq, turns=len(parked), reason=reason
     )

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import structlog
 
-from memory_app import correlation, failpoint, queue
+from memory_app import correlation, failpoint, metrics, queue
 from memory_app.db.db import transaction, wait_briefly
 from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Transient
 from memory_app.hot import hints
@@ -76,13 +76,21 @@ def index_turns(
         if not claimed:
             break
         failpoint.reach("index.after_claim")
-        done += _index_claimed(runtime, claimed)
+        report = _index_claimed(runtime, claimed)
+        _count(report)
+        done += report
         if batch >= most_batches or time.monotonic() > ends_at:
             runtime.hint(queue.INDEX_TURNS)
             break
     if done != IndexReport():
         log.info("turns_indexed", indexed=done.indexed, failed=done.failed, postponed=done.postponed)
     return done
+
+
+def _count(report: IndexReport) -> None:
+    metrics.turns.labels("indexed").inc(report.indexed)
+    metrics.turns.labels("failed").inc(report.failed)
+    metrics.turns.labels("postponed").inc(report.postponed)
 
 
 def _clear_hint(runtime: Runtime) -> None:

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from memory_app import correlation, failpoint, queue
+from memory_app import correlation, failpoint, metrics, queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
 from memory_app.hot import expression, stream
@@ -258,6 +258,7 @@ def _announce(
     entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
     if not entries:
         return
+    metrics.turns.labels("accepted").inc(len(entries))
     correlation.note(correlation.TURNS, [entry.id for entry in entries])
     try:
         stream.append(runtime.hot, session.scope_id, entries)

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from memory_app import metrics
 from memory_app.errors import BadModelOutput, TooSlow, UnreadableAnswer
 from memory_app.providers.chat.dialect import Dialect, Message, request_body, schema_in_words, simpler
 from memory_app.providers.chat.json_text import Unreadable, read_answer
@@ -186,6 +187,7 @@ class _Question:
         # A slow model would be waited for twice.
         if self._clock() > self._ends_at:
             raise UnreadableAnswer(f"{first.reason} (model {reply.model})")
+        metrics.model_repairs.inc()
         again = self._asked([*messages, *repair_messages(reply, first, shape)], shape, on_usage)
         try:
             return self._answer(again, shape)

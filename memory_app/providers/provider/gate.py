@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory_app.errors import RateLimited
+from memory_app import metrics
+from memory_app.errors import MemoryAppError, RateLimited
 
 
 class Verdict(Protocol):
@@ -73,6 +74,20 @@ class Gate:
 
     @contextmanager
     def __call__(self, tokens: int) -> Iterator[Callable[[int], None]]:
+        outcome = "error"
+        try:
+            with self._passed(tokens) as spend, metrics.timed(metrics.model_seconds, self._name):
+                yield spend
+            outcome = "ok"
+        except MemoryAppError as error:
+            outcome = error.kind
+            raise
+        finally:
+            metrics.model_calls.labels(self._name, outcome).inc()
+
+    @contextmanager
+    def _passed(self, tokens: int) -> Iterator[Callable[[int], None]]:
+        """Behind limits and breaker."""
         patience = self._wait_for(
             f"{self._name}:requests",
             per_minute=self._rates.requests_per_minute,
