@@ -68,7 +68,7 @@ COMMANDS = {
     ),
     "status": Entry(
         "ops.commands",
-        "Sessions, turns by stage, memories by kind, periods that were missed, backlog and workers.",
+        "Backlog, workers, what waits and why, failed turns, the jobs of the last day and cost; live in a terminal.",
     ),
     "trace": Entry(
         "ops.trace_command",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
 
 from sqlalchemy import Engine
 
@@ -15,22 +17,36 @@ from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
 from memory_app.jobs import workers_ping
 from memory_app.jobs.rows import health
-from memory_app.jobs.rows.health import PipelineState
+from memory_app.jobs.rows.health import DueWork, PipelineState
+from memory_app.ops.rows import status as rows
+from memory_app.ops.rows.status import JobOfDay, WaitingSession
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
-from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows import keys, usage
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What goes on for a tenant: sessions that wait, the jobs of the last day, and what models cost it today (UTC)."""
+
+    waiting: tuple[WaitingSession, ...]
+    jobs: tuple[JobOfDay, ...]
+    tokens_today: int
+    dollars_today: Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away. ``left_out`` says which
-    shards are not counted, and why."""
+    shards are not counted, and why. ``due`` is the oldest work of each kind."""
 
     left_out: tuple[str, ...]
     pipeline: PipelineState
+    due: tuple[DueWork, ...]
     workers: Mapping[str, tuple[str, ...]] | None
     dropped: Dropped | None
     tenants: Mapping[str, Amounts]
+    activity: Mapping[str, Activity]
 
 
 def status(settings: Settings, *, tenant: str | None = None) -> Status:
@@ -44,19 +60,23 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         places = directory.engines()
         first, *others = [_pipeline(place) for place in places]
         pipeline = sum(others, first)
-        amounts = {}
+        works = health.united(chain.from_iterable(map(_due, places)))
+        amounts, activity = {}, {}
         # A transaction for each tenant: row-level security shows the rows of one at a time.
         for tenant_id, name in _tenants(settings, engine, tenant):
             first_amounts, *more = [_amounts(place, tenant_id) for place in places]
             amounts[name] = sum(more, first_amounts)
+            activity[name] = _activity(engine, places, tenant_id)
     finally:
         engine.dispose()
     return Status(
         left_out=tuple(shard.difference for shard in directory.known() if shard.difference is not None),
         pipeline=pipeline,
+        due=works,
         workers=_workers(settings),
         dropped=_dropped(settings),
         tenants=amounts,
+        activity=activity,
     )
 
 
@@ -68,6 +88,29 @@ def _pipeline(place: Engine) -> PipelineState:
 def _amounts(place: Engine, tenant_id: int) -> Amounts:
     with db.transaction(place, tenant_id) as connection:
         return inspection.amounts(connection)
+
+
+def _due(place: Engine) -> tuple[DueWork, ...]:
+    with db.transaction(place, None) as connection:
+        return health.due_work(connection)
+
+
+def _activity(home: Engine, places: Sequence[Engine], tenant_id: int) -> Activity:
+    waiting: list[WaitingSession] = []
+    jobs: list[JobOfDay] = []
+    for place in places:
+        with db.transaction(place, tenant_id) as connection:
+            waiting += rows.waiting_sessions(connection)
+            jobs += rows.jobs_of_day(connection)
+    with db.transaction(home, tenant_id) as connection:
+        spent = usage.today(connection, tenant_id)
+    longest = sorted(waiting, key=lambda session: session.waited_seconds, reverse=True)
+    return Activity(
+        waiting=tuple(longest[: rows.SHOWN]),
+        jobs=rows.united(jobs),
+        tokens_today=spent.tokens,
+        dollars_today=spent.cost_usd,
+    )
 
 
 def _tenants(settings: Settings, engine: Engine, tenant: str | None) -> tuple[tuple[int, str], ...]:
