@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -25,6 +25,11 @@ TASKS: Final = "tasks"
 
 IDS_LIMIT = 100
 """Ids of one kind in a log line; of more only the number is said."""
+
+HIDDEN: Final = "{…}"
+"""What stands for arguments that are not shown."""
+
+_SHOWN: Final[Mapping[str, type]] = {"session_id": int, "run_id": UUID, "shard": int}
 
 
 @dataclass(slots=True)
@@ -117,3 +122,19 @@ def parse_id(text: str | None) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+def shown(arguments: Mapping[str, Any]) -> str:
+    """Arguments of a task as logs, events and Flower show them: ids, and of anything else nothing.
+
+    Whoever sends a task chooses names and values, so both must be what our own senders write.
+    """
+    ids = [f"{name}={arguments[name]}" for name in _SHOWN if _is_id(arguments.get(name), _SHOWN[name])]
+    return ", ".join(ids) or HIDDEN
+
+
+def _is_id(value: object, kind: type) -> bool:
+    if kind is UUID:
+        return isinstance(value, str) and parse_id(value) is not None
+    # Numbers of rows are of 64 bits; the digits of a longer one could be a message.
+    return type(value) is int and 0 <= value < 2**63

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 from celery import Celery
@@ -63,28 +62,6 @@ ROUTES: Final[Mapping[str, str]] = {
     TIDY: MAINTENANCE,
 }
 """Every public task and its queue: a wire format."""
-
-HIDDEN: Final = "{…}"
-"""What stands for arguments that are not shown."""
-
-_SHOWN: Final[Mapping[str, type]] = {"session_id": int, "run_id": UUID, "shard": int}
-
-
-def shown(arguments: Mapping[str, Any]) -> str:
-    """Arguments of a task as logs, events and Flower show them: ids, and of anything else nothing.
-
-    Whoever sends a task chooses names and values, so both must be what our own senders write.
-    """
-    ids = [f"{name}={arguments[name]}" for name in _SHOWN if _is_id(arguments.get(name), _SHOWN[name])]
-    return ", ".join(ids) or HIDDEN
-
-
-def _is_id(value: object, kind: type) -> bool:
-    if kind is UUID:
-        return isinstance(value, str) and correlation.parse_id(value) is not None
-    # Numbers of rows are of 64 bits; the digits of a longer one could be a message.
-    return type(value) is int and 0 <= value < 2**63
-
 
 # Longer than any task: a message that is out for longer is handed to another worker as well.
 VISIBILITY_TIMEOUT_SECONDS = 3600
@@ -174,7 +151,7 @@ class Sender:
                     queue=route,
                     producer=producer,
                     argsrepr="()",
-                    kwargsrepr=shown(ids),
+                    kwargsrepr=correlation.shown(ids),
                 )
         except self._refusals as error:
             metrics.hints.labels("refused").inc()

@@ -16,7 +16,6 @@ from celery.worker.request import Request
 from memory_app import correlation, metrics
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.outage import OutageLog
-from memory_app.queue import shown
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +31,7 @@ class DiscreetRequest(Request):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._argsrepr, self._kwargsrepr = "()", shown(self._kwargs)
+        self._argsrepr, self._kwargsrepr = "()", correlation.shown(self._kwargs)
         self._request_dict |= {"argsrepr": "()", "kwargsrepr": self._kwargsrepr}
 
     def send_event(self, type: str, **fields: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from memory_app import correlation
-from memory_app.queue import HIDDEN, shown
+from memory_app.correlation import HIDDEN, shown
 
 FIXED = "8e0f3c52-5d0b-4f7c-9a37-6f1c0a4d2b11"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 RULES = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text(encoding="utf-8"))["groups"][0][
     "rules"
 ]
+DASHBOARD = json.loads((ROOT / "deploy/grafana/memory.json").read_text(encoding="utf-8"))
 SCOPE = "/v1/agents/ada/users/mira"
 
 
@@ -114,7 +116,7 @@ def names_of(expression: str) -> set[str]:
     return set(re.findall(r"\bmemory_\w+", expression))
 
 
-def test_alerts_rest_on_metrics_and_labels_that_are_there(families: dict[str, Metric]) -> None:
+def test_alerts_and_dashboard_rest_on_metrics_that_are_there(families: dict[str, Metric]) -> None:
     samples = {s.name for family in families.values() for s in family.samples}
     # Without a series yet: their names follow from their kinds.
     for name, family in families.items():
@@ -122,12 +124,16 @@ def test_alerts_rest_on_metrics_and_labels_that_are_there(families: dict[str, Me
             samples.add(f"{name}_total")
         if family.type == "histogram":
             samples |= {f"{name}_{part}" for part in ("bucket", "count", "sum")}
-    for rule in RULES:
-        assert names_of(rule["expr"]) - samples == set(), rule["alert"]
-        for name, matchers in re.findall(r"(memory_\w+)\{([^}]*)\}", rule["expr"]):
+    queries = {rule["alert"]: rule["expr"] for rule in RULES}
+    for panel in DASHBOARD["panels"]:
+        queries |= {f"{panel['title']} {target['refId']}": target["expr"] for target in panel["targets"]}
+    for title, query in queries.items():
+        assert names_of(query) != set(), title
+        assert names_of(query) - samples == set(), title
+        for name, matchers in re.findall(r"(memory_\w+)\{([^}]*)\}", query):
             series = [s.labels for family in families.values() for s in family.samples if s.name == name]
             used = set(re.findall(r"(\w+)=", matchers))
-            assert not series or used <= series[0].keys(), (rule["alert"], name)
+            assert not series or used <= series[0].keys(), (title, name)
 
 
 def test_every_alert_has_its_section_in_the_runbook() -> None:
