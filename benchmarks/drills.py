@@ -225,9 +225,17 @@ def fill_queue(stage: Stack) -> None:
             redis.lpush("memory:ingest", b"null", b"\x80\x04garbage", b'{"body": 1}')
 
 
+def ask_model(stage: Stack) -> None:
+    """Have each turn of the agent extracted by the model."""
+    policy = {"extraction": "llm", "after_turns": 1}
+    status, _ = stage.call("PUT", "/v1/agents/ada", {"policy": policy})
+    if status != 200:
+        raise SystemExit(f"the agent's policy was not set: {status}")
+
+
 def lose_model(stage: Stack) -> None:
     """The server that the settings name is not there."""
-    stage.call("PATCH", "/v1/agents/ada", {"policy": {"extraction": "llm", "after_turns": 1}})
+    ask_model(stage)
     for number in range(6):
         stage.say(f"I moved to town number {number} last week.", user=f"user-{number}")
 
@@ -247,7 +255,7 @@ def fill_disk(stage: Stack) -> None:
 
 def strand_session(stage: Stack) -> None:
     """A session is due for the model's queue, and its worker was taken away in good order."""
-    stage.call("PATCH", "/v1/agents/ada", {"policy": {"extraction": "llm", "after_turns": 1}})
+    ask_model(stage)
     stage.signal("worker-model", signal.SIGTERM)
     stage.parts["worker-model"].wait()
     stage.say("I moved to Lisbon last week.")
