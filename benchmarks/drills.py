@@ -152,8 +152,9 @@ def stack(folder: Path, *, port: int, **settings: str) -> Iterator[Stack]:
         stack_of.callback(_end, stage)
         memory = [sys.executable, "-m", "memory_app"]
         subprocess.run([*memory, "migrate"], cwd=ROOT, env=environment, check=True, capture_output=True)
+        rights = [word for right in ("read", "write", "admin") for word in ("--right", right)]
         made = subprocess.run(
-            [*memory, "keys", "create", "--tenant", "drill", "--json"],
+            [*memory, "keys", "create", "--tenant", "drill", *rights, "--json"],
             cwd=ROOT,
             env=environment,
             check=True,
