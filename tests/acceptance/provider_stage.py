@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import all_shards
 from redis import Redis
-from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Engine, text
 
 from memory_app import queue
 from memory_app.agents.agents import AgentChange, change_agent
@@ -199,7 +199,7 @@ def staged(servers: Servers, template: str, folder: Path, **settings: str) -> It
     """The stage without any process but the stub; ``settings`` are environment variables of all of them."""
     name = f"test_{uuid4().hex[:12]}"
     made = embedded.create_database(servers, name, template=template)
-    owner = create_engine(made.owner_url, poolclass=NullPool)
+    owner = all_shards.owner_engine(made.owner_url)
     with StubProcess() as stub, contextlib.ExitStack() as ending:
         ending.callback(embedded.drop_database, servers, name)
         ending.callback(owner.dispose)

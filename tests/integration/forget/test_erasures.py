@@ -161,7 +161,7 @@ def restored(
         schema.upgrade(embedded_settings(made))
         database = Database(url=SecretStr(made.app_url), owner_url=SecretStr(made.owner_url))
         own = settings.model_copy(update={"database": database})
-        copy = Copy(own, all_shards.at_work(build(own)), create_engine(made.owner_url, poolclass=NullPool))
+        copy = Copy(own, all_shards.at_work(build(own)), all_shards.owner_engine(made.owner_url))
         copies.append((copy, name))
         return copy
 

@@ -136,7 +136,7 @@ def test_the_owner_at_the_applications_door_is_refused(settings: Settings) -> No
 @pytest.mark.one_shard
 def test_a_table_on_which_row_level_security_is_off_is_named(settings: Settings, owner: Engine) -> None:
     with owner.begin() as connection:
-        connection.execute(text("ALTER TABLE links DISABLE ROW LEVEL SECURITY"))
+        connection.execute(text("ALTER TABLE public.links DISABLE ROW LEVEL SECURITY"))
 
     check = check_named(diagnose(settings), "isolation")
 
@@ -174,7 +174,8 @@ def test_rows_of_another_model_are_a_warning_with_the_way_to_move_them(
 ) -> None:
     with MemoryApp.connect(settings, tenant="acme") as memory:
         memory.record(Scope("ada", "mira", "chat"), "I moved to Lisbon last month.")
-        index.index_turns(memory.runtime)
+        for shard in memory.runtime.directory.shards():
+            index.index_turns(memory.runtime.at(shard.id))
     other = settings.model_copy(update={"embedding": Embedding(provider="hash", dimensions=128)})
 
     check = check_named(diagnose(other), "embedder")

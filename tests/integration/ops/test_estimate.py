@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from commands import Memory as Console
 
@@ -47,7 +48,7 @@ def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runt
         # A worker that is never late, which is what is estimated.
         "extract": Extract(batch=8, after_turns=8, idle_seconds=0, max_age_seconds=0),
     }
-    runtime = build(settings.model_copy(update=parts))
+    runtime = all_shards.at_work(build(settings.model_copy(update=parts)))
     set_extraction(runtime, tenant, "llm")
     yield runtime
     runtime.close()

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine
@@ -76,7 +77,8 @@ def stub() -> Iterator[StubProvider]:
 @pytest.fixture
 def asking(settings: Settings, stub: StubProvider, tenant: int) -> Iterator[Runtime]:
     """The live parts with a model, for an agent that asks it."""
-    runtime = build(settings.model_copy(update={"chat": Chat(base_url=stub.base_url, model="large")}))
+    chat = Chat(base_url=stub.base_url, model="large")
+    runtime = all_shards.at_work(build(settings.model_copy(update={"chat": chat})))
     change = AgentChange(frozenset({"policy"}), policy={"extraction": "llm"})
     change_agent(runtime, tenant, Scope(SCOPE.agent), change=change)
     yield runtime
