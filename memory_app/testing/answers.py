@@ -64,7 +64,7 @@ def _reference(words: str, lines: Mapping[str, str]) -> str | None:
 def _statements(request: str) -> Iterator[Json]:
     """One statement for each turn of the user."""
     for reference, role, speaker, text in TURN_LINE.findall(request):
-        # The product's own limit (`SHORTEST` in `extraction.rules.statements`): a shorter turn states nothing.
+        # Short turns of the test load state nothing.
         if role == "user" and len(text) >= 20:
             yield {
                 "text": f"{speaker} said: {text[:200]}",

@@ -2,8 +2,8 @@
 
 ``extract`` makes statements of turns, and ``read_declared`` says which fact a caller's statement is; ``resolve_dates``
 reads words for time and also serves questions.
-English stands in tables (`words`, `date_forms`, `statement_rules`, `activities`, `requests`) with an engine of their
-own. All other languages are packs of data, in `packs`.
+Each language is a pack of data, in `packs`. What is told in English with any verb, such as events and habits, no
+pattern can list: sentences that the pack does not read go to tables with a grammar (`statement_rules`, `activities`).
 """
 
 from __future__ import annotations

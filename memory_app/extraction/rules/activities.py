@@ -121,7 +121,6 @@ PLANS = (
         rf"(?:have )?decided to {_PLAN}",
         relation="plans_to",
         says="decided to {object}",
-        when=When.PLAN,
     ),
     Rule(
         "have",

@@ -1,4 +1,4 @@
-"""What English and the packs share in making statements: the speaker, what is left out, and when a statement begins."""
+"""What packs and grammar share in making statements: the speaker, what is left out, and when a statement begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory_app.language.secrets import holds_secret
 from memory_app.records.records import Mention, Statement, Turn
 
 SHORTEST = 20
-"""Characters below which a text of English is skipped: so short a one hardly states anything worth keeping."""
+"""Characters below which a sentence may be that of somebody else by chance."""
 
 STATEMENTS_LIMIT = 24
 """Statements kept of one turn; more come from pasted text."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from memory_app.extraction.rules import words
 from memory_app.extraction.rules.patterns import OBJECT, Rule
 
-_AT_ANY_TIME = r"(?![^,]* (?:on|before|after|in the|at night|for) )"
 FOOD = (
     Rule(
         "do|no",

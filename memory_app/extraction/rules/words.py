@@ -88,25 +88,6 @@ KIN_QUALITIES = (
     "beloved|lovely|sweet|childhood|other|first|second"
 )
 
-HEALTH = (
-    "diabetes|asthma|adhd|autism|migraines?|epilepsy|arthritis|celiac disease|coeliac disease|anxiety|"
-    "depression|insomnia|ibs|pcos|endometriosis|high blood pressure|a heart condition|dyslexia|tinnitus|eczema|"
-    "psoriasis|hay fever|a thyroid (?:condition|problem)|ptsd|ocd|bipolar disorder|chronic [a-z ]+|"
-    "type [12] diabetes|a bad (?:back|knee|shoulder)|back pain"
-)
-
-DIETS = (
-    "vegan|vegetarian|pescatarian|lactose[- ]intolerant|gluten[- ]intolerant|gluten[- ]free|celiac|coeliac|"
-    "diabetic|kosher|halal|keto|flexitarian|teetotal"
-)
-
-STATES = (
-    "retired|unemployed|self-employed|pregnant|left-handed|right-handed|colou?r[- ]?blind|deaf|blind|dyslexic|"
-    "autistic|asthmatic|freelancing|adopted|an only child|bilingual|trilingual|introverted|extroverted|"
-    "short-sighted|near-sighted|hard of hearing|gay|lesbian|bisexual|transgender|trans|non-binary|"
-    "jewish|muslim|christian|catholic|protestant|hindu|buddhist|atheist|agnostic"
-)
-
 DEMONYMS = (
     "american|british|english|scottish|welsh|irish|german|french|italian|spanish|portuguese|dutch|belgian|swiss|"
     "austrian|polish|czech|slovak|hungarian|romanian|bulgarian|greek|turkish|russian|ukrainian|swedish|norwegian|"
@@ -123,24 +104,6 @@ LANGUAGES = (
     "serbian|japanese|mandarin|cantonese|chinese|korean|vietnamese|thai|indonesian|malay|tagalog|hindi|urdu|"
     "bengali|tamil|telugu|punjabi|arabic|hebrew|persian|farsi|swahili|catalan|basque|gaelic|welsh|irish|"
     "american sign language|sign language|esperanto|latin"
-)
-
-OCCUPATIONS = (
-    "nurse|doctor|teacher|engineer|developer|programmer|designer|lawyer|attorney|paralegal|accountant|architect|"
-    "artist|painter|musician|singer|actor|actress|dancer|writer|author|journalist|editor|translator|interpreter|"
-    "chef|cook|baker|barista|waiter|waitress|bartender|farmer|gardener|carpenter|plumber|electrician|mechanic|"
-    "driver|pilot|flight attendant|firefighter|police officer|soldier|veteran|officer|scientist|researcher|"
-    "physicist|chemist|biologist|mathematician|statistician|economist|analyst|consultant|manager|director|"
-    "supervisor|assistant|secretary|receptionist|cashier|clerk|salesman|saleswoman|salesperson|marketer|"
-    "recruiter|therapist|psychologist|psychiatrist|counselor|counsellor|social worker|physiotherapist|"
-    "pharmacist|dentist|surgeon|veterinarian|vet|paramedic|midwife|caregiver|nanny|babysitter|tutor|professor|"
-    "lecturer|librarian|student|intern|apprentice|trainee|freelancer|entrepreneur|founder|co-founder|ceo|cto|"
-    "photographer|videographer|filmmaker|producer|hairdresser|barber|tailor|butcher|fisherman|sailor|builder|"
-    "welder|technician|administrator|sysadmin|coach|trainer|instructor|realtor|banker|broker|trader|"
-    "bookkeeper|auditor|judge|diplomat|politician|priest|pastor|monk|nun|model|tester|stylist|florist|jeweler|"
-    "curator|historian|geologist|astronomer|ecologist|copywriter|blogger|youtuber|streamer|game dev|"
-    "product owner|project lead|team lead|scrum master|postman|courier|cleaner|janitor|landscaper|stay-at-home "
-    "(?:mom|mum|dad|parent)|homemaker|housewife|radiologist|cardiologist|neurologist|pediatrician|optician"
 )
 
 _LASTING = (

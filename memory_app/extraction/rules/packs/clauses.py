@@ -76,7 +76,8 @@ def own_text(pack: Pack, text: str) -> str:
     own = pack.contraction.sub(lambda match: pack.file.contractions[match[0].lower()], own)
     own = _without_inner_dots(pack, own)
     own = _OPENED_QUESTION.sub(r". \1", own)
-    return "".join(map(_without_symbol, own))
+    # Character by character is slow, and plain text has none of them.
+    return own if own.isascii() else "".join(map(_without_symbol, own))
 
 
 def _without_label(pack: Pack, line: str) -> str:
@@ -222,7 +223,8 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     holds_date = date is not None
     yield Clause(text, holds_date=holds_date, is_cut=is_cut)
     plain = _plain(pack, opened, has_front=opened != text.strip(" ,"))
-    yield Clause(plain, holds_date=holds_date, is_cut=is_cut)
+    if plain != text:
+        yield Clause(plain, holds_date=holds_date, is_cut=is_cut)
     if date is not None:
         rest = _without_date(opened, date)
         begins_with_date = date.span[0] == 0

@@ -10,6 +10,7 @@ from typing import Literal
 
 from memory_app.extraction.rules.packs.format import DateRule
 from memory_app.extraction.rules.packs.pack import Pack
+from memory_app.extraction.rules.packs.required_words import WORD, may_fit
 from memory_app.language.calendar import add_months
 
 _DAYS: Mapping[str, int] = {"day": 1, "week": 7}
@@ -41,7 +42,9 @@ class DateMatch:
 
 def find_date(pack: Pack, clause: str) -> DateMatch | None:
     """The first words for a time in ``clause``, and of several that begin there the longest."""
-    searches = [(rule, pattern.search(clause)) for rule, pattern in pack.dates]
+    words = frozenset(WORD.findall(clause.lower()))
+    candidates = (date_rule for date_rule in pack.dates if may_fit(date_rule.needs, words))
+    searches = ((candidate.rule, candidate.pattern.search(clause)) for candidate in candidates)
     hits = [(rule, match) for rule, match in searches if match is not None]
     if not hits:
         return None

@@ -202,6 +202,8 @@ class PackFile(_Part):
     not_in_names: tuple[str, ...] = ()
     not_in_objects: tuple[str, ...] = ()
     """Words that point at the talk or belong to another clause; an object with one of them is not whole."""
+    reported: dict[str, str] = {}
+    """Words, in small letters, for the speaker inside an object, and how another tells of them: my, their."""
     not_first: tuple[str, ...] = ()
     """Words that point at the talk where an object begins with them: "I love the colours"."""
     half: str | None = None

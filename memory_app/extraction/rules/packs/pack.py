@@ -17,7 +17,7 @@ from importlib.resources.abc import Traversable
 from pydantic import ValidationError
 
 from memory_app.errors import Misconfigured
-from memory_app.extraction.rules.packs.format import DateRule, PackFile, PackRule
+from memory_app.extraction.rules.packs.format import PackFile, PackRule
 from memory_app.extraction.rules.packs.pattern_compiler import (
     WORD_END,
     WORD_START,
@@ -26,7 +26,7 @@ from memory_app.extraction.rules.packs.pattern_compiler import (
     either_word,
     whole_words,
 )
-from memory_app.extraction.rules.packs.pattern_index import PatternIndex, RulePattern
+from memory_app.extraction.rules.packs.pattern_index import DatePattern, PatternIndex, RulePattern
 from memory_app.extraction.rules.packs.relations import is_known
 from memory_app.extraction.rules.packs.word_tables import (
     month_numbers,
@@ -46,7 +46,7 @@ class Pack:
     """Patterns that fit a clause as a whole."""
     anywhere: PatternIndex
     """Patterns that stand inside a clause."""
-    dates: tuple[tuple[DateRule, re.Pattern[str]], ...]
+    dates: tuple[DatePattern, ...]
     stop_turn: re.Pattern[str]
     stop_sentence: re.Pattern[str]
     stop_rest: re.Pattern[str]
@@ -146,7 +146,10 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         rules=PatternIndex(_rule_patterns(compiler, file.rules)),
         anywhere=PatternIndex(_anywhere_patterns(compiler, file.rules)),
         dates=tuple(
-            (rule, whole_words(compiler.translated("date.rule", rule.text))) for rule in file.date.rules
+            DatePattern(
+                rule, whole_words(compiler.translated("date.rule", rule.text)), compiler.needs(rule.text)
+            )
+            for rule in file.date.rules
         ),
         stop_turn=compiler.compiled_words("stop.turn", stop.turn),
         stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from memory_app.extraction.rules.packs.format import PackRule
+from memory_app.extraction.rules.packs.format import DateRule, PackRule
 from memory_app.extraction.rules.packs.required_words import WORD, Words
 
 
@@ -21,6 +21,15 @@ class RulePattern:
     pattern: re.Pattern[str]
     needs: Words
     is_other: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatePattern:
+    """The pattern of a rule for a time."""
+
+    rule: DateRule
+    pattern: re.Pattern[str]
+    needs: Words
 
 
 class PatternIndex:

@@ -53,6 +53,11 @@ def _stricter(first: Words, second: Words) -> Words:
     return max(first, second, key=lambda words: (min(map(len, words)), -len(words)))
 
 
+def may_fit(needs: Words, words: frozenset[str]) -> bool:
+    """Whether a clause of these words may fit a pattern with the condition ``needs``."""
+    return needs is None or not needs.isdisjoint(words)
+
+
 def either(conditions: Iterable[Words]) -> Words:
     """The condition of alternatives: a word of any of them."""
     united: set[str] = set()

@@ -202,7 +202,7 @@ def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
         return None
     if _is_doubtful(pack, lowered):
         return None
-    return " ".join(words)
+    return " ".join(pack.file.reported.get(word.lower(), word) for word in words)
 
 
 def whole(pack: Pack, text: str) -> str | None:
