@@ -46,6 +46,7 @@ def corrections(*texts: str) -> list[tuple[str | None, str | None, str | None]]:
 
 
 WORK = {
+    "en": ("I work at Acme as a tester.", "Sorry, I meant to say I work at Apex, not Acme."),
     "de": ("Ich arbeite bei Acme.", "Nein, warte, ich arbeite bei Apex, nicht bei Acme."),
     "fr": ("Je travaille chez Acme.", "Non, attends, je travaille chez Apex, pas chez Acme."),
     "es": ("Trabajo en Acme.", "No, espera, trabajo en Apex, no en Acme."),
@@ -54,6 +55,7 @@ WORK = {
     "nl": ("Ik werk bij Acme.", "Nee, wacht, ik werk bij Apex, niet bij Acme."),
 }
 SHORT = {
+    "en": ("I work at Acme.", "No wait, I meant Apex, not Acme."),
     "de": ("Ich arbeite bei Acme.", "Ich meinte Apex, nicht Acme."),
     "fr": ("Je travaille chez Acme.", "Je voulais dire Apex, pas Acme."),
     "es": ("Trabajo en Acme.", "Quise decir Apex, no Acme."),
@@ -62,6 +64,7 @@ SHORT = {
     "nl": ("Ik werk bij Acme.", "Ik bedoelde Apex, niet Acme."),
 }
 HOME = {
+    "en": ("I live in Ghent.", "Actually it's Aalst, not Ghent."),
     "de": ("Ich wohne in Gent.", "Eigentlich ist es Aalst, nicht Gent."),
     "fr": ("J'habite à Gand.", "En fait c'est Aalst, pas Gand."),
     "es": ("Vivo en Gante.", "En realidad es Aalst, no Gante."),
@@ -82,6 +85,11 @@ def test_a_correction_without_a_verb_of_its_own_is_read(turns: tuple[str, str]) 
 
     assert (relation, right) == ("lives_in", "Aalst")
     assert wrong in turns[0]
+
+
+def test_a_correction_may_say_the_preposition_again() -> None:
+    turns = ("Wir sind letzten Monat nach Jena gezogen.", "Nein warte, nach Weimar, nicht nach Jena.")
+    assert corrections(*turns) == [("lives_in", "Weimar", "Jena")]
 
 
 def test_what_is_announced_takes_back_what_was_said_just_before() -> None:
@@ -130,6 +138,7 @@ def test_a_negation_that_corrects_nothing_takes_nothing_back(text: str) -> None:
 
 
 GONE = {
+    "en": "I don't have a girlfriend any more.",
     "de": "Ich habe keine Freundin mehr.",
     "fr": "Je n'ai plus de copine.",
     "es": "Ya no tengo novia.",
