@@ -102,7 +102,9 @@ def repeat_key(text: str, *, session: str | None) -> str:
     """
     words = normalise(text)
     # The same few words in another session are no repeat: "Yes." answers another question there.
-    is_answer = session is not None and sum(map(str.isalnum, words)) < REPEAT_LETTERS
+    # Its beginning shows it: a message of many pages is not counted through.
+    beginning = words[: 4 * REPEAT_LETTERS]
+    is_answer = session is not None and sum(map(str.isalnum, beginning)) < REPEAT_LETTERS
     return f"{session if is_answer else ''}:{words}"
 
 
