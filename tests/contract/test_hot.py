@@ -14,6 +14,7 @@ from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
+import prometheus_client
 import pytest
 from hot_reads import cached_context, newest_turns, noted_expression
 from redis import Redis
@@ -32,6 +33,7 @@ from memory_app.hot import (
     hints,
     life,
     limits,
+    narrative,
     recall_counts,
     stream,
 )
@@ -39,6 +41,8 @@ from memory_app.hot.cache import CachedContext
 from memory_app.hot.client import PAUSE_SECONDS, Outage
 from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
+from memory_app.hot.metrics import Pusher
+from memory_app.hot.narrative import StoredNarrative, Wish
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
 
@@ -701,6 +705,14 @@ def use_everything(hot: Hot, scope: int) -> None:
     life.note(hot, ["finder"], "host:1")
     Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)
     answer_drops.note(hot, {"no evidence": 1})
+    narrative.wish(hot, scope, Wish(1, "How is Rex?"))
+    narrative.put(
+        hot, scope, StoredNarrative("Rex is well.", frozenset()), token=narrative.token(hot, (scope, 3))
+    )
+    counted = prometheus_client.CollectorRegistry()
+    pusher = Pusher(hot, counted)
+    prometheus_client.Counter("accepted", "Turns.", registry=counted).inc()
+    pusher.push()
 
 
 def test_every_row_of_the_table_is_in_use(hot: Hot, raw: Redis) -> None:
@@ -715,7 +727,7 @@ def test_forgetting_a_scope_leaves_none_of_its_keys(hot: Hot, raw: Redis) -> Non
     use_everything(hot, 7)
     use_everything(hot, 77)
     rebuild_token, context_token = newest_turns(hot, 7).token, cached_context(hot, (7, 3)).token
-    assert erase(hot, [7]) == 5
+    assert erase(hot, [7]) == 7
     assert list(raw.scan_iter(f"{hot.prefix}scope:{{7}}*")) == []
     assert newest_turns(hot, 77).is_whole
     assert not stream.rebuild(hot, 7, entries(2), token=rebuild_token)

@@ -101,6 +101,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"confirmed_at": LAST_YEAR + timedelta(days=9), "first_confirmed_at": LAST_YEAR},
     ),
     "source": ({"source": "user:bob"}, {"source": "user:eve"}, {"sources": ["user:bob", "user:eve"]}),
+    # What else was said in error changes nothing of what was right before.
+    "corrects": (
+        {"subject": "Priya", "relation": "allergic_to", "object": "walnuts"},
+        {"subject": "Priya", "relation": "allergic_to", "object": "walnuts", "corrects": "wasps"},
+        {"object": "walnuts", "object_key": "walnuts"},
+    ),
     # In tables of their own: the tests below.
     "mentions": ({}, {}, {}),
     "evidence": ({}, {}, {}),

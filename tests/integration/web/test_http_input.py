@@ -181,7 +181,7 @@ def assert_refused(answer: Any, *, status: int, kind: str, field: str | None) ->
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind), answer.text
     assert answer.json()["error"].get("field") == field, answer.text
     assert answer.json()["error"]["message"]
-    assert set(answer.json()["error"]) <= {"type", "message", "field", "retry_after"}
+    assert set(answer.json()["error"]) <= {"type", "message", "field", "retry_after", "request_id"}
 
 
 @pytest.mark.parametrize(
