@@ -13,8 +13,9 @@ STATEMENTS = (
     "ALTER TABLE api_keys ADD COLUMN agent_name text, ADD COLUMN user_name text",
     # The owner makes these rows, so it sees them. The release before passes over rights that it does not know.
     """UPDATE api_keys SET rights = rights || '{record,erase}' WHERE 'write' = ANY(rights)""",
-    # Its result has more columns now; access.sql makes it again.
-    "DROP FUNCTION IF EXISTS authenticate(bytea)",
+    # Its result has more columns now; access.sql makes it again. A new shard has none yet, and its search path would
+    # lead to that of the home shard.
+    """DO $$ BEGIN EXECUTE format('DROP FUNCTION IF EXISTS %I.authenticate(bytea)', current_schema()); END $$""",
 )
 
 
