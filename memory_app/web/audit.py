@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from uuid import uuid4
 
 from anyio import CancelScope, to_thread
 from fastapi import Request
 
+from memory_app import correlation
 from memory_app.records.audit import Action
 from memory_app.tenancy.audit import Noting, noting
 from memory_app.tenancy.rows.keys import Caller
@@ -55,5 +55,5 @@ def _note(request: Request, action: Action, caller: Caller) -> Noting:
         agent=names.get("agent"),
         user=names.get("user"),
         target=" ".join(targets)[:200] or None,
-        request_id=uuid4(),
+        request_id=correlation.request_id(),
     )

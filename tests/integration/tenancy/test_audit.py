@@ -49,7 +49,7 @@ def test_what_is_done_over_http_is_written_down(
     client.get("/v1/users/mira/report")
     client.get("/v1/users/mira/export").read()
     client.delete("/v1/users/mira?dry_run=true")
-    client.delete("/v1/users/mira")
+    answer = client.delete("/v1/users/mira")
     client.post("/v1/runs/0197aaaa-0000-7000-8000-000000000001/undo")
 
     actions = ("agent.change", "export.scope", "report.user", "export.user", "erase.user", "erase.user")
@@ -58,6 +58,7 @@ def test_what_is_done_over_http_is_written_down(
     erased = audit.entries(runtime, tenant, action=Action.ERASE_USER)
     assert [entry.target for entry in erased] == [None, None, "dry_run", "dry_run"]
     assert len({entry.request_id for entry in erased}) == 2
+    assert str(erased[0].request_id) == answer.headers["X-Request-Id"]
     with owner.connect() as connection:
         key_id = connection.execute(text("SELECT max(id) FROM api_keys")).scalar_one()
     assert {entry.key_id for entry in erased} == {key_id}
