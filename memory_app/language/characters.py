@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _ZERO_WIDTH = "\u00ad\u200b\u200e\u200f\u2060-\u2069\ufeff"
 _OVERRIDES = "\u202a-\u202e"  # direction overrides
@@ -49,3 +50,36 @@ PUNCTUATION_TWINS = str.maketrans(
     }
 )
 """Quotes and dashes to the one of them on every keyboard."""
+
+
+_CONFUSABLE = dict(
+    zip(
+        "АВЕЅІЈКМНОРСТУХЬԌԚԜаеѕіјкмнорстухԁԛԝһӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαντρυ" + "ıɩɡⅼ" + "꞉∶ː᛬᠄" + "ˋ",
+        "ABESIJKMHOPCTYXbGQWaesijkmhopctyxdqwhl" + "ABEZHIKMNOPTYXoiavtpu" + "iigl" + ":::::" + "`",
+        strict=True,
+    )
+)
+"""Letters of Cyrillic and Greek that look like Latin ones, colons and a grave accent that look like those of ASCII."""
+
+
+class _Shapes(dict[int, int]):
+    """For `str.translate`: each character as the plain one that it looks like, one for one, so that places stay."""
+
+    def __missing__(self, code: int) -> int:
+        character = chr(code)
+        plain = unicodedata.normalize("NFKC", character)
+        # A ligature or a fraction would become several characters.
+        shape = plain if len(plain) == 1 else character
+        shape = _CONFUSABLE.get(shape, shape)
+        self[code] = ord(shape)
+        return self[code]
+
+
+SHAPES = _Shapes()
+"""What a reader takes a character for. Only for looking: what is found is changed in the text itself."""
+
+
+def shape_of(text: str) -> str:
+    """What a reader takes ``text`` for: as long as it, each character as in `SHAPES`."""
+    # Plain ASCII looks like itself, and nearly all text is that.
+    return text if text.isascii() else text.translate(SHAPES)

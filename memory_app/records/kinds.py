@@ -55,6 +55,8 @@ class Kind:
     """It is retired when it has faded. What does not expire only ranks lower with age: an allergy that was told once is
     still true in ten years."""
     about_agent: bool = False
+    is_directive: bool = False
+    """What an agent must do, whoever it talks to. Its tool stores one only where its policy lets it."""
     """It says something of the agent itself, so it may stand for all of the agent's users."""
 
 
@@ -65,7 +67,15 @@ def _days(number: int) -> timedelta:
 FACT_SUBTYPES = ("fact", "preference", "relationship", "friction", "habit")
 
 _ROWS = (
-    Kind("core", section=Section.CORE, half_life=None, importance=10, is_material=False, about_agent=True),
+    Kind(
+        "core",
+        section=Section.CORE,
+        half_life=None,
+        importance=10,
+        is_material=False,
+        about_agent=True,
+        is_directive=True,
+    ),
     Kind(
         "capability",
         section=Section.CORE,

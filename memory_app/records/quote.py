@@ -8,9 +8,9 @@ judges whether a text is malicious: every text gets the same treatment.
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections.abc import Callable
 
-from memory_app.language.characters import INVISIBLE
+from memory_app.language.characters import INVISIBLE, SHAPES, shape_of
 from memory_app.records.layout import LAYOUT
 
 LINE_BREAK = " / "
@@ -26,8 +26,15 @@ _SPACE = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r" ?\n\s*")
 _HIDDEN_JOINER = re.compile("(?<=[\x20-\x7e])[\u034f\u200c\u200d\ufe00-\ufe0f]+(?=[\x20-\x7e])")
 _OWN_ENTITY = re.compile(r"&(?=(?:amp|lt|gt|#91|#93|#58|#96|#126);)", re.IGNORECASE)
+# Angles of other scripts and of mathematics are quotation marks to many people; before the name of a tag they are none.
+_TAG = re.compile(
+    r"[‹⟨〈《❮˂ᐸ⧼❬⦑«≺≪](?=\s*[/\u2044\u2215\u29f8]?\s*(?:memory|memories|turn|context|system|developer|assistant|user|"
+    r"human|tool|function|instructions?|prompt)\b)",
+    re.IGNORECASE,
+)
 _ANGLE = str.maketrans(dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;"))
 _BRACKETED = re.compile(r"[\[［【〔]([^\[\]［］【】〔〕\n]{1,80})[\]］】〕]")
+_CORNERED = re.compile(r"[「『⟦⁅❲〖〘〚⦋﹝]([^「」『』⟦⟧⁅⁆❲❳〖〗〘〙〚〛⦋⦌﹝﹞\n]{1,80})[」』⟧⁆❳〗〙〛⦌﹞]")
 _HEADINGS = tuple(place.title.replace(" ", "") for place in LAYOUT)
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LABEL_MARKS = re.compile(r'[\[\]［］【】〔〕{}"：:]+')
@@ -50,10 +57,12 @@ def quoted(text: str) -> str:
         return text
     # First the entities that stand in the text already, or those put in below would be escaped as well.
     escaped = _OWN_ENTITY.sub("&amp;", _visible(text)).translate(_ANGLE)
+    escaped = _sub_by_shape(_TAG, escaped, lambda _: "&lt;")
     escaped = _BRACKETED.sub(_escape_heading, escaped)
-    escaped = _FENCE.sub(_escape_fence, escaped)
+    escaped = _CORNERED.sub(_escape_cornered, escaped)
+    escaped = _sub_by_shape(_FENCE, escaped, _escape_fence)
     # Roles are looked for at the start of each line, so the lines are joined last.
-    return _ROLE.sub(r"\1&#58;", escaped).replace("\n", LINE_BREAK)
+    return _sub_by_shape(_ROLE, escaped, _escape_colon).replace("\n", LINE_BREAK)
 
 
 def quoted_label(text: str) -> str:
@@ -87,9 +96,30 @@ def _visible(text: str) -> str:
     return _HIDDEN_JOINER.sub("", spaced)
 
 
+def _sub_by_shape(pattern: re.Pattern[str], text: str, escape: Callable[[str], str]) -> str:
+    """Replace what looks like the pattern to a reader; ``escape`` gets it as it stands in the text."""
+    parts, at = [], 0
+    # A shape has its characters at the places of those in the text.
+    for match in pattern.finditer(shape_of(text)):
+        start, end = match.span()
+        parts += [text[at:start], escape(text[start:end])]
+        at = end
+    return "".join(parts) + text[at:]
+
+
+def _escape_colon(role: str) -> str:
+    return f"{role[:-1]}&#58;"
+
+
+def _escape_cornered(cornered: re.Match[str]) -> str:
+    """Corner brackets quote in Japanese and Chinese, abbreviations too, so only a heading of ours is spelled out."""
+    letters = "".join(filter(str.isalpha, shape_of(cornered[1])))
+    return f"&#91;{cornered[1]}&#93;" if _holds_heading(letters.upper()) else cornered[0]
+
+
 def _escape_heading(bracketed: re.Match[str]) -> str:
     # Letters only and of full width made plain, so that "[C O R E]" is taken for the heading it looks like.
-    plain = unicodedata.normalize("NFKC", bracketed[1])
+    plain = shape_of(bracketed[1])
     letters = "".join(filter(str.isalpha, plain))
     if _is_shouted(letters) or _holds_heading(letters.upper()):
         return f"&#91;{bracketed[1]}&#93;"
@@ -105,9 +135,8 @@ def _holds_heading(letters: str) -> bool:
     return any(heading in letters for heading in _HEADINGS)
 
 
-def _escape_fence(run: re.Match[str]) -> str:
-    fence = run[0]
-    code = f"&#{ord(fence[0])};"
+def _escape_fence(fence: str) -> str:
+    code = f"&#{SHAPES[ord(fence[0])]};"
     # Every third is enough: what opens a block of code is three marks in a row.
     pieces = [fence[start : start + 3] for start in range(0, len(fence), 3)]
     return "".join(code + piece[1:] for piece in pieces)

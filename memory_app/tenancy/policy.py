@@ -57,6 +57,8 @@ class Policy:
     """Overrides of the preset's weights, by signal."""
     single_valued_relations: tuple[str, ...] = ()
     """Relations that hold one object at a time for this agent, beside the product's own table."""
+    core_by_tool: bool = False
+    """On: the agent may store directives (`core`) by its own tool, to which whatever it reads could move it."""
     after_turns: int | None = None
     idle_seconds: float | None = None
     max_age_seconds: float | None = None
@@ -161,6 +163,7 @@ _PARSERS: dict[str, Parser[object]] = {
     "query_graph": parse_switch,
     "group": parse_switch,
     "strict": parse_switch,
+    "core_by_tool": parse_switch,
     "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
     "weights": _weights,
     "single_valued_relations": _relations,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from memory_app.agents import agents
+from memory_app.errors import Forbidden, NotFound
 from memory_app.extraction.declared import read_text
+from memory_app.extraction.llm.flags import flagged
 from memory_app.forget import forget
 from memory_app.memories.lookup import need_own
 from memory_app.memories.remember import remember
+from memory_app.records.kinds import kind_of
 from memory_app.records.records import EmotionalState, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.policy import Policy
 from memory_app.tools.answers import ToolAnswer
 from memory_app.tools.arguments import ForgetMemory, StoreMemory
 
@@ -27,7 +32,16 @@ MERGED = frozenset({Outcome.MERGED, Outcome.REINFORCED})
 
 
 def store_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: StoreMemory) -> ToolAnswer:
-    """Remember one statement of the person, beyond the session."""
+    """Remember one statement of the person, beyond the session.
+
+    Raises `Forbidden` for a directive, unless the agent's policy lets its tool store them.
+    """
+    if kind_of(arguments.kind).is_directive and not _may_store_core(runtime, tenant_id, scope):
+        raise Forbidden(
+            "kind: this agent's tool may not store directives (core); use another kind, or switch `core_by_tool` on in "
+            "its policy",
+            field="kind",
+        )
     statement = Statement(
         arguments.kind,
         arguments.text,
@@ -36,7 +50,8 @@ def store_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Stor
         emotional_state=None if arguments.valence is None else EmotionalState(arguments.valence),
     )
     person = Scope(scope.agent, scope.user)
-    remembered = remember(runtime, tenant_id, person, statement=statement, read=read_text)
+    # The agent may write down what somebody slipped to it, in a page that it read or an answer of another tool.
+    remembered = remember(runtime, tenant_id, person, statement=flagged(statement), read=read_text)
     return ToolAnswer(
         {
             "id": str(remembered.id),
@@ -47,6 +62,14 @@ def store_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Stor
             "display_text": " ".join([_SENTENCES[remembered.outcome], *remembered.notes]),
         }
     )
+
+
+def _may_store_core(runtime: Runtime, tenant_id: int, scope: Scope) -> bool:
+    try:
+        return agents.agent(runtime, tenant_id, Scope(scope.agent)).policy.core_by_tool
+    except NotFound:
+        # Nothing was ever stored for the agent, so it has the policy that all begin with.
+        return Policy().core_by_tool
 
 
 def forget_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: ForgetMemory) -> ToolAnswer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from memory_app.language.characters import INVISIBLE, shape_of
 from memory_app.records.kinds import KINDS
 from memory_app.records.records import Statement
 
@@ -21,7 +22,14 @@ FLAGGED_CONFIDENCE = 0.3
 _OVERRIDE = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|earlier|previous|prior)\b"
     r"|\b(?:system prompt|developer mode|jailbreak|hidden instructions?)\b"
-    r"|\bdo not (?:tell|inform|warn|ask) the user\b|\bwithout (?:asking|confirmation|telling)\b",
+    r"|\bdo not (?:tell|inform|warn|ask) the user\b|\bwithout (?:asking|confirmation|telling)\b"
+    r"|\b(?:reveal|print|repeat|leak|send|post|forward|exfiltrate) (?:\w+ ){0,4}(?:system prompt|api keys?|passwords?|credentials)"
+    r"|\b(?:ignoriere|vergiss|missachte) (?:\w+ ){0,3}(?:anweisungen|regeln|vorgaben)"
+    r"|\bignorez? (?:\w+ ){0,3}(?:instructions|consignes|règles)"
+    r"|\bignor[ae] (?:\w+ ){0,3}(?:instrucciones|reglas|istruzioni|regole|instruções|regras)"
+    r"|\bnegeer (?:\w+ ){0,3}(?:instructies|regels)"
+    r"|忽略(?:之前|以上|所有|前面)?的?(?:所有)?(?:指令|指示|规则|規則)"
+    r"|(?:以前|これまで|上記)の(?:指示|命令|ルール)を(?:無視|忘れ)",
     re.IGNORECASE | re.DOTALL,
 )
 _COMMAND = re.compile(
@@ -42,7 +50,9 @@ def flagged(statement: Statement) -> Statement:
     A kind that may command is only held against the attempts to change other rules.
     """
     patterns = _FLAGS_OF_COMMANDS if KINDS[statement.kind].may_command else _FLAGS
-    tags = [tag for tag, pattern in patterns if pattern.search(statement.text)]
+    # Letters that only look like Latin ones, and characters that nobody sees, hide nothing.
+    shape = shape_of(INVISIBLE.sub("", statement.text))
+    tags = [tag for tag, pattern in patterns if pattern.search(shape)]
     if not tags:
         return statement
     return replace(
