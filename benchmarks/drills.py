@@ -32,6 +32,7 @@ from redis import Redis
 
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
+from memory_app.tenancy.rows.keys import RIGHTS
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 120.0
@@ -105,8 +106,12 @@ class Stack:
             return 0, None
 
     def say(self, content: str, *, user: str = "mira") -> int:
+        """Record a turn; the status, which is 202 or 503."""
         path = f"/v1/agents/ada/users/{user}/sessions/chat/turns"
-        return self.call("POST", path, {"role": "user", "content": content})[0]
+        status, _ = self.call("POST", path, {"role": "user", "content": content})
+        if status not in (202, 503):
+            raise SystemExit(f"a turn was not recorded: {status}")
+        return status
 
     def firing(self) -> set[tuple[str, str]]:
         """Alerts that fire, each with the part, kind, queue, reason or provider that it names."""
@@ -152,7 +157,7 @@ def stack(folder: Path, *, port: int, **settings: str) -> Iterator[Stack]:
         stack_of.callback(_end, stage)
         memory = [sys.executable, "-m", "memory_app"]
         subprocess.run([*memory, "migrate"], cwd=ROOT, env=environment, check=True, capture_output=True)
-        rights = [word for right in ("read", "write", "admin") for word in ("--right", right)]
+        rights = [word for right in RIGHTS for word in ("--right", right)]
         made = subprocess.run(
             [*memory, "keys", "create", "--tenant", "drill", *rights, "--json"],
             cwd=ROOT,
