@@ -24,6 +24,7 @@ NOT_RUN = {
     "docs/compose.md": ["needs Docker", "needs Docker"],
     "docs/development.md": ["clones the repository"],
     "docs/growth.md": ["takes half an hour"],
+    "docs/models.md": ["needs a language model"],
 }
 """The reasons of the examples that nobody runs. A further one must be added here, too."""
 
