@@ -21,8 +21,8 @@ from memory_app.settings import Settings
 pytestmark = pytest.mark.faults
 
 FORMS = ("json", "console")
-SILENT = {"reject", "ignore", "retry", "nothing"}
-"""Kinds of ending that are no failure: Celery tells of them at the level DEBUG."""
+SILENT = {"reject", "ignore", "retry", "nothing", "exit"}
+"""Kinds of ending of which Celery tells at the level DEBUG only: those that are no failure, and an exit."""
 
 KINDS_AND_PLACES = (
     ("own_event", "ZeroDivisionError", "own_logger"),
