@@ -21,7 +21,7 @@ from celery.signals import (
 from celery.worker.consumer import Consumer
 
 from memory_app import blas_threads
-from memory_app.extraction.rules.packs.pack import check_packs
+from memory_app.extraction.rules.packs.pack import check_packs, pack_of
 from memory_app.language import detection
 from memory_app.log import configure
 from memory_app.queue import INGEST, MAINTENANCE, ROUTES
@@ -54,10 +54,12 @@ def _check_packs(**_: Any) -> None:
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]
 def _load_languages(options: Mapping[str, Any], **_: Any) -> None:
-    """Before the fork: children share the model, and one that takes another's place need not load it first."""
+    """Before the fork: children share the model and the pack of most chats, and one that takes another's place need not
+    load them first."""
     # A worker without a list of queues takes from all of them. What a language model reads, the rules do not.
     if INGEST in (options.get("queues") or [INGEST]):
         detection.load()
+        pack_of("en")
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]
