@@ -86,7 +86,12 @@ def accept(trial: Trial) -> Actor:
         yield
         turn = NewTurn(Role.USER, "I bought another kettle.")
         acceptance.accept(
-            connection, trial.tenant, session, new_turns=[(turn, "mira", None)], debounce=AT_ONCE
+            connection,
+            trial.tenant,
+            session,
+            new_turns=[(turn, "mira", None)],
+            debounce=AT_ONCE,
+            request_id=None,
         )
         yield
 
@@ -140,7 +145,7 @@ def new_trial(impatient: Engine, tenant: int, number: int) -> Trial:
         sessions.ensure_session(connection, tenant, place.id, name=scope.session or "")
         session = sessions.lock_session(connection, tenant, scope)
         assert session is not None
-        acceptance.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE)
+        acceptance.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE, request_id=None)
     return Trial(impatient, tenant, scope, session.id)
 
 
