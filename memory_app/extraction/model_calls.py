@@ -17,6 +17,7 @@ from memory_app.extraction.llm import Asking
 from memory_app.hot import answer_drops
 from memory_app.providers.chat import Cap, LanguageModel, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
+from memory_app.settings import Settings
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.rows import usage
 
@@ -56,10 +57,7 @@ def _asking(runtime: Runtime, tenant_id: int, model: LanguageModel, policy: Poli
 
 def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:
     """Count a call at once, whether or not its answer can be used."""
-    prices = {
-        name: Price(price.tokens_in, price.tokens_out) for name, price in runtime.settings.chat.prices.items()
-    }
-    cost: Decimal = dollars(used, prices)
+    cost: Decimal = dollars(used, prices_of(runtime.settings))
     model = _label(runtime, used.model)
     metrics.model_tokens.labels(model, "in").inc(used.tokens_in)
     metrics.model_tokens.labels(model, "out").inc(used.tokens_out)
@@ -83,6 +81,11 @@ def _label(runtime: Runtime, model: str) -> str:
         name for name in (settings.model, settings.large_model) if name is not None and model.startswith(name)
     ]
     return max(names, key=len, default="other")
+
+
+def prices_of(settings: Settings) -> dict[str, Price]:
+    """The price table of the settings, by model."""
+    return {name: Price(price.tokens_in, price.tokens_out) for name, price in settings.chat.prices.items()}
 
 
 def count_dropped(runtime: Runtime, dropped: Mapping[str, int]) -> None:

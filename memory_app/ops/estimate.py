@@ -24,7 +24,8 @@ from memory_app.extraction.llm import (
     tokens_about_session,
     tokens_about_turns,
 )
-from memory_app.providers.chat import Price, Usage, dollars, price_of
+from memory_app.extraction.model_calls import prices_of
+from memory_app.providers.chat import Usage, dollars, price_of
 from memory_app.records.records import Role, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -243,9 +244,7 @@ def _step(
     # Where one model answers everything, its counted answers are of all sorts, mostly about turns.
     if name == "turns" and model in answer_tokens:
         tokens_out = answer_tokens[model] * calls
-    prices = {
-        known: Price(price.tokens_in, price.tokens_out) for known, price in settings.chat.prices.items()
-    }
+    prices = prices_of(settings)
     cost: Decimal | None = None
     if price_of(model, prices) is not None:
         cost = dollars(Usage(model, round(tokens_in), round(tokens_out), seconds=0), prices)

@@ -117,7 +117,7 @@ def _make(runtime: Runtime, scope_id: int) -> None:
         if scoped.missing_models:
             return
         hits = search(connection, runtime, scoped).memories
-    rows = [_row(hit) for hit in hits if isinstance(hit.id, UUID)]
+    rows = [row_for_model(hit) for hit in hits if isinstance(hit.id, UUID)]
     if len(rows) < FEWEST_ROWS:
         return
     asking = model_calls.for_narratives(runtime, wish.tenant_id, parse_policy(row.policy))
@@ -137,7 +137,8 @@ def _is_erased(connection: Connection, scope_id: int) -> bool:
     return names.read_scope(connection, scope_id) is None
 
 
-def _row(hit: Hit) -> Row:
+def row_for_model(hit: Hit) -> Row:
+    """A memory or a turn as a model is shown it."""
     assert isinstance(hit.id, UUID)
     label = f"{hit.speaker} ({hit.role})" if hit.tier is Tier.DAILY_LOGS else hit.kind or hit.tier.value
     return Row(hit.id, hit.text, label, at=hit.at, until=hit.valid_until)

@@ -15,15 +15,12 @@ from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.patterns import Rule
-from memory_app.extraction.rules.people import about_relative
+from memory_app.extraction.rules.people import AboutRelative, about_relative
 from memory_app.extraction.rules.requests import to_remember, wish_of
 from memory_app.extraction.rules.rule_matching import Match, match_clause
-from memory_app.extraction.rules.statements import Speaker, united, valid_from
+from memory_app.extraction.rules.statements import Speaker, at_least_explicit, told_apart, united, valid_from
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement
-
-EXPLICIT_IMPORTANCE = 7
-"""Least importance (1 to 10) of what the user asked to be remembered."""
 
 FEWEST_WORDS = 3
 """Words of a fact to remember that no rule reads; "remember that song" states nothing."""
@@ -71,9 +68,7 @@ def _to_remember(speaker: Speaker, fact: str) -> Iterator[Statement]:
         )
         statements.append(statement)
     for statement in statements:
-        # Not lowered: what the rules rate higher, such as an allergy, stays so.
-        importance = max(statement.importance or 0, EXPLICIT_IMPORTANCE)
-        yield replace(statement, importance=importance, tags=("explicit",))
+        yield replace(statement, importance=at_least_explicit(statement.importance), tags=("explicit",))
 
 
 def _is_worth_remembering(fact: str) -> bool:
@@ -88,18 +83,17 @@ def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:
     relative = about_relative(clause.text)
     subject = speaker.label
     if relative is not None:
-        subject = _told_apart(speaker, relative.name, relative.term)
+        subject = _subject(speaker, relative)
         # The rules are written for "I", so that one table serves both.
         clause = clause.said_by(relative.verb, relative.rest)
     for match in match_clause(clause, of_relative=relative is not None, today=speaker.today):
         yield _from_match(match, clause, speaker=speaker, subject=subject)
 
 
-def _told_apart(speaker: Speaker, name: str | None, term: str) -> str:
-    """The name of a relative; with what they are to the speaker where both have the same name."""
-    if name is None:
-        return f"{speaker.label}'s {term}"
-    return f"{name} ({term})" if name.lower() == speaker.label.lower() else name
+def _subject(speaker: Speaker, relative: AboutRelative) -> str:
+    if relative.name is None:
+        return f"{speaker.label}'s {relative.term}"
+    return told_apart(speaker, relative.name, relative.term)
 
 
 def _from_match(match: Match, clause: Clause, *, speaker: Speaker, subject: str) -> Statement:

@@ -20,11 +20,6 @@ _THINGS = (
     r"vinyl collection|collection|tesla|greenhouse|motorbike|sewing machine|ps5|xbox|kindle)s?"
 )
 
-_SOME_PETS = (
-    rf"(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}?(?:{_PETS})"
-    rf"(?: and (?:an? |{_NUMBER} )(?:[\w-]+ ){{0,2}}(?:{_PETS}))?"
-)
-
 HOLDINGS = (
     Rule(
         "do",

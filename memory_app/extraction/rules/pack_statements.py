@@ -18,8 +18,10 @@ from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.statements import (
     STATEMENTS_LIMIT,
     Speaker,
+    at_least_explicit,
     distinct,
     is_left_out,
+    told_apart,
     united,
     valid_from,
 )
@@ -68,10 +70,6 @@ def _facts_of(speaker: Speaker, pack: Pack, turn: Turn) -> list[Fact]:
     )
 
 
-EXPLICIT_IMPORTANCE = 7
-"""Least importance (1 to 10) of what the user asked to be remembered."""
-
-
 def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
     rule = fact.rule
     return Statement(
@@ -97,22 +95,17 @@ def _subject(speaker: Speaker, fact: Fact) -> str:
     """Whom a fact is about, the same in every language, so that facts about one person meet."""
     if fact.kin and not fact.called:
         return f"{speaker.label}'s {fact.kin}"
-    return _told_apart(speaker, fact.called, fact.term) if fact.called else speaker.label
+    return told_apart(speaker, fact.called, fact.term) if fact.called else speaker.label
 
 
 def _object(speaker: Speaker, pack: Pack, fact: Fact) -> str:
     """The object as it is stored. Somebody of the user's who has the user's name is not the user."""
     is_person = fact.relation in pack.file.people.kin
-    return _told_apart(speaker, fact.object, fact.relation) if is_person else fact.object
-
-
-def _told_apart(speaker: Speaker, name: str, term: str) -> str:
-    return f"{name} ({term})" if name.lower() == speaker.label.lower() else name
+    return told_apart(speaker, fact.object, fact.relation) if is_person else fact.object
 
 
 def _importance(fact: Fact) -> int | None:
-    # Not lowered: what the rules rate higher, such as an allergy, stays so.
-    return max(fact.rule.importance or 0, EXPLICIT_IMPORTANCE) if fact.is_request else fact.rule.importance
+    return at_least_explicit(fact.rule.importance) if fact.is_request else fact.rule.importance
 
 
 def _written_subject(speaker: Speaker, pack: Pack, fact: Fact) -> str:

@@ -11,11 +11,8 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
-from memory_app.extraction.rules.names import NAME
-
 OBJECT = r"(?P<object>.+)"
 TAIL = r"(?:,? (?:and|but|so|because|since|which|who|now|currently|these days|by the way).*|,.*)?"
-PERSON = rf"(?P<object>{NAME}(?: {NAME})?)"
 
 
 class When(StrEnum):

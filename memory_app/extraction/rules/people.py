@@ -9,17 +9,9 @@ from dataclasses import dataclass
 from memory_app.extraction.rules import words
 from memory_app.extraction.rules.names import NAME, is_name
 
-_ONE_OF_KIN = {**words.PLURAL_KIN, **words.KIN}
-"""Word for a relative, or for several, to the relation of one of them."""
-
-_MAY_BE_SEVERAL = words.PLURAL_KIN.keys() | words.PETS
-
 # The longest first, or "son" would be read in "sons".
 _KIN = "|".join(sorted({*words.KIN, *words.PLURAL_KIN, *words.PETS}, key=len, reverse=True))
-_ABOUT_OWN = re.compile("[Mm]y ")
 _QUALITY = rf"(?:(?P<quality>{words.KIN_QUALITIES}) )?"
-_MY = rf"\b[Mm]y (?P<ex>ex[- ])?{_QUALITY}(?P<kin>{_KIN})"
-
 _SUBJECT = re.compile(
     rf"^[Mm]y (?P<ex>ex[- ])?{_QUALITY}(?P<kin>{_KIN}),? (?:(?P<name>{NAME}),? )?(?:(?:also|just|really|still|always) )?"
     r"(?P<verb>is|was|has|had|lives|works|likes|loves|hates|enjoys|plays|studies|speaks|moved|started|got|prefers|"

@@ -15,6 +15,9 @@ from memory_app.records.records import Mention, Statement, Turn
 SHORTEST = 20
 """Characters below which a sentence may be that of somebody else by chance."""
 
+EXPLICIT_IMPORTANCE = 7
+"""Least importance (1 to 10) of what the user asked to be remembered."""
+
 STATEMENTS_LIMIT = 24
 """Statements kept of one turn; more come from pasted text."""
 
@@ -40,6 +43,16 @@ class Speaker:
     def today(self) -> date:
         """The day of the turn in the speaker's zone, where it may be another than where the server stands."""
         return self.turn.at.astimezone(self.zone).date()
+
+
+def told_apart(speaker: Speaker, name: str, term: str) -> str:
+    """The name of somebody; with what they are to the speaker (``term``) where both have the same name."""
+    return f"{name} ({term})" if name.lower() == speaker.label.lower() else name
+
+
+def at_least_explicit(importance: int | None) -> int:
+    """The importance of what the user asked to be remembered: not lowered where a rule rates it higher."""
+    return max(importance or 0, EXPLICIT_IMPORTANCE)
 
 
 def is_left_out(speaker: Speaker, sentence: str) -> bool:

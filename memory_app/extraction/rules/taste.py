@@ -17,16 +17,6 @@ FOOD = (
 )
 
 _LOVE = "like|love|enjoy|adore"
-_NOT_ABOUT_THIS = (
-    r"(?!the (?!(?:beach|sea|ocean|mountains?|outdoors|gym|countryside|forest|rain|snow|cold|heat|city|desert|"
-    r"smell|sound|taste|feeling|theat(?:er|re)|opera|cinema|movies|woods|sun)\b|(?-i:[A-Z])))"
-)
-"""What "the" points at is in the talk, not in the sentence: "I love the colours" says nothing lasting."""
-_FAN = (
-    "into|obsessed with|passionate about|keen on|fond of|crazy about|interested in|addicted to|hooked on|"
-    "(?:a|an|such a) (?:big|huge|massive|die-hard|real|total|avid|lifelong)? ?fan of|good at|really good at"
-)
-
 TASTE = (
     Rule(
         "=my",
