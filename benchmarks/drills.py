@@ -35,6 +35,11 @@ from memory_app.local.embedded import Servers
 from memory_app.tenancy.rows.keys import RIGHTS
 
 ROOT = Path(__file__).parents[1]
+POLL_SECONDS = 0.2
+
+HELD_SECONDS = 12
+"""Longer than an erasure may take by its alert."""
+
 START_SECONDS = 120.0
 FIRE_SECONDS = 180.0
 SCRAPE_SECONDS = 2
@@ -58,7 +63,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = STAR
     while not condition():
         if time.monotonic() - began > seconds:
             raise SystemExit(f"{what}: not within {seconds:.0f} s")
-        time.sleep(0.2)
+        time.sleep(POLL_SECONDS)
     return time.monotonic() - began
 
 
@@ -274,14 +279,14 @@ def set_clock(stage: Stack) -> None:
 
 
 def hold_erasure(stage: Stack) -> None:
-    """A person is to be erased while somebody else is busy with their rows for twelve seconds."""
+    """A person is to be erased while somebody else is busy with their rows."""
     stage.say("I have a dog called Bruno.")
     url = stage.servers.owner_url.replace("postgresql+psycopg", "postgresql")
     erasing = Thread(target=stage.call, args=("DELETE", "/v1/users/mira"))
     with psycopg.connect(url) as connection:
         connection.execute("SELECT FROM scopes FOR UPDATE")
         erasing.start()
-        time.sleep(12)
+        time.sleep(HELD_SECONDS)
         connection.rollback()
     erasing.join()
 

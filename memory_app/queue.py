@@ -132,6 +132,7 @@ class Sender:
         )
         # Pools of our own: those of Celery belong to the whole process and are never given back.
         self._connections = broker.Pool(limit=SENDERS)
+        # Of the pools only this one has no types.
         self._producers: Any = ProducerPool(self._connections, limit=SENDERS)  # type: ignore[no-untyped-call]
 
     def send(self, name: str, *, to: str | None = None, **ids: Any) -> bool:

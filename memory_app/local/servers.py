@@ -24,4 +24,5 @@ def embedded_settings(servers: Servers, **sections: dict[str, object]) -> Settin
         values["erasure"] = {"secret": erasure_secret}
     for name, section in sections.items():
         values[name] = {**values.get(name, {}), **section}
+    # The model checks each section; to the type checker they are all the same.
     return Settings(data_folder=servers.folder, **values)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memory_app.errors import InvalidInput
-from memory_app.memories.naming import KnownEntity, named_in
+from memory_app.memories.entity_names import KnownEntity, named_in
 from memory_app.records.entity import entity_key
 from memory_app.records.records import Mention, Statement
 

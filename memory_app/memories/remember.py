@@ -24,16 +24,16 @@ from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
+from memory_app.memories.entity_names import KnownEntity
 from memory_app.memories.forbidden import check_allowed
 from memory_app.memories.ladder import Candidate
+from memory_app.memories.ladder_writer import Place, Prepared, Vector, Writer
 from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
-from memory_app.memories.naming import KnownEntity
 from memory_app.memories.relations import Relation, ended_relations, relation_of
 from memory_app.memories.rows import entities, fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
 from memory_app.memories.rows.neighbours import Comparison, Footing
-from memory_app.memories.writing import Place, Prepared, Vector, Writer
 from memory_app.records.importance import stored_importance
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import Origin, Outcome, Statement

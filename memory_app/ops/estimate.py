@@ -141,8 +141,8 @@ def estimate(
     questions = _questions(talk, settings, policy)
     scale = PER_TURNS / len(talk)
     steps = tuple(
-        _step(name, asked, settings, scale=scale, answer_tokens=per_model)
-        for name, asked in questions.items()
+        _step(name, of_step, settings, scale=scale, answer_tokens=per_model)
+        for name, of_step in questions.items()
     )
     return Estimate(
         agent=agent,
@@ -169,14 +169,14 @@ def batches(
     session: Sequence[SampleTurn], debounce: Debounce, *, limit: int
 ) -> Iterator[tuple[SampleTurn, ...]]:
     """Cut the turns of a session into those that are read together, as a worker that is never late would."""
-    most = min(debounce.after_turns, limit)
+    batch_turns = min(debounce.after_turns, limit)
     batch: list[SampleTurn] = []
     for turn in session:
         if batch and _is_due(batch, turn.accepted_at, debounce):
             yield tuple(batch)
             batch = []
         batch.append(turn)
-        if len(batch) >= most:
+        if len(batch) >= batch_turns:
             yield tuple(batch)
             batch = []
     if batch:
@@ -254,14 +254,14 @@ def _step(
 def _total(steps: Sequence[Step]) -> Step:
     costs = [step.cost_usd for step in steps if step.calls]
     # A sum that lacks a part would pass for the whole.
-    known = [cost for cost in costs if cost is not None]
+    priced = [cost for cost in costs if cost is not None]
     return Step(
         "total",
         ", ".join(dict.fromkeys(step.model for step in steps if step.model)),
         sum(step.calls for step in steps),
         sum(step.tokens_in for step in steps),
         sum(step.tokens_out for step in steps),
-        sum(known, Decimal(0)) if len(known) == len(costs) else None,
+        sum(priced, Decimal(0)) if len(priced) == len(costs) else None,
     )
 
 

@@ -19,6 +19,7 @@ from memory_app.hot import expression, window
 from memory_app.hot.expression import Expression
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
+from memory_app.recall.bootstrap_parts import bootstrap_parts, first_parts, persona_parts
 from memory_app.recall.counts import note_hits
 from memory_app.recall.narrative import with_narrative
 from memory_app.recall.parts import ContextParts, SessionPart
@@ -26,7 +27,6 @@ from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embe
 from memory_app.recall.recall import search, search_previous_models
 from memory_app.recall.records import RecallQuery
 from memory_app.recall.sections import ContextWindow, render
-from memory_app.recall.standing import first_parts, persona_parts, standing_parts
 from memory_app.recall.topic import Topic, read_topic, with_topic
 from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
@@ -167,7 +167,7 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
             if not parse_policy(row.policy).memory:
                 return _Read(row=None, parts=persona_parts(row.persona), now=row.now)
             hot_context = _read_hot(runtime, row)
-            parts = standing_parts(runtime, connection, row, hot_context=hot_context)
+            parts = bootstrap_parts(runtime, connection, row, hot_context=hot_context)
             stage = "session"
             if has_session:
                 parts = _with_session(

@@ -189,14 +189,7 @@ def prepare_query(
         raise NotFound(f"session: no session {query.session!r} here", field="session")
     tiers = _tiers(query)
     speakers = _named_speakers(text, facts.speakers)
-    entities: tuple[EntityCard, ...] = ()
-    mentioning: Mapping[UUID, float] = {}
-    if facts.entities:
-        # Two more round trips: each only where something is made of it.
-        if Tier.ENTITIES in tiers:
-            entities = cards.named(connection, row.visible, facts.entities)
-        if Tier.FACTS in tiers:
-            mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
+    entities, mentioning = _about_named(connection, row, facts, tiers=tiers)
     shared = _shared_queries(connection, runtime, row, query=query, vectors=vectors)
     missing_models = _missing_models(runtime, facts) if text else ()
     return ScopedQuery(
@@ -224,6 +217,20 @@ def prepare_query(
         further_turns=further_turns,
         shared=shared,
     )
+
+
+def _about_named(
+    connection: Connection, row: ScopeRow, facts: ScopeFacts, *, tiers: Sequence[Tier]
+) -> tuple[tuple[EntityCard, ...], Mapping[UUID, float]]:
+    """Cards of the entities that the query names, and the memories that mention them."""
+    entities: tuple[EntityCard, ...] = ()
+    mentioning: Mapping[UUID, float] = {}
+    # Two more round trips: each only where something is made of it.
+    if facts.entities and Tier.ENTITIES in tiers:
+        entities = cards.named(connection, row.visible, facts.entities)
+    if facts.entities and Tier.FACTS in tiers:
+        mentioning = scope_facts.mentioning(connection, row.visible, facts.entities)
+    return entities, mentioning
 
 
 def _shared_queries(

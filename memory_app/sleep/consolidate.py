@@ -28,7 +28,7 @@ from memory_app.records.kinds import kind_of
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.sleep import cycle, wording
+from memory_app.sleep import cycle, merged_texts
 from memory_app.sleep.plan import MERGING_KINDS, ClusterPlan, CyclePlan, make_plan
 from memory_app.sleep.report import ConsolidatedCluster, ConsolidationReport, CycleReport
 from memory_app.sleep.rows import sleeping
@@ -99,7 +99,7 @@ def _make_plan(
 
 def _with_wordings(runtime: Runtime, tenant_id: int, plan: CyclePlan) -> CyclePlan:
     """Put the model's sentences into the plan, but for those that were ever stored: two rows must not say the same."""
-    wordings = wording.word(runtime, tenant_id, plan.row.id, clusters=plan.clusters)
+    wordings = merged_texts.word(runtime, tenant_id, plan.row.id, clusters=plan.clusters)
     keys = {anchor: canonical_key(worded.text) for anchor, worded in wordings.items()}
     with transaction(runtime.engine, tenant_id) as connection:
         stored = sleeping.stored_keys(connection, plan.row.id, list(keys.values()))

@@ -37,6 +37,7 @@ def parse_instructions(value: object, path: str, *, relations: Parser[tuple[str,
         "entity_types": _entity_types,
         "relations": relations,
     }
+    # Each parser gives the type of its field, which a mapping of parsers cannot say.
     instructions = Instructions(**parse_fields(value, path, parsers=parsers))  # type: ignore[arg-type]
     total = sum(map(len, (*instructions.lines, *instructions.relations)))
     if total > TOTAL_LIMIT:

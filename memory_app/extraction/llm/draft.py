@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
+from typing import TypedDict
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.errors import InvalidInput
@@ -116,7 +118,7 @@ def draft_fact(answer: FactAnswer, scene: Scene) -> Draft:
         origin=Origin.EXTRACTED,
         valid_from=_valid_from(answer.when, turns, zone),
         mentions=_mentions(answer.entities, answer.text, turns),
-        **_rests_on(turns),  # type: ignore[arg-type]
+        **_rests_on(turns),
     )
     return Draft(_related(statement, answer, scene.ground, turns), turns)
 
@@ -213,11 +215,18 @@ def _synthesized(kind: str, text: str, *, turns: Sequence[Turn], ground: Ground,
         origin=Origin.SYNTHESIZED,
         synthesis_type=type,
         valid_from=_speaking_turn(turns).at if turns else None,
-        **_rests_on(turns),  # type: ignore[arg-type]
+        **_rests_on(turns),
     )
 
 
-def _rests_on(turns: Sequence[Turn]) -> dict[str, object]:
+class _Footing(TypedDict, total=False):
+    """Fields of a statement that say on what it rests."""
+
+    evidence: tuple[UUID, ...]
+    source: str
+
+
+def _rests_on(turns: Sequence[Turn]) -> _Footing:
     if not turns:
         return {}
     return {"evidence": tuple(turn.id for turn in turns), "source": _speaking_turn(turns).speaker}

@@ -81,9 +81,9 @@ def extract(
     session = _Session(all_turns, user_label, agent_label, time_zone, people, tuple(labels))
     by_turn = {turn.id: _read(session, turn) for turn in turns}
     return Extraction(
-        tuple(chain.from_iterable(found.statements for found in by_turn.values())),
-        {turn_id: found.mentions for turn_id, found in by_turn.items() if found.mentions is not None},
-        {turn_id: found.reason for turn_id, found in by_turn.items() if found.reason},
+        tuple(chain.from_iterable(read.statements for read in by_turn.values())),
+        {turn_id: read.mentions for turn_id, read in by_turn.items() if read.mentions is not None},
+        {turn_id: read.reason for turn_id, read in by_turn.items() if read.reason},
     )
 
 
@@ -150,13 +150,13 @@ def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
 
 
 def _is_acknowledgement(text: str, pack: Pack | None) -> bool:
-    known = ACKNOWLEDGEMENTS | pack.acknowledgements if pack else ACKNOWLEDGEMENTS
+    acknowledgements = ACKNOWLEDGEMENTS | pack.words.acknowledgements if pack else ACKNOWLEDGEMENTS
     # A text without any word, such as an emoji, counts as one.
     words = _NO_WORD.sub(" ", text.lower()).split()
-    return len(words) <= ACKNOWLEDGEMENT_WORDS and known.issuperset(words)
+    return len(words) <= ACKNOWLEDGEMENT_WORDS and acknowledgements.issuperset(words)
 
 
 def _agent_text(turns: Iterable[Turn]) -> str:
     """What the assistant wrote in these turns, in lower case."""
-    said = (turn.text[:AGENT_TEXT_LIMIT] for turn in turns if turn.role is Role.ASSISTANT)
-    return "\n".join(said).lower()
+    texts = (turn.text[:AGENT_TEXT_LIMIT] for turn in turns if turn.role is Role.ASSISTANT)
+    return "\n".join(texts).lower()

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
 
 from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.memories import entities
-from memory_app.memories.naming import KnownEntity, first_words
+from memory_app.memories.entity_names import KnownEntity, first_words
 from memory_app.memories.rows.memory_rows import COLUMNS as MEMORY_COLUMNS
 from memory_app.memories.rows.memory_rows import memory_of
 from memory_app.records.entity import entity_key
@@ -127,9 +127,9 @@ class LinkedEntity:
     memories: int
 
 
-# Only what may be named is read; the exact rules are in `naming`. A range of the index for each beginning, since the
-# functions that would cut a key are not leakproof, so that no index can use them under row-level security. "`" comes
-# right after "_".
+# Only what may be named is read; the exact rules are in `entity_names`. A range of the index for each beginning, since
+# the functions that would cut a key are not leakproof, so that no index can use them under row-level security. "`"
+# comes right after "_".
 _LIKELY = text(
     """
     SELECT e.key, e.type, e.label, e.aliases FROM entities e
@@ -239,7 +239,7 @@ def mention(
 
 
 def likely_named(connection: Connection, scope_id: int, texts: Sequence[str]) -> tuple[KnownEntity, ...]:
-    """Entities of the scope that the texts may name, most mentioned first; see `naming.named_in`."""
+    """Entities of the scope that the texts may name, most mentioned first; see `entity_names.named_in`."""
     words = first_words("\n".join(texts))
     if not words:
         return ()

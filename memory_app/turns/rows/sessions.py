@@ -344,7 +344,8 @@ def silent(connection: Connection, scope_id: int, *, longer_than: timedelta) -> 
 
 def oldest_activity(connection: Connection, scope_id: int) -> datetime | None:
     """When the open session that has been silent longest heard its last turn; None when no session is open."""
-    return connection.execute(_NEXT_SILENT, {"scope": scope_id}).scalar_one()  # type: ignore[no-any-return]
+    oldest: datetime | None = connection.execute(_NEXT_SILENT, {"scope": scope_id}).scalar_one()
+    return oldest
 
 
 @dataclass(frozen=True, slots=True)

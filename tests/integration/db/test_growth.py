@@ -23,7 +23,7 @@ from memory_app.dispatch import finder, periodic, upkeep
 from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
-from memory_app.memories.naming import KnownEntity
+from memory_app.memories.entity_names import KnownEntity
 from memory_app.memories.remember import remember
 from memory_app.memories.rows import entities, reembedding
 from memory_app.ops.doctor import diagnose

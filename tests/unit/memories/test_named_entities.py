@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from memory_app.memories.entity_names import WORDS_LIMIT, KnownEntity, first_words, named_in
 from memory_app.memories.mentions import ties_of
-from memory_app.memories.naming import WORDS_LIMIT, KnownEntity, first_words, named_in
 from memory_app.memories.people import about_user, display_names
 from memory_app.records.records import Mention, Role, Statement, Turn
 

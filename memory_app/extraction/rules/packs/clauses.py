@@ -107,7 +107,7 @@ def _is_title(pack: Pack, quote: str) -> bool:
         return False
     if quote.endswith((".", "!", "?", ",")):
         return False
-    return pack.not_in_objects.isdisjoint(words)
+    return pack.words.not_in_objects.isdisjoint(words)
 
 
 def _without_inner_dots(pack: Pack, text: str) -> str:

@@ -39,7 +39,7 @@ class Correction:
 def correction_in(pack: Pack, sentence: str) -> Correction:
     """What ``sentence`` corrects; it is falsy where that is nothing, and has the text of the sentence then."""
     text, is_announced = _without_announcement(pack, sentence)
-    match = pack.instead.search(text.rstrip(" .!\u2026"))
+    match = pack.correction.instead.search(text.rstrip(" .!\u2026"))
     mistake = slot_values.whole(pack, match["wrong"]) if match else None
     if match is None or mistake is None:
         return Correction(text if is_announced else sentence, is_announced=is_announced)
@@ -50,7 +50,8 @@ def _without_announcement(pack: Pack, sentence: str) -> tuple[str, bool]:
     text = sentence
     is_announced = False
     # Other openings may stand before and between ("Oh, sorry, no, wait: …"), and some words are both.
-    while match := pack.announcement.match(text) or pack.announcement.match(without_opening(pack, text)):
+    announcement = pack.correction.announcement
+    while match := announcement.match(text) or announcement.match(without_opening(pack, text)):
         text = match.string[match.end() :]
         is_announced = True
     return text, is_announced
@@ -77,7 +78,7 @@ def _is_line(fact: Fact, other: Fact) -> bool:
 def said_again(pack: Pack, correction: Correction, history: History, *, is_loose: bool) -> list[Fact]:
     """What was said before with the right object, for a correction that states no fact itself: "Apex, not Acme"."""
     text = without_opening(pack, correction.text).strip(" .!\u2026")
-    matches = list(filter(None, (pattern.fullmatch(text) for pattern in pack.right)))
+    matches = list(filter(None, (pattern.fullmatch(text) for pattern in pack.correction.right)))
     if not matches:
         return []
     for fact, match in product(reversed(history()), matches):

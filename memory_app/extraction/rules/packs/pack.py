@@ -38,6 +38,31 @@ from memory_app.extraction.rules.packs.word_tables import (
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectionPatterns:
+    """What makes a sentence a correction: what announces one, and what names the mistake and the right object."""
+
+    announcement: re.Pattern[str]
+    instead: re.Pattern[str]
+    right: tuple[re.Pattern[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSets:
+    """Words in lower case that say whether a text may be an object or a name, and those that only agree or thank."""
+
+    not_in_objects: frozenset[str]
+    not_in_names: frozenset[str]
+    not_first: frozenset[str]
+    not_last: frozenset[str]
+    articles: frozenset[str]
+    item_openings: frozenset[str]
+    particles: frozenset[str]
+    name_starts: frozenset[str]
+    titles: frozenset[str]
+    acknowledgements: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Pack:
     """A pack whose patterns are compiled. The words that are looked up are in lower case."""
 
@@ -60,9 +85,7 @@ class Pack:
     opening: re.Pattern[str]
     request: re.Pattern[str]
     contraction: re.Pattern[str]
-    announcement: re.Pattern[str]
-    instead: re.Pattern[str]
-    right: tuple[re.Pattern[str], ...]
+    correction: CorrectionPatterns
     filler: re.Pattern[str]
     tail: re.Pattern[str]
     inverted: re.Pattern[str]
@@ -75,19 +98,10 @@ class Pack:
     units: Mapping[str, str]
     months: Mapping[str, int]
     weekdays: Mapping[str, int]
-    not_in_objects: frozenset[str]
-    not_in_names: frozenset[str]
-    not_first: frozenset[str]
     half: re.Pattern[str]
-    not_last: frozenset[str]
-    articles: frozenset[str]
-    item_openings: frozenset[str]
-    particles: frozenset[str]
-    name_starts: frozenset[str]
-    titles: frozenset[str]
+    words: WordSets
     list_join: re.Pattern[str]
     list_end: re.Pattern[str]
-    acknowledgements: frozenset[str]
 
     def number(self, text: str) -> int:
         """The number that digits or a word of the pack, in lower case, stand for."""
@@ -137,7 +151,6 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     starts = compiler.choices("clause.starts", clause.starts)
     breaks = compiler.choices("clause.breaks", clause.breaks)
     cuts = compiler.choices("clause.cuts", clause.cuts)
-    instead = compiler.translated("correction.instead", file.correction.instead)
     list_joins = either_word(file.list_joins)
     months = month_numbers(file)
     month = "|".join(map(re.escape, months))
@@ -169,15 +182,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
             rf"^(?:{compiler.choices('request.openings', file.request.openings)}){WORD_END}[\s,:;-]*"
         ),
         contraction=whole_words(either_word(file.contractions)),
-        announcement=any_case(
-            rf"^(?:{compiler.choices('correction.announced', file.correction.announced)}){WORD_END}[\s,!:;.-]*"
-        ),
-        # Without a comma "not allergic to nuts" is a statement of its own.
-        instead=any_case(rf"(?:,|\s[\u2013\u2014-])\s+(?:{instead})$"),
-        right=tuple(
-            any_case(f"(?:{pattern})")
-            for pattern in compiler.all_translated("correction.right", file.correction.right)
-        ),
+        correction=_correction_patterns(compiler, file),
         filler=compiler.compiled_words("clause.fillers", clause.fillers),
         tail=any_case(rf"\s+(?:{compiler.choices('clause.tails', clause.tails)})$"),
         inverted=any_case(
@@ -192,18 +197,36 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         units=unit_names(file),
         months=months,
         weekdays=numbers_of_rows(file.date.weekdays),
+        half=any_case(rf"(?<![\w'])(?:{compiler.choices('half', [file.half] if file.half else [])})$"),
+        words=_word_sets(file),
+        list_join=any_case(rf",? (?:{list_joins}) |, "),
+        list_end=any_case(rf" (?:{list_joins}) [^,]+$"),
+    )
+
+
+def _correction_patterns(compiler: PatternCompiler, file: PackFile) -> CorrectionPatterns:
+    announced = compiler.choices("correction.announced", file.correction.announced)
+    instead = compiler.translated("correction.instead", file.correction.instead)
+    right = compiler.all_translated("correction.right", file.correction.right)
+    return CorrectionPatterns(
+        announcement=any_case(rf"^(?:{announced}){WORD_END}[\s,!:;.-]*"),
+        # Without a comma "not allergic to nuts" is a statement of its own.
+        instead=any_case(rf"(?:,|\s[\u2013\u2014-])\s+(?:{instead})$"),
+        right=tuple(any_case(f"(?:{pattern})") for pattern in right),
+    )
+
+
+def _word_sets(file: PackFile) -> WordSets:
+    return WordSets(
         not_in_objects=word_set(file.not_in_objects),
         not_in_names=word_set(file.not_in_names),
         not_first=word_set(file.not_first),
-        half=any_case(rf"(?<![\w'])(?:{compiler.choices('half', [file.half] if file.half else [])})$"),
         not_last=word_set(file.not_last),
         articles=word_set(file.articles),
         item_openings=word_set(file.item_openings),
         particles=word_set(file.particles),
         name_starts=word_set(file.name_starts),
         titles=word_set(file.titles),
-        list_join=any_case(rf",? (?:{list_joins}) |, "),
-        list_end=any_case(rf" (?:{list_joins}) [^,]+$"),
         acknowledgements=word_set(file.acknowledgements),
     )
 

@@ -70,7 +70,7 @@ def _items(pack: Pack, slot: str, text: str) -> list[str] | None:
 
 def _without_opening(pack: Pack, item: str) -> str:
     words = item.split(" ")
-    while len(words) > 1 and words[0].lower() in pack.item_openings:
+    while len(words) > 1 and words[0].lower() in pack.words.item_openings:
         words = words[1:]
     return " ".join(words)
 
@@ -90,7 +90,7 @@ def first_name(pack: Pack, text: str) -> str | None:
     words = text.split()
     first = words[0].lower().rstrip(".")
     # A title alone names nobody.
-    fewest = 2 if first in pack.titles else 1
+    fewest = 2 if first in pack.words.titles else 1
     for count in range(len(words), fewest - 1, -1):
         beginning = " ".join(words[:count])
         hit = name(pack, beginning, is_loose=False)
@@ -114,7 +114,7 @@ def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
 def _is_no_name(pack: Pack, words: Sequence[str]) -> bool:
     """Whether a word tells that this is no name, with capitals or without: "Acme from 1977 to 2001"."""
     lowered = [word.lower() for word in words]
-    if not pack.not_in_names.isdisjoint(lowered):
+    if not pack.words.not_in_names.isdisjoint(lowered):
         return True
     if _is_doubtful(pack, lowered):
         return True
@@ -129,9 +129,9 @@ def _name_of_small_words(pack: Pack, words: Sequence[str]) -> str | None:
     """A name of an author who writes no capitals: "lyon", "san sebastián"."""
     *openings, last = [word.lower() for word in words]
     # Of two words the second may be anything, but behind those with which names begin.
-    if not pack.name_starts.issuperset(openings):
+    if not pack.words.name_starts.issuperset(openings):
         return None
-    if last in pack.not_last:
+    if last in pack.words.not_last:
         return None
     if not all(map(_is_spelled_out, words)):
         return None
@@ -146,12 +146,12 @@ def _name_of_capitals(pack: Pack, words: Sequence[str]) -> str | None:
     """A name such as "Anna de Vries", "Dr. Lee" or "Studio 54"."""
     first, last = words[0], words[-1]
     # The first word is missing: "de Vries". With a capital, "De Vries" is whole.
-    if first in pack.particles:
+    if first in pack.words.particles:
         return None
     if first[0].isdigit():
         return None
     # The last word is missing: "Anna de".
-    if last.lower() in pack.particles:
+    if last.lower() in pack.words.particles:
         return None
     if not all(_may_stand_in_name(pack, word) for word in words):
         return None
@@ -160,7 +160,7 @@ def _name_of_capitals(pack: Pack, words: Sequence[str]) -> str | None:
 
 def _may_stand_in_name(pack: Pack, word: str) -> bool:
     lowered = word.lower()
-    is_small_word = lowered in pack.particles or lowered.rstrip(".") in pack.titles
+    is_small_word = lowered in pack.words.particles or lowered.rstrip(".") in pack.words.titles
     has_sign_of_name = word[0].isupper() or word[0].isdigit()
     return has_sign_of_name or is_small_word
 
@@ -189,7 +189,7 @@ def _thing(pack: Pack, text: str) -> str | None:
 
 def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
     """Words that make a whole of at most ``limit`` words, without their article."""
-    if text.split()[0].lower() in pack.not_first:
+    if text.split()[0].lower() in pack.words.not_first:
         return None
     words = _without_article(pack, text.split())
     if len(words) > limit:
@@ -213,7 +213,7 @@ def whole(pack: Pack, text: str) -> str | None:
 def _goes_on(pack: Pack, words: Sequence[str]) -> bool:
     """Whether the last of the words shows that the phrase is cut."""
     last = words[-1]
-    if last in pack.not_last:
+    if last in pack.words.not_last:
         return True
     # "In the 2" was cut at the dot of an ordinal number.
     is_ordinal = last.isdigit() and len(last) < 3
@@ -248,12 +248,12 @@ def _is_doubtful(pack: Pack, words: Sequence[str]) -> bool:
     """Whether one of the words, in lower case, points at the talk or belongs to another clause."""
     # Of "j'apporte" the pronoun tells.
     heads = [word.partition("'")[0] + "'" for word in words if "'" in word]
-    return not pack.not_in_objects.isdisjoint([*words, *heads])
+    return not pack.words.not_in_objects.isdisjoint([*words, *heads])
 
 
 def _without_article(pack: Pack, words: Sequence[str]) -> Sequence[str]:
     # With a capital it is part of a title: "La Grande Vadrouille".
-    if len(words) > 1 and words[0] in pack.articles:
+    if len(words) > 1 and words[0] in pack.words.articles:
         words = words[1:]
     return _without_elided_article(pack, words)
 
@@ -262,6 +262,6 @@ def _without_elided_article(pack: Pack, words: Sequence[str]) -> Sequence[str]:
     """Without an article that has no blank behind it: "l'eczéma"."""
     head, apostrophe, rest = words[0].partition("'")
     article = head.lower() + apostrophe
-    if rest and article in pack.articles:
+    if rest and article in pack.words.articles:
         return [rest, *words[1:]]
     return words

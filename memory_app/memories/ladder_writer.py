@@ -15,10 +15,10 @@ from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import terms
 from memory_app.memories import ladder, merging
+from memory_app.memories.entity_names import KnownEntity
 from memory_app.memories.intervals import Cut, Interval
 from memory_app.memories.ladder import Candidate, Decision, Neighbour
 from memory_app.memories.mentions import named_text, ties_of
-from memory_app.memories.naming import KnownEntity
 from memory_app.memories.repetition import repeated
 from memory_app.memories.rows import entities, evidence, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store

@@ -59,17 +59,17 @@ def _kind_limits() -> tuple[KindLimit, ...]:
     return tuple(limits)
 
 
-def standing_parts(
+def bootstrap_parts(
     runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
 ) -> ContextParts:
     """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
-    standing = _standing_memories(runtime, connection, row, hot_context=hot_context)
+    bootstrap = _bootstrap_memories(runtime, connection, row, hot_context=hot_context)
     # Until the user's first turns are read, what the agent begins with is not among their memories.
     defaults = _defaults(row.default_memories, row.now) if needs_seed(row) else ()
-    parts = _parts((*standing.memories, *defaults), row.persona)
+    parts = _parts((*bootstrap.memories, *defaults), row.persona)
     # What tunes the expression stands in that section already.
     shown = {memory.id for memory in parts.expression.memories}
-    card = own_card(row, [memory for memory in standing.own if memory.id not in shown])
+    card = own_card(row, [memory for memory in bootstrap.own if memory.id not in shown])
     return replace(parts, cards=(card,) if card else (), zone=zone_of(row.time_zone))
 
 
@@ -144,52 +144,52 @@ def _parts(memories: Sequence[Memory], persona: Mapping[str, object] | None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _Bootstrap:
     """Memories of every window: the strongest of some kinds, and ``own``, the facts of the user's own card."""
 
     memories: tuple[Memory, ...]
     own: tuple[Memory, ...]
 
 
-def _standing_memories(
+def _bootstrap_memories(
     runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
-) -> _Standing:
+) -> _Bootstrap:
     """Read them, by their cached ids while no memory of the scopes has changed."""
     limits = _kind_limits()
     if hot_context is None:
-        return _read_standing(connection, row, limits)
+        return _read_bootstrap(connection, row, limits)
     cached = hot_context.cached.context
     # Part of the key, so that a kind or a relation that is new in this version shows at once.
-    asked = asked_about("standing", *limits, *RELATIONS)
+    asked = asked_about("bootstrap", *limits, *RELATIONS)
     if cached is not None and cached.asked == asked:
-        return _standing_of(connection, row, cached)
-    standing = _read_standing(connection, row, limits)
-    fresh = CachedContext(asked, {"standing": _ids(standing.memories), "own": _ids(standing.own)})
+        return _bootstrap_of(connection, row, cached)
+    bootstrap = _read_bootstrap(connection, row, limits)
+    fresh = CachedContext(asked, {"bootstrap": _ids(bootstrap.memories), "own": _ids(bootstrap.own)})
     try:
         # The token was taken before the read, so a change in between invalidates this entry.
         cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)
     except MemoryAppError as error:
         log.warning("context_cache_not_written", error=error.kind)
-    return standing
+    return bootstrap
 
 
-def _standing_of(connection: Connection, row: ScopeRow, cached: CachedContext) -> _Standing:
+def _bootstrap_of(connection: Connection, row: ScopeRow, cached: CachedContext) -> _Bootstrap:
     # The rows themselves are read, so that one that was erased a moment ago does not stand in the window.
     own = cached.ids.get("own", ())
-    ids = dict.fromkeys((*cached.ids.get("standing", ()), *own))
+    ids = dict.fromkeys((*cached.ids.get("bootstrap", ()), *own))
     memories = {memory.id: memory for memory in always_shown.visible_by_ids(connection, row, list(ids))}
-    return _Standing(
-        memories=tuple(memories[id] for id in cached.ids.get("standing", ()) if id in memories),
+    return _Bootstrap(
+        memories=tuple(memories[id] for id in cached.ids.get("bootstrap", ()) if id in memories),
         own=tuple(memories[id] for id in own if id in memories),
     )
 
 
-def _read_standing(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> _Standing:
+def _read_bootstrap(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> _Bootstrap:
     key = own_key(row)
     own: tuple[Memory, ...] = ()
     if key is not None:
         own = always_shown.about(connection, row.id, key.partition(":")[2], RELATIONS, each=EACH)
-    return _Standing(_strongest(connection, row, limits), own)
+    return _Bootstrap(_strongest(connection, row, limits), own)
 
 
 def _ids(memories: Sequence[Memory]) -> tuple[UUID, ...]:
