@@ -38,6 +38,10 @@ _MENDED = ("role", "right", "policy", "trigger", "function", "table")
 """Kinds of objects that `memory migrate` makes again."""
 
 
+DIFFERENCES_SHOWN = 10
+"""Objects of the schema that are named when they are not as expected; the others are counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """An object that is not as expected. ``actual`` None: it is missing; ``expected`` None: it should not be there."""

@@ -16,10 +16,9 @@ from sqlalchemy import Connection, Engine
 from memory_app import queue
 from memory_app.db import app_role, catalog, db, inspection, revision
 from memory_app.db.app_role import Deviation
-from memory_app.db.catalog import Difference
-from memory_app.db.directory import Directory, Shard, users_by_shard
+from memory_app.db.catalog import DIFFERENCES_SHOWN, Difference
+from memory_app.db.directory import Directory
 from memory_app.db.inspection import Server
-from memory_app.db.shards import at_shard
 from memory_app.errors import MemoryAppError
 from memory_app.forget import receipts
 from memory_app.forget.receipts import Comparison
@@ -30,7 +29,7 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState, shown
-from memory_app.ops import due, redis_checks, time_outs
+from memory_app.ops import due, redis_checks, shard_checks, time_outs
 from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
@@ -40,9 +39,6 @@ from memory_app.settings import Settings
 from memory_app.tenancy import schema
 
 VECTOR_VERSION = (0, 8)
-
-DIFFERENCES_SHOWN = 10
-"""Objects of the schema that are named when they are not as expected; the others are counted."""
 
 
 def diagnose(settings: Settings) -> tuple[Check, ...]:
@@ -65,7 +61,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         checks.append(_retention(settings))
         if is_reachable:
             checks += [
-                *_shards(engine),
+                *shard_checks.look(engine),
                 *_due(settings, engine),
                 *_failed(engine, tenants),
                 *_big_scopes(settings, engine),
@@ -154,38 +150,6 @@ def _schema(stored: str | None, differences: Sequence[Difference]) -> Check:
         remedies = dict.fromkeys(row.remedy for row in shown_differences)
         return fail("schema", f"revision {stored}, but {finding}", to_do="; ".join(remedies))
     return ok("schema", f"revision {stored}, with every object as expected")
-
-
-def _shards(engine: Engine) -> Iterator[Check]:
-    """Whether every shard beside the home shard is there, migrated and whole. No check where there is no other."""
-    directory = Directory(engine)
-    listed = directory.shards()[1:]
-    if not listed:
-        return
-    with db.transaction(engine, None) as connection:
-        users = users_by_shard(connection)
-    left_out = [shard for shard in listed if shard.difference is not None]
-    for shard in left_out:
-        yield _left_out(shard, users.get(shard.id, 0))
-    usable = [shard for shard in listed if shard.difference is None]
-    differences = [row for shard in usable for row in _differences_of(engine, shard)]
-    if differences:
-        finding = "; ".join(f"shard {shard}: {row.name} is {row.state}" for shard, row in differences)
-        remedies = dict.fromkeys(row.remedy for _, row in differences)
-        yield fail("shards", finding, to_do="; ".join(remedies))
-    elif not left_out:
-        yield ok("shards", f"{len(listed) + 1}, each with every object as expected")
-
-
-def _left_out(shard: Shard, users: int) -> Check:
-    finding, _, to_do = str(shard.difference).partition("; ")
-    return fail("shards", f"{finding}; users in it, who are answered with 503: {users}", to_do=to_do)
-
-
-def _differences_of(engine: Engine, shard: Shard) -> list[tuple[int, Difference]]:
-    with db.transaction(at_shard(engine, shard.id), None) as connection:
-        differences = catalog.differences_of(connection, shard=shard.id)
-    return [(shard.id, row) for row in differences[:DIFFERENCES_SHOWN]]
 
 
 def _role(server: Server) -> Check:

@@ -7,7 +7,6 @@ alone, and parked after three unexplained starts; the session goes on behind a v
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +29,6 @@ from memory_app.errors import (
     Permanent,
     StoreUnavailable,
     Transient,
-    UnreadableAnswer,
 )
 from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
@@ -46,10 +44,10 @@ from memory_app.records.records import Extraction, Role, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
-from memory_app.turns import extractor, routing
+from memory_app.turns import extraction_failures, extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
-from memory_app.turns.rows import failed_turns, sessions, stages, waiting
+from memory_app.turns.rows import sessions, stages, waiting
 from memory_app.turns.rows.sessions import Claim
 from memory_app.turns.sources import sourced
 
@@ -62,8 +60,6 @@ ANSWER_LIMIT_CHARS = 1_000_000
 MOST_SECONDS = 15.0
 
 NOT_CURATED = "fact curation is off for this agent"
-
-TOGETHER = "{reason}; {turns} turns were asked about together and are set aside"
 
 QUARANTINED = (
     "quarantined: its worker died {starts} times while extracting it; replay it once the cause is mended"
@@ -172,22 +168,26 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     correlation.note(correlation.RUNS, [batch.run_id])
     limit = runtime.settings.extract.starts_limit
     if claimed.starts > limit:
-        return _park(runtime, batch, QUARANTINED.format(starts=limit))
+        return ExtractReport(
+            failed=extraction_failures.park(runtime, batch, QUARANTINED.format(starts=limit))
+        )
     try:
         answered = batch.answer if batch.answer is not None else _ask(runtime, batch)
         return _apply(runtime, batch, answered)
     except _Unanswered as unanswered:
-        return _give_up_or_take_apart(runtime, batch, unanswered.error)
+        return ExtractReport(
+            failed=extraction_failures.give_up_or_take_apart(runtime, batch, unanswered.error)
+        )
     except _Fenced:
         metrics.fenced.labels("session").inc()
         log.warning("extraction_fenced", session=claimed.session_id, fence=claimed.fence)
         return ExtractReport()
     except (CapReached, CircuitOpen) as error:
-        return _wait_in_line(runtime, batch, error)
+        return ExtractReport(failed=extraction_failures.wait_in_line(runtime, batch, error))
     except Transient as error:
-        return _postpone(runtime, batch, error)
+        return ExtractReport(failed=extraction_failures.postpone(runtime, batch, error))
     except (Permanent, InvalidInput) as error:
-        return _retry_or_park(runtime, batch, error)
+        return ExtractReport(failed=extraction_failures.retry_or_park(runtime, batch, error))
 
 
 def _ask(runtime: Runtime, batch: Batch) -> Answered:
@@ -369,91 +369,3 @@ def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement])
         turn.id: None if turn.id in used else reasons.get(turn.id, "nothing noteworthy")
         for turn in batch.turns
     }
-
-
-def _postpone(runtime: Runtime, batch: Batch, error: Transient) -> ExtractReport:
-    """Back off with jitter; an error older than the age limit parks the turn instead of blocking for ever."""
-    settings = runtime.settings.extract
-    if batch.failing_for > timedelta(hours=settings.retry_age_hours):
-        return _park(runtime, batch, f"gave up after {settings.retry_age_hours:g} hours: {error.message}")
-    wait = max(
-        backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds),
-        error.retry_after or 0,
-    )
-    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        sessions.postpone(connection, batch.claim, timedelta(seconds=wait))
-    log.warning("extraction_postponed", session=batch.claim.session_id, seconds=wait, error=error.kind)
-    return ExtractReport()
-
-
-def _wait_in_line(runtime: Runtime, batch: Batch, error: CapReached | CircuitOpen) -> ExtractReport:
-    """Try again when the tenant's cap is lifted or the provider's circuit closes."""
-    # Nobody was asked, so nothing has failed. With a back-off that grows, an outage of hours would leave every session
-    # with the longest one when it is over.
-    wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
-    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        sessions.defer(connection, batch.claim, wait * random.uniform(1, 1.1))
-    log.warning(
-        "extraction_waits", session=batch.claim.session_id, seconds=wait.total_seconds(), error=error.kind
-    )
-    return ExtractReport()
-
-
-def backoff(failures: int, base_seconds: float, most_seconds: float) -> float:
-    """Seconds until the next try: doubles, capped, with jitter so that many do not come back together."""
-    doubled: float = base_seconds * 2 ** min(failures - 1, 16)
-    return min(doubled, most_seconds) * random.uniform(0.7, 1.3)
-
-
-def _retry_or_park(runtime: Runtime, batch: Batch, error: Permanent | InvalidInput) -> ExtractReport:
-    """Ask again a few times, then park the turn."""
-    # A batch of several is tried turn by turn first, so that only the turn is parked that causes the error.
-    settings = runtime.settings.extract
-    if len(batch.turns) <= 1 and batch.refusals + 1 >= settings.permanent_limit:
-        return _park(runtime, batch, error.message)
-    wait = backoff(batch.failures + 1, settings.retry_base_seconds, settings.retry_max_seconds)
-    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        if sessions.postpone(connection, batch.claim, timedelta(seconds=wait), refused=True):
-            runs.fail(connection, batch.run_id, error.message)
-    log.warning("extraction_refused", session=batch.claim.session_id, seconds=wait, error=error.kind)
-    return ExtractReport()
-
-
-def _give_up_or_take_apart(runtime: Runtime, batch: Batch, error: BadModelOutput) -> ExtractReport:
-    """Park the turns of an answer that is of no use: no question about them is asked a second time.
-
-    A model that does not answer in the form asked for would not do so about one turn either, and each further call
-    costs money: all turns are parked. Any other fault, such as a refusal, may be that of one turn, so that each is
-    asked about alone.
-    """
-    if len(batch.turns) <= 1:
-        return _park(runtime, batch, error.message)
-    if isinstance(error, UnreadableAnswer):
-        reason = TOGETHER.format(reason=error.message, turns=len(batch.turns))
-        return _park(runtime, batch, reason, to_seq=batch.to_seq)
-    return _retry_or_park(runtime, batch, error)
-
-
-def _park(runtime: Runtime, batch: Batch, reason: str, *, to_seq: int | None = None) -> ExtractReport:
-    """Set the first turn aside with its reason, or all up to ``to_seq``, and go on behind it.
-
-    A strict agent's session stops at the first instead.
-    """
-    claimed = batch.claim
-    is_strict = batch.policy.strict and not batch.is_replay
-    last_seq = batch.from_seq if to_seq is None or is_strict else to_seq
-    parked = [turn.id for turn in batch.turns if turn.seq <= last_seq]
-    with transaction(runtime.engine, claimed.tenant_id) as connection:
-        if is_strict:
-            is_ours = sessions.stop(connection, claimed, reason)
-        else:
-            is_ours = note_progress(connection, batch, to_seq=last_seq)
-        if not is_ours:
-            return ExtractReport()
-        runs.fail(connection, batch.run_id, reason)
-        failed_turns.fail(connection, claimed.scope_id, parked, reason=reason)
-    metrics.turns.labels("failed").inc(len(parked))
-    log.error(
-        "turns_failed", session=claimed.session_id, seq=batch.from_seq, turns=len(parked), reason=reason
-    )
-    return ExtractReport(failed=len(parked))

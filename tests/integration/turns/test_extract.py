@@ -26,7 +26,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract, Settings
 from memory_app.turns import batch as batches
-from memory_app.turns import extract, extractor, failed
+from memory_app.turns import extract, extraction_failures, extractor, failed
 from memory_app.turns.extract import ExtractReport, extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
@@ -380,8 +380,8 @@ def test_the_older_of_two_claims_commits_nothing_while_the_newer_works(
         extract._apply(runtime, stale, extract._ask(runtime, batch))
     assert current(owner) == []
     for give_up in (
-        extract._park,
-        lambda *about: extract._retry_or_park(about[0], about[1], BadModelOutput("no")),
+        extraction_failures.park,
+        lambda *about: extraction_failures.retry_or_park(about[0], about[1], BadModelOutput("no")),
     ):
         give_up(runtime, stale, "too late")
     assert [row.state for row in rows(owner, "SELECT state FROM runs")] == ["running"]
@@ -401,7 +401,7 @@ def test_an_overtaken_worker_sets_no_turn_aside(
     assert stale is not None
     expire_lease(owner)
     assert extract_session(runtime, session).turns == 1
-    assert extract._park(runtime, stale, "too late") == ExtractReport()
+    assert extraction_failures.park(runtime, stale, "too late") == 0
     assert ticket(runtime, tenant, turn_id).stage is not Stage.FAILED
 
 
