@@ -9,26 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-# With all agents. Named here and not found by a column: a new table must be thought of, and a test says so.
-TABLES = (
-    "sessions",
-    "turns",
-    "memories",
-    "entities",
-    "links",
-    "mentions",
-    "evidence",
-    "feedback",
-    "checkpoints",
-    "runs",
-    "images",
-    "schedules",
-    "speakers",
-    "terms",
-    "scope_models",
-    "scope_sizes",
-)
-"""Tables with rows of a scope."""
+from memory_app.forget.rows.persons import TABLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
-from memory_app.transfer.rows import person
 from memory_app.turns.record import record
 
 OF_A_SCOPE = {table.name for table in metadata.tables.values() if "scope_id" in table.c}
 
 
 def test_every_table_with_rows_of_a_person_is_counted() -> None:
-    assert {*persons.TABLES} == {*person.TABLES} == OF_A_SCOPE
+    assert {*persons.TABLES} == OF_A_SCOPE
 
 
 @pytest.mark.one_shard

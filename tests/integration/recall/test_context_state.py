@@ -57,7 +57,7 @@ def test_ids_of_standing_rows_are_cached_and_dropped_with_a_change(
     know(runtime, tenant, "core", "Never give medical advice.")
     assert "medical" in window(runtime, tenant).text
     kept = cached_context(runtime.hot, [scope_id]).context
-    assert kept is not None and len(kept.ids["standing"]) == 1
+    assert kept is not None and len(kept.ids["bootstrap"]) == 1
     know(runtime, tenant, "core", "Always be brief.")
     assert cached_context(runtime.hot, [scope_id]).context is None
     assert "brief" in window(runtime, tenant).text

@@ -21,6 +21,11 @@ History = Callable[[], Sequence[Fact]]
 """The facts that the author stated before, in order."""
 
 
+def nothing_before() -> Sequence[Fact]:
+    """The history of somebody who stated nothing yet."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """A sentence without the words that make it a correction.

@@ -24,7 +24,7 @@ from memory_app.extraction.rules.packs.clauses import (
     stated_parts,
     without_opening,
 )
-from memory_app.extraction.rules.packs.corrections import Correction, History
+from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
 from memory_app.extraction.rules.packs.dates import DateMatch, StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
@@ -72,7 +72,7 @@ def read(
     *,
     today: date,
     is_left_out: Callable[[str], bool],
-    before: History = tuple[Fact, ...],
+    before: History = nothing_before,
 ) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
@@ -88,7 +88,7 @@ def read_sentences(
     *,
     today: date,
     is_left_out: Callable[[str], bool],
-    before: History = tuple[Fact, ...],
+    before: History = nothing_before,
 ) -> Iterator[SentenceRead]:
     """The sentences of ``text`` with the facts that each states.
 

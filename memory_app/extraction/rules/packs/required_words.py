@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 WORD = re.compile(r"[\w']+")
 """A word of a clause, and of the text between the signs of a pattern."""
@@ -30,7 +30,6 @@ class _Sequence:
     best: Words = None
     text: str = ""
     starts_whole: bool = True
-    others: list[Words] = field(default_factory=list)
 
     def end_text(self, *, ends_whole: bool) -> None:
         """Take the words of the text, but for those that go on before or behind it."""
