@@ -19,8 +19,8 @@ from memory_app.extraction import model_calls
 from memory_app.extraction.llm import Asking, Look, Row, Sentence, look
 from memory_app.language.text import clean_given
 from memory_app.language.zones import zone_of
-from memory_app.recall.narrative import row_for_model
-from memory_app.recall.recall import RecallQuery, recall
+from memory_app.recall.recall import recall
+from memory_app.recall.records import Hit, RecallQuery
 from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -145,7 +145,7 @@ class _Search:
             self._degraded |= dict.fromkeys(recalled.degraded)
             for hit in recalled.memories:
                 if isinstance(hit.id, UUID):
-                    self._rows.setdefault(hit.id, row_for_model(hit))
+                    self._rows.setdefault(hit.id, _row(hit.id, hit))
         return len(self._rows) > before
 
     def _look(self, question: str, *, zone: ZoneInfo, names: Sequence[str]) -> Look:
@@ -175,3 +175,9 @@ class _Search:
             dropped=dict(dropped),
             degraded=tuple(self._degraded),
         )
+
+
+def _row(id: UUID, hit: Hit) -> Row:
+    """A memory or a turn as the model is shown it."""
+    label = f"{hit.speaker} ({hit.role})" if hit.tier is Tier.DAILY_LOGS else hit.kind or hit.tier.value
+    return Row(id, hit.text, label, at=hit.at, until=hit.valid_until)

@@ -1,7 +1,7 @@
 """The narrative of a scope for its latest query, and the wish for one: 300 seconds each, or until a memory changes.
 
-The only words that people said which stand in Redis, since nothing else lives so shortly. Like a cached context, a
-narrative is served only under the epochs under which it was made.
+A wish holds ids and no words. Like a cached context, a narrative is served only under the epochs under which it was
+made.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from redis.client import Pipeline
 
@@ -28,10 +29,10 @@ class StoredNarrative:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a narrative is asked for: the query, and whose it is."""
+    """What a narrative is made of: ids of memories and turns that a query found, best first, and whose they are."""
 
     tenant_id: int
-    query: str
+    rows: tuple[UUID, ...]
 
 
 def read(hot: Hot, scope_ids: Sequence[int]) -> StoredNarrative | None:
@@ -62,7 +63,7 @@ def put(hot: Hot, scope_id: int, narrative: StoredNarrative, *, token: str) -> N
 
 def wish(hot: Hot, scope_id: int, wish: Wish) -> bool:
     """Wish for a narrative; False where one was wished for within the life of a wish. Raises `HotUnavailable`."""
-    value = json.dumps({"tenant": wish.tenant_id, "query": wish.query})
+    value = json.dumps({"tenant": wish.tenant_id, "rows": [str(id) for id in wish.rows]})
     with hot.calling() as redis:
         is_new = redis.set(
             hot.scope_key(NARRATIVE_WISH, scope_id), value, px=milliseconds(NARRATIVE_WISH.life), nx=True
@@ -76,12 +77,12 @@ def take_wish(hot: Hot, scope_id: int) -> Wish | None:
     Raises `HotUnavailable`.
     """
     with hot.calling() as redis:
-        # The key stays until its end, so that no other wish comes in before; its words go.
+        # The key stays until its end, so that no other wish comes in before.
         value: Any = redis.set(hot.scope_key(NARRATIVE_WISH, scope_id), "", xx=True, keepttl=True, get=True)
     try:
         stored = json.loads(value or b"null")
-        return None if stored is None else Wish(int(stored["tenant"]), str(stored["query"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return None if stored is None else Wish(int(stored["tenant"]), tuple(map(UUID, stored["rows"])))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

@@ -22,14 +22,14 @@ from memory_app.hot import narrative as store
 from memory_app.hot.narrative import StoredNarrative, Wish
 from memory_app.language.zones import zone_of
 from memory_app.recall.parts import ContextParts
-from memory_app.recall.query import check_query, embed_query, prepare_query
-from memory_app.recall.recall import search
 from memory_app.recall.records import Hit, RecallQuery
-from memory_app.records.records import Tier
+from memory_app.recall.rows import always_shown
+from memory_app.records.records import Memory, Tier, Turn
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
+from memory_app.turns.rows import turns
 
 log = structlog.get_logger(__name__)
 
@@ -60,23 +60,23 @@ def with_narrative(
 
     Without Redis the parts stay as they are.
     """
-    ids = _best([hit for hit in hits if hit.tier in _TIERS])
+    ids = [hit.id for hit in hits if hit.tier in _TIERS and isinstance(hit.id, UUID)][:ROWS]
     if query.text is None or len(ids) < FEWEST_ROWS or not _is_on(runtime, row):
         return parts
     try:
         stored = store.read(runtime.hot, row.own_first)
-        if stored is not None and _is_about(stored, ids):
+        if stored is not None and _is_about(stored, _best(ids)):
             # Its rows stay in the window: it leaves much out of them.
             return replace(parts, narrative=stored.text, narrative_ids=())
-        if store.wish(runtime.hot, row.id, Wish(tenant_id, query.text)):
+        if store.wish(runtime.hot, row.id, Wish(tenant_id, tuple(ids))):
             runtime.hint(queue.NARRATE, scope_id=row.id)
     except MemoryAppError as error:
         log.warning("narrative_left_out", error=error.kind)
     return parts
 
 
-def _best(hits: Sequence[Hit]) -> frozenset[str]:
-    return frozenset(str(hit.id) for hit in hits[:BEST_ROWS])
+def _best(ids: Sequence[UUID]) -> frozenset[str]:
+    return frozenset(str(id) for id in ids[:BEST_ROWS])
 
 
 def _is_on(runtime: Runtime, row: ScopeRow) -> bool:
@@ -104,8 +104,6 @@ def _make(runtime: Runtime, scope_id: int) -> None:
     wish = store.take_wish(runtime.hot, scope_id)
     if wish is None:
         return
-    query = check_query(runtime, RecallQuery(wish.query, limit=ROWS, tiers=_TIERS))
-    vectors = embed_query(runtime, query.text)
     with transaction(runtime.engine, wish.tenant_id) as connection:
         row = names.read_scope(connection, scope_id)
     if row is None or not _is_on(runtime, row):
@@ -113,23 +111,26 @@ def _make(runtime: Runtime, scope_id: int) -> None:
     # Before the rows are read: a memory that changes afterwards makes what is stored below void.
     token = store.token(runtime.hot, row.own_first)
     with transaction(runtime.engine, wish.tenant_id) as connection:
-        scoped = prepare_query(connection, runtime, row, query=query, vectors=vectors)
-        if scoped.missing_models:
-            return
-        hits = search(connection, runtime, scoped).memories
-    rows = [row_for_model(hit) for hit in hits if isinstance(hit.id, UUID)]
+        rows = _read_rows(connection, row, wish.rows)
     if len(rows) < FEWEST_ROWS:
         return
     asking = model_calls.for_narratives(runtime, wish.tenant_id, parse_policy(row.policy))
-    told = narrate(asking, wish.query, rows, zone=zone_of(row.time_zone), names=(row.user or "", row.agent))
+    told = narrate(asking, rows, zone=zone_of(row.time_zone), names=(row.user or "", row.agent))
     model_calls.count_dropped(runtime, told.provenance.dropped)
     with transaction(runtime.engine, wish.tenant_id) as connection:
         is_erased = _is_erased(connection, scope_id)
     if told.sentences and not is_erased:
         story = " ".join(sentence.text for sentence in told.sentences)
-        made = StoredNarrative(story, _best(hits))
+        made = StoredNarrative(story, _best(wish.rows))
         store.put(runtime.hot, scope_id, made, token=token)
     log.info("narrative_made", scope=scope_id, sentences=len(told.sentences), calls=told.provenance.calls)
+
+
+def _read_rows(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> list[Row]:
+    """Return what is still there of the memories and turns, best first."""
+    found = {memory.id: _memory_row(memory) for memory in always_shown.visible_by_ids(connection, row, ids)}
+    found |= {turn.id: _turn_row(turn) for turn in turns.by_ids(connection, row.own_first, ids)}
+    return [found[id] for id in ids if id in found]
 
 
 def _is_erased(connection: Connection, scope_id: int) -> bool:
@@ -137,8 +138,9 @@ def _is_erased(connection: Connection, scope_id: int) -> bool:
     return names.read_scope(connection, scope_id) is None
 
 
-def row_for_model(hit: Hit) -> Row:
-    """A memory or a turn as a model is shown it."""
-    assert isinstance(hit.id, UUID)
-    label = f"{hit.speaker} ({hit.role})" if hit.tier is Tier.DAILY_LOGS else hit.kind or hit.tier.value
-    return Row(hit.id, hit.text, label, at=hit.at, until=hit.valid_until)
+def _memory_row(memory: Memory) -> Row:
+    return Row(memory.id, memory.text, memory.kind, at=memory.valid_from, until=memory.valid_until)
+
+
+def _turn_row(turn: Turn) -> Row:
+    return Row(turn.id, turn.text, f"{turn.speaker} ({turn.role})", at=turn.at)

@@ -1,4 +1,4 @@
-"""Have a model tell in a few sentences what of memory bears on what a user says."""
+"""Have a model tell in a few sentences what a user's memory holds on one subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from memory_app.extraction.llm.instructions import instructed
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.llm.question import Row, Sentence, Shown
-from memory_app.records.quote import quoted
 
 SENTENCES_LIMIT = 4
 
@@ -24,16 +23,13 @@ class Narrative:
     provenance: Provenance
 
 
-def narrate(
-    asking: Asking, text: str, rows: Sequence[Row], *, zone: ZoneInfo, names: Sequence[str] = ()
-) -> Narrative:
-    """Tell what of ``rows`` bears on ``text``; each sentence is held against its rows like that of an answer.
+def narrate(asking: Asking, rows: Sequence[Row], *, zone: ZoneInfo, names: Sequence[str] = ()) -> Narrative:
+    """Tell what ``rows`` say, best first; each sentence is held against its rows like that of an answer.
 
     Asks the model once; not while it is slow (`TooSlow`). Raises what `Chat.complete` does.
     """
     prompt = instructed(load_prompt("narrate"), asking.instructions)
     shown = Shown.of(rows, zone=zone, names=names, instructions=asking.instructions)
-    material = [shown.text, f"<said>{quoted(text)}</said>"]
-    answer = ask(asking, prompt, material, shape=Narrate, optional=True)
+    answer = ask(asking, prompt, [shown.text], shape=Narrate, optional=True)
     sentences, dropped = shown.standing(answer.value.sentences)
     return Narrative(sentences[:SENTENCES_LIMIT], provenance_of(prompt, answer, dropped))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import all_shards
 import pytest
@@ -95,6 +96,24 @@ def test_the_model_is_asked_once_however_often_a_window_is(memory: MemoryApp, st
         memory.context(MIRA, ASKED)
         work(memory)
     assert len(stub.requests) == 1
+
+
+def test_no_word_of_a_query_stands_in_redis(memory: MemoryApp) -> None:
+    memory.context(MIRA, "How is Mira's choir, the zanzibarian one of the Elbe Singers?")
+    with memory.runtime.hot.calling() as redis:
+        values = [redis.dump(key) or b"" for key in redis.scan_iter("*")]
+    assert any(b"rows" in value for value in values), "the wish"
+    assert not any(b"zanzibarian" in value for value in values)
+
+
+def test_rows_that_are_forgotten_meanwhile_are_not_told(memory: MemoryApp, stub: StubProvider) -> None:
+    memory.context(MIRA, ASKED)
+    told = next(one for one in memory.recall(MIRA, ASKED).memories if "Lea" in one.text)
+    assert isinstance(told.id, UUID)
+    memory.forget_memory(told.id)
+    work(memory)
+    (request,) = stub.requests
+    assert "joined the choir" in str(request.body) and "Lea told" not in str(request.body)
 
 
 def test_another_subject_does_not_show_it(memory: MemoryApp) -> None:
