@@ -142,6 +142,8 @@ def _subject(labels: Mapping[str, str]) -> str:
 def stack(folder: Path, *, port: int, **settings: str) -> Iterator[Stack]:
     """Everything at work and well, with an API key that may do everything."""
     with ExitStack() as stack_of:
+        # On a disk of its own: a Prometheus that finds no room evaluates nothing.
+        watch_folder = stack_of.enter_context(tempfile.TemporaryDirectory(prefix="memory-drill-watch-"))
         servers = embedded.start(folder / "servers", durable=False)
         stack_of.callback(embedded.stop, folder / "servers")
         environment = {
@@ -176,13 +178,13 @@ def stack(folder: Path, *, port: int, **settings: str) -> Iterator[Stack]:
         stage.start("finder", "finder")
         stage.start("beat", "beat", "--schedule", str(folder / "beat"))
         stage.start("api", "serve")
-        _watch(stage)
+        _watch(stage, Path(watch_folder))
         wait_until(stage.is_well, "every part is heard")
         yield stage
 
 
-def _watch(stage: Stack) -> None:
-    config = stage.folder / "prometheus.yml"
+def _watch(stage: Stack, folder: Path) -> None:
+    config = folder / "prometheus.yml"
     config.write_text(
         f"global: {{scrape_interval: {SCRAPE_SECONDS}s, evaluation_interval: {SCRAPE_SECONDS}s, scrape_timeout: 2s}}\n"
         f"rule_files: [{ROOT}/deploy/prometheus/alerts.yml]\n"
@@ -192,12 +194,12 @@ def _watch(stage: Stack) -> None:
         encoding="utf-8",
     )
     stage.prometheus_port = free_port()
-    with (stage.folder / "prometheus.log").open("ab") as log:
+    with (folder / "prometheus.log").open("ab") as log:
         stage.parts["prometheus"] = subprocess.Popen(
             [
                 "prometheus",
                 f"--config.file={config}",
-                f"--storage.tsdb.path={stage.folder}/prometheus",
+                f"--storage.tsdb.path={folder}/data",
                 f"--web.listen-address=127.0.0.1:{stage.prometheus_port}",
             ],
             stdout=log,

@@ -1,4 +1,5 @@
-"""What every process counts and times. One registry per process; `memory_app.hot.metrics` adds up those of all.
+"""What every process counts and times. One registry per process; `memory_app.hot.metrics` adds up those of workers,
+finders and Beat.
 
 Labels are words of ours: kinds of work, outcomes, sections, models of the settings. Never a tenant, agent, user, or
 anything that a caller sent.

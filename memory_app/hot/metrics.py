@@ -1,7 +1,9 @@
-"""Metrics of all processes together: each adds its own to a hash in Redis every few seconds, the API shows the sums.
+"""Metrics of workers and their children, finders and Beat: each adds its own to a hash in Redis every few seconds, and
+the API shows the sums.
 
-So one address tells of workers and their children, finders and Beat on any machine, and none of them needs a port.
-What a process counted since its last push is lost with it; while Redis is away it is kept and pushed later.
+So one address tells of processes on any machine, and none of them needs a port. What a process counted since its last
+push is lost with it; while Redis is away it is kept and pushed later. The API shows its own counts as they are and
+pushes nothing: what it tells about a fault must not go through what failed.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from threading import Event, Lock, Thread
+from typing import Final
 from weakref import WeakSet
 
 import structlog
@@ -30,6 +33,10 @@ UNITS = 1_000_000
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 """The name of a sample and its labels."""
+
+API: Final = "api"
+BACKGROUND: Final = "background"
+"""Values of the label `source`: the process that is asked, and all that push, together."""
 
 
 class Pusher:
@@ -91,25 +98,36 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-def read(hot: Hot, registry: CollectorRegistry = REGISTRY) -> Iterator[Metric]:
-    """The sums over all processes. Raises `HotUnavailable`.
-
-    Series that this release does not know are left out: another release may count something else.
-    """
+def read(hot: Hot) -> dict[Series, float]:
+    """The sums over the processes that push. Raises `HotUnavailable`."""
     with hot.calling() as redis:
         pipeline = redis.pipeline()
         pipeline.hgetall(hot.named_key(METRICS, "all"))
         (fields,) = pipeline.execute()
-    sums = {_series(field): int(value) / UNITS for field, value in fields.items()}
+    return {_series(field): int(value) / UNITS for field, value in fields.items()}
+
+
+def families(sums: Mapping[Series, float] | None, registry: CollectorRegistry = REGISTRY) -> Iterator[Metric]:
+    """Each metric with the counts of this process and with ``sums``, told apart by the label `source`.
+
+    None are sums that are not known: they are left out. At 0 a counter would seem to begin anew. Series that this
+    release does not know are left out as well: another release may count something else.
+    """
     for family in registry.collect():
-        # Its own series as well, at 0: those that are declared, and each bucket of a histogram.
-        names = {sample.name for sample in family.samples} | _names(family)
-        own = {(s.name, tuple(sorted(s.labels.items()))): 0.0 for s in family.samples if _counts(s.name)}
+        own = {(s.name, tuple(sorted(s.labels.items()))): s.value for s in family.samples if _counts(s.name)}
         metric = Metric(family.name, family.documentation, family.type)
-        series = own | {key: value for key, value in sums.items() if key[0] in names}
-        for (name, labels), value in sorted(series.items(), key=_order):
-            metric.add_sample(name, dict(labels), value)
+        _add_samples(metric, own, API)
+        if sums is not None:
+            names = {name for name, _ in own} | _names(family)
+            # What is declared stands there from the start, and each bucket of a histogram does.
+            pushed = dict.fromkeys(own, 0.0) | {key: value for key, value in sums.items() if key[0] in names}
+            _add_samples(metric, pushed, BACKGROUND)
         yield metric
+
+
+def _add_samples(metric: Metric, series: Mapping[Series, float], source: str) -> None:
+    for (name, labels), value in sorted(series.items(), key=_order):
+        metric.add_sample(name, {**dict(labels), "source": source}, value)
 
 
 def _order(item: tuple[Series, float]) -> tuple[tuple[tuple[str, str], ...], str, float]:

@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from memory_app.hot.life import EVERY_SECONDS
-from memory_app.hot.metrics import Pusher
 from memory_app.jobs.life import API, Life
 from memory_app.runtime import Runtime
 
@@ -24,7 +23,6 @@ def lifespan(runtime: Runtime) -> Lifespan:
     @contextlib.asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
         life = Life(runtime.hot, [API], runtime.settings.life_folder)
-        pusher = Pusher(runtime.hot).start()
         task = asyncio.create_task(_go_on(life))
         try:
             yield
@@ -34,7 +32,6 @@ def lifespan(runtime: Runtime) -> Lifespan:
                 await task
             # Only when no note is under way any more, which would put the sign back.
             life.end()
-            pusher.stop()
 
     return live
 

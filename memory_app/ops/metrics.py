@@ -1,5 +1,5 @@
-"""What ``/metrics`` shows besides the requests of this process: the state of the pipe, asked at each read, and the sums
-that all processes pushed.
+"""What ``/metrics`` shows besides the requests of this process: the state of the pipe, asked at each read, what this
+process counted, and the sums of what the others pushed.
 
 A part that does not answer takes its own metrics along and no others.
 """
@@ -63,7 +63,7 @@ class PipelineCollector(Collector):
             self._circuits,
             self._dropped_messages,
             self._dropped_items,
-            lambda: shared.read(self.runtime.hot),
+            self._counted,
         )
         for part in parts:
             with suppress(MemoryAppError):
@@ -157,6 +157,13 @@ class PipelineCollector(Collector):
         for reason, count in (counts | dict(self.runtime.drops.read().counts)).items():
             family.add_metric([reason], count)
         yield family
+
+    def _counted(self) -> Iterator[Metric]:
+        sums = None
+        # Its own counts are shown without Redis: a disk that is full, or a network that is cut, may be that of both.
+        with suppress(MemoryAppError):
+            sums = shared.read(self.runtime.hot)
+        yield from shared.families(sums)
 
     def _dropped_items(self) -> Iterator[Metric]:
         family = CounterMetricFamily(

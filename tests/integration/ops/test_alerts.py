@@ -28,7 +28,7 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
         {"kind": "sessions"},
     ),
     "MemoryDatabaseFull": (
-        {'memory_database_failures_total{code="53100"}': "0x6 3x20"},
+        {'memory_database_failures_total{code="53100", source="api"}': "0x6 3x20"},
         "90s",
         {"code": "53100"},
     ),
@@ -45,8 +45,8 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
     "MemoryClockOff": ({'memory_clock_offset_seconds{of="redis"}': "-90x30"}, "1m", {"of": "redis"}),
     "MemoryErasureSlow": (
         {
-            "memory_erasure_seconds_count": "0x6 2x20",
-            'memory_erasure_seconds_bucket{le="10.0"}': "0x6 1x20",
+            "memory_erasure_seconds_count{source='background'}": "0x6 2x20",
+            "memory_erasure_seconds_bucket{le='10.0', source='background'}": "0x6 1x20",
         },
         "90s",
         {},
@@ -71,9 +71,9 @@ QUIET = {
     'memory_due_held{kind="turns"}': "1x30",
     'memory_clock_offset_seconds{of="redis"}': "0.2x30",
     'memory_dropped_messages_total{reason="not_json"}': "7x30",
-    'memory_database_failures_total{code="53100"}': "7x30",
-    "memory_erasure_seconds_count": "1x30",
-    'memory_erasure_seconds_bucket{le="10.0"}': "1x30",
+    'memory_database_failures_total{code="53100", source="api"}': "7x30",
+    "memory_erasure_seconds_count{source='background'}": "1x30",
+    "memory_erasure_seconds_bucket{le='10.0', source='background'}": "1x30",
 }
 """A busy system that is well: work in hand, faults of yesterday in the counts."""
 
