@@ -56,13 +56,13 @@ GRANT SELECT (id, tenant_id, scope_id, session_id, indexed_at, extracted_at, fai
     ON turns TO memory_finder;
 GRANT UPDATE (lease_until, starts) ON turns TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, due_at, lease_until, fence, starts, next_seq, extracted_seq, synthesized_seq,
-        asked_seq, ended_at, last_activity_at)
+        asked_seq, ended_at, last_activity_at, waits_for_cap)
     ON sessions TO memory_finder;
-GRANT UPDATE (lease_until, starts, fence, asked_seq) ON sessions TO memory_finder;
+GRANT UPDATE (lease_until, starts, fence, asked_seq, waits_for_cap) ON sessions TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_until, fence, starts, period, finished_at,
-        kept_at)
+        kept_at, waits_for_cap)
     ON runs TO memory_finder;
-GRANT UPDATE (state, lease_until, fence, starts, started_at) ON runs TO memory_finder;
+GRANT UPDATE (state, lease_until, fence, starts, started_at, waits_for_cap) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at, expires_at, revoked_at) ON api_keys TO memory_finder;
 GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
@@ -303,11 +303,14 @@ DECLARE
     seen integer := 0;
     step CONSTANT text := format(
         'SELECT r.tenant_id FROM %I r WHERE r.tenant_id > $1 AND %s ORDER BY r.tenant_id LIMIT 1',
-        CASE source WHEN 'unasked' THEN 'sessions' ELSE source END,
+        CASE source WHEN 'unasked' THEN 'sessions' WHEN 'capped sessions' THEN 'sessions' WHEN 'capped runs' THEN 'runs'
+                    ELSE source END,
         CASE source
             WHEN 'turns' THEN 'r.indexed_at IS NULL AND r.failed_at IS NULL'
             WHEN 'unasked' THEN
                 'r.due_at IS NULL AND r.synthesized_seq < r.next_seq - 1 AND r.asked_seq < r.next_seq - 1'
+            WHEN 'capped sessions' THEN 'r.waits_for_cap'
+            WHEN 'capped runs' THEN 'r.waits_for_cap'
             ELSE 'r.due_at IS NOT NULL'
         END);
 BEGIN
@@ -382,7 +385,7 @@ CREATE OR REPLACE FUNCTION claim_session(wanted bigint, lease interval, shared b
 RETURNS TABLE (tenant_id bigint, scope_id bigint, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     UPDATE sessions s
-    SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease
+    SET fence = s.fence + 1, starts = s.starts + 1, lease_until = now() + lease, waits_for_cap = false
     WHERE s.id = wanted AND s.due_at <= now() AND (s.lease_until IS NULL OR s.lease_until <= now())
       AND (s.starts = 0 OR NOT shared)
     RETURNING s.tenant_id, s.scope_id, s.fence, s.starts
@@ -426,12 +429,20 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     ORDER BY due.place, due.due_at
 $$;
 
+-- Tenants of which sessions or runs wait for their cap, up to `most` of either; from a random place on, so that all come
+-- to be looked at.
+CREATE OR REPLACE FUNCTION capped_tenants(most integer) RETURNS SETOF bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT tenants_in_turn('capped sessions', most) UNION SELECT tenants_in_turn('capped runs', most)
+$$;
+
 -- Lend one queued run if it is due and free; fence and `shared` as for sessions.
 CREATE OR REPLACE FUNCTION claim_run(wanted uuid, lease interval, shared boolean)
 RETURNS TABLE (tenant_id bigint, scope_id bigint, session_id bigint, name text, fence bigint, starts integer)
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
     UPDATE runs r
-    SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now()
+    SET state = 'running', fence = r.fence + 1, starts = r.starts + 1, lease_until = now() + lease, started_at = now(),
+        waits_for_cap = false
     WHERE r.id = wanted AND r.state IN ('queued', 'running') AND r.due_at <= now()
       AND (r.lease_until IS NULL OR r.lease_until <= now()) AND (r.starts = 0 OR NOT shared)
     RETURNING r.tenant_id, r.scope_id, r.session_id, r.name, r.fence, r.starts
@@ -713,6 +724,7 @@ BEGIN
             ('claim_run', 'memory_finder'),
             ('due_sessions', 'memory_finder'),
             ('due_runs', 'memory_finder'),
+            ('capped_tenants', 'memory_finder'),
             ('due_scopes', 'memory_finder'),
             ('idle_sessions', 'memory_finder'),
             ('pipeline_state', 'memory_finder'),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_app import queue
-from memory_app.dispatch import big_scopes, periodic, upkeep
+from memory_app.dispatch import big_scopes, caps, periodic, upkeep
 from memory_app.recall import reembed
 from memory_app.sleep import synthesis
 from workers.app import app
@@ -19,7 +19,9 @@ def find_idle() -> None:
 
 @app.task(name=queue.FIND_PERIODIC, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
 def find_periodic() -> None:
-    """Enqueue a run for each scope of which a periodic job is due, and end silent sessions."""
+    """Enqueue a run for each scope of which a periodic job is due, end silent sessions, and free what waits for a cap
+    that was lifted."""
+    caps.free_below_cap(runtime())
     periodic.enqueue_due(runtime())
 
 

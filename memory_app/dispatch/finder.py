@@ -14,7 +14,7 @@ import structlog
 
 from memory_app import correlation, queue
 from memory_app.db.db import transaction
-from memory_app.dispatch import periodic
+from memory_app.dispatch import caps, periodic
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
 from memory_app.hot import hints
@@ -36,6 +36,9 @@ log = structlog.get_logger(__name__)
 
 PROBE = "finder"
 """Name of a hint that is never sent."""
+
+CAPS, CAPS_SECONDS = "caps", 60
+"""The name under which one of all finders looks for lifted caps, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,9 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
             # Apart from each other: where one shard is away, the steps fail after they did their work in the others.
             with _told(outage):
                 periodic.enqueue_due(runtime)
+            with _told(outage):
+                if hints.claim(runtime.hot, CAPS, life_ms=CAPS_SECONDS * 1_000):
+                    caps.free_below_cap(runtime)
             with _told(outage):
                 away_since = None if _answers(runtime) else away_since or time.monotonic()
             with _told(outage):

@@ -106,13 +106,19 @@ def _chats(runtime: Runtime, tenant_id: int) -> Chats:
             "or set the agent's extraction to rules",
             retry_after=UNSET_RETRY_SECONDS,
         )
+    wait = cap_wait(runtime, tenant_id)
+    if wait > 0:
+        raise CapReached("today's tokens or money of the tenant are spent", retry_after=wait)
+    return runtime.chat
+
+
+def cap_wait(runtime: Runtime, tenant_id: int) -> float:
+    """Return the seconds until the tenant may ask a model again; 0 where its cap is not reached or none is set."""
     settings = runtime.settings.chat
     cap = Cap(settings.tokens_per_day, settings.dollars_per_day)
-    if cap != Cap():
-        # In a transaction of its own, which is over before the model is asked.
-        with transaction(runtime.directory.engine, tenant_id) as connection:
-            spent = usage.today(connection, tenant_id)
-        wait = wait_for_cap(spent.tokens, spent.cost_usd, cap, now=spent.now)
-        if wait > 0:
-            raise CapReached("today's tokens or money of the tenant are spent", retry_after=wait)
-    return runtime.chat
+    if cap == Cap():
+        return 0.0
+    # In a transaction of its own, which is over before the model is asked.
+    with transaction(runtime.directory.engine, tenant_id) as connection:
+        spent = usage.today(connection, tenant_id)
+    return wait_for_cap(spent.tokens, spent.cost_usd, cap, now=spent.now)

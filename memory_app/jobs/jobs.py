@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from memory_app import correlation, metrics
 from memory_app.db.db import transaction, wait_briefly
-from memory_app.errors import NotFound, Permanent, StoreUnavailable, Transient
+from memory_app.errors import CapReached, NotFound, Permanent, StoreUnavailable, Transient
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim, RunLease
 from memory_app.records.reports import Report
@@ -133,6 +133,8 @@ def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
         # Not failed: the other worker decides now what becomes of the run.
         metrics.fenced.labels("run").inc()
         log.warning("run_fenced", run=str(claimed.run_id), fence=claimed.fence)
+    except CapReached as error:
+        _wait_for_cap(runtime, claimed, error)
     except Transient as error:
         _postpone(runtime, claimed, error)
     except (Permanent, NotFound) as error:
@@ -163,6 +165,15 @@ def read(runtime: Runtime, tenant_id: int, run_id: UUID, *, wait_seconds: float 
         if is_over or time.monotonic() >= deadline:
             return run
         time.sleep(POLL_SECONDS)
+
+
+def _wait_for_cap(runtime: Runtime, claimed: RunLease, error: CapReached) -> None:
+    # Spread a little, so that not all runs of a tenant come back in the same second of the new day.
+    wait = (error.retry_after or RETRY_MOST_SECONDS) * random.uniform(1, 1.01)
+    with transaction(runtime.engine, claimed.tenant_id) as connection:
+        runs.defer(connection, claimed, timedelta(seconds=wait))
+    metrics.runs.labels(claimed.name, "postponed").inc()
+    log.warning("run_waits", run=str(claimed.run_id), job=claimed.name, seconds=wait, error=error.kind)
 
 
 def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:

@@ -52,7 +52,9 @@ def wait_in_line(runtime: Runtime, batch: Batch, error: CapReached | CircuitOpen
     # with the longest one when it is over.
     wait = timedelta(seconds=error.retry_after or runtime.settings.extract.retry_max_seconds)
     with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        sessions.defer(connection, batch.claim, wait * random.uniform(1, 1.1))
+        sessions.defer(
+            connection, batch.claim, wait * random.uniform(1, 1.1), for_cap=isinstance(error, CapReached)
+        )
     log.warning(
         "extraction_waits", session=batch.claim.session_id, seconds=wait.total_seconds(), error=error.kind
     )

@@ -1,7 +1,7 @@
 """Say in one sentence what a turn that is neither extracted nor failed waits for.
 
-The nearest cause counts: a worker has it in hand, a provider's circuit is open, its time has not come, no worker is
-there, other turns are before it.
+The nearest cause counts: a worker has it in hand, a provider's circuit is open, the tenant's cap is reached, its time
+has not come, no worker is there, other turns are before it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from memory_app.tenancy.shards import where_stored
 from memory_app.turns.routing import queue_of
 from memory_app.turns.rows import progress
 from memory_app.turns.rows.progress import COUNT_LIMIT, Progress
+
+_CAP = "the tenant's cap for a day (MEMORY_CHAT__TOKENS_PER_DAY, MEMORY_CHAT__DOLLARS_PER_DAY)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ def _extraction(state: Progress, around: Surroundings) -> str:
         if obstacle is not None:
             return obstacle
     seconds = state.session_due_seconds or 0
+    if seconds > 0 and state.waits_for_cap:
+        return f"{_CAP}: to be raised, or for {seconds:.0f} s until a new day begins"
     if seconds > 0 and state.session_failures:
         return _next_try(seconds, state.session_failures)
     if seconds > 0:

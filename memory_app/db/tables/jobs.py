@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -62,6 +63,7 @@ runs = Table(
     # That asked for it, if one did, and the task that did it last.
     Column("request_id", Uuid),
     Column("task_id", Uuid),
+    Column("waits_for_cap", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id"),
     ForeignKeyConstraint(
         ["tenant_id", "scope_id"],
@@ -96,6 +98,7 @@ runs = Table(
         unique=True,
         postgresql_where=text(f"name = '{RunName.EXTRACT}' AND state = '{RunState.RUNNING}'"),
     ),
+    Index("runs_cap_idx", "tenant_id", postgresql_where=text("waits_for_cap")),
     Index("runs_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     # The oldest first; one that was looked at and kept counts from then.
     Index(

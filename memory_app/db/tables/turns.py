@@ -6,6 +6,7 @@ from pgvector.sqlalchemy import HALFVEC, SPARSEVEC
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -63,6 +64,7 @@ sessions = Table(
     Column("summary_id", Uuid),
     count("synthesized_seq"),
     count("asked_seq"),
+    Column("waits_for_cap", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "name"),
     of_scope(),
@@ -70,6 +72,7 @@ sessions = Table(
     CheckConstraint("extracted_seq >= 0 AND extracted_seq < next_seq", name="extracted_seq"),
     Index("sessions_id_idx", "id"),
     Index("sessions_tenant_due_idx", "tenant_id", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("sessions_cap_idx", "tenant_id", postgresql_where=text("waits_for_cap")),
     # Those that a synthesis has to be asked for, the longest silent first; ended ones before all.
     Index(
         "sessions_unasked_idx",

@@ -150,6 +150,23 @@ _POSTPONE = (
     )
     .returning(runs.c.attempts, (func.now() - runs.c.failing_since).label("failing_for"))
 )
+# No attempt and no failure: nothing was asked.
+_DEFER = (
+    update(runs)
+    .where(_IS_CLAIMED, runs.c.lease_until.is_not(None))
+    .values(
+        **_BY_TASK,
+        starts=0,
+        lease_until=null(),
+        due_at=func.now() + bindparam("wait", type_=Interval),
+        waits_for_cap=True,
+    )
+)
+_FREE_CAPPED = (
+    update(runs)
+    .where(runs.c.tenant_id == bindparam("tenant"), runs.c.waits_for_cap)
+    .values(waits_for_cap=False, due_at=func.least(runs.c.due_at, func.now()))
+)
 # Each claim adds one to the fence and to the starts: the starts after this one are as many as the fences. Where no more
 # are counted, somebody explained this one already.
 _EXPLAIN = (
@@ -342,6 +359,16 @@ def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tupl
         connection.execute(_EXPLAIN, _keys(claimed))
         return None
     return row.attempts, row.failing_for
+
+
+def defer(connection: Connection, claimed: RunLease, wait: timedelta) -> None:
+    """Give the run back until ``wait`` has passed or the tenant's cap is lifted: nothing failed."""
+    connection.execute(_DEFER, {**_last(claimed), "wait": wait})
+
+
+def free_capped(connection: Connection, tenant_id: int) -> int:
+    """Make the runs due that wait for the tenant's cap; how many."""
+    return connection.execute(_FREE_CAPPED, {"tenant": tenant_id}).rowcount
 
 
 def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:

@@ -21,7 +21,7 @@ _READ = text(
             SELECT count(*) FROM (
                 SELECT FROM turns o WHERE o.indexed_at IS NULL AND o.failed_at IS NULL AND o.id < t.id LIMIT :most) b)
             ELSE 0 END AS turns_before,
-        s.parked_reason, s.failures AS session_failures, s.starts > 0 AS is_session_started,
+        s.parked_reason, s.waits_for_cap, s.failures AS session_failures, s.starts > 0 AS is_session_started,
         extract(epoch FROM s.due_at - now())::double precision AS session_due_seconds,
         extract(epoch FROM s.lease_until - now())::double precision AS session_lease_seconds,
         CASE WHEN s.due_at <= now() THEN (
@@ -50,6 +50,7 @@ class Progress:
     lease_seconds: float | None
     turns_before: int
     parked_reason: str | None
+    waits_for_cap: bool
     session_failures: int
     is_session_started: bool
     session_due_seconds: float | None

@@ -231,7 +231,16 @@ _ASKED = (
 )
 _SUMMARY = update(sessions).where(_IS_SESSION)
 _SUMMARY_ID = select(sessions.c.summary_id).where(_IS_SESSION)
-_DEFER = update(sessions).where(_IS_CLAIMED).values(**_FREE, due_at=_IN_A_WHILE)
+_DEFER = (
+    update(sessions)
+    .where(_IS_CLAIMED)
+    .values(**_FREE, due_at=_IN_A_WHILE, waits_for_cap=bindparam("for_cap", type_=Boolean))
+)
+_FREE_CAPPED = (
+    update(sessions)
+    .where(sessions.c.tenant_id == bindparam("tenant"), sessions.c.waits_for_cap)
+    .values(waits_for_cap=False, due_at=func.least(sessions.c.due_at, func.now()))
+)
 _EXTEND = (
     update(sessions).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
 )
@@ -410,9 +419,17 @@ def postpone(connection: Connection, claimed: Claim, wait: timedelta, *, refused
     return False
 
 
-def defer(connection: Connection, claimed: Claim, wait: timedelta) -> None:
-    """Free the session until ``wait`` has passed, without counting a failure: it only waits for its turn."""
-    connection.execute(_DEFER, {**_keys(claimed), "wait": wait})
+def defer(connection: Connection, claimed: Claim, wait: timedelta, *, for_cap: bool) -> None:
+    """Free the session until ``wait`` has passed, without counting a failure: it only waits for its turn.
+
+    One that waits for the tenant's cap is found again by `free_capped`.
+    """
+    connection.execute(_DEFER, {**_keys(claimed), "wait": wait, "for_cap": for_cap})
+
+
+def free_capped(connection: Connection, tenant_id: int) -> int:
+    """Make the sessions due that wait for the tenant's cap; how many."""
+    return connection.execute(_FREE_CAPPED, {"tenant": tenant_id}).rowcount
 
 
 def extend(connection: Connection, claimed: Claim, lease: timedelta) -> None:

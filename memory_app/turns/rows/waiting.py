@@ -20,6 +20,7 @@ class DueSession:
 
 # A function with rights of its own: a finder looks over all tenants, which row-level security would not let it do.
 _DUE = text("SELECT session_id AS id, asks_model, is_suspect FROM due_sessions(:most)")
+_CAPPED = text("SELECT capped_tenants FROM capped_tenants(:most)")
 _DUE_HERE = """
     SELECT s.id, coalesce(a.policy ->> 'extraction' = 'llm', false) AS asks_model, s.starts > 0 AS is_suspect
     FROM sessions s JOIN scopes c ON c.id = s.scope_id JOIN agents a ON a.id = c.agent_id
@@ -38,6 +39,11 @@ _STILL_DUE = text(f"{_DUE_HERE} AND s.scope_id = :scope AND s.id = :session")
 def due_sessions(connection: Connection, *, most: int) -> tuple[DueSession, ...]:
     """Due, free sessions over all tenants, fair across them."""
     return tuple(DueSession(**row._mapping) for row in connection.execute(_DUE, {"most": most}))
+
+
+def capped_tenants(connection: Connection, *, most: int) -> tuple[int, ...]:
+    """Tenants with work that waits for their cap, from a random one on: up to ``most`` with sessions and with runs."""
+    return tuple(connection.execute(_CAPPED, {"most": most}).scalars())
 
 
 def due_sessions_of(

@@ -23,6 +23,7 @@ ACCEPTED = Progress(
     lease_seconds=None,
     turns_before=0,
     parked_reason=None,
+    waits_for_cap=False,
     session_failures=0,
     is_session_started=False,
     session_due_seconds=-1.0,
