@@ -264,6 +264,6 @@ def _drop_hot(runtime: Runtime, forgotten: Forgotten) -> None:
             stream.clear(runtime.hot, scope_id)
             cache.drop(runtime.hot, scope_id)
     except MemoryAppError as error:
-        # No reason to fail: the keys hold ids of rows that are gone, and expire, a model's narrative within 300 seconds.
+        # No reason to fail: the keys hold ids of rows that are gone, and expire; a narrative within 300 seconds.
         # Nobody finds the way to them, since the scope is gone.
         log.warning("hot_memory_not_dropped", error=error.kind)

@@ -184,7 +184,7 @@ _EMBEDDED: Mapping[str, Sort] = {
 INTERNAL: Mapping[str, tuple[str, ...]] = {
     "nodes": ("session_id", "run_id"),
     "entities": ("id",),
-    "sessions": ("id", "fence", "lease_until", "starts", "asked_seq"),
+    "sessions": ("id", "fence", "lease_until", "starts", "asked_seq", "waits_for_cap"),
     "turns": ("user_id", "session_id", "idempotency_key", "request_hash", "lease_until"),
 }
 """Columns that stay inside, besides those of tenant and scope: numbers of this database, leases, what callers sent."""

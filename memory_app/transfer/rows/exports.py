@@ -41,7 +41,7 @@ LISTS = {
         SELECT to_jsonb(f) - 'tenant_id' - 'scope_id' - 'id' FROM feedback f WHERE f.scope_id = :scope ORDER BY f.id""",
     "run": """
         SELECT to_jsonb(r) - 'tenant_id' - 'scope_id' - 'session_id' - 'answer' - 'fence' - 'lease_until' - 'due_at'
-               - 'starts' - 'failing_since' || jsonb_build_object('session', s.name)
+               - 'starts' - 'failing_since' - 'waits_for_cap' || jsonb_build_object('session', s.name)
         FROM runs r LEFT JOIN sessions s ON s.scope_id = r.scope_id AND s.id = r.session_id
         WHERE r.scope_id = :scope ORDER BY r.created_at, r.id""",
 }

@@ -26,6 +26,7 @@ DEFINERS = {
     "add_key": [],
     "end_key": [],
     "add_audit": [],
+    "capped_tenants": [],
     "tenant_named": [],
     "note_key_use": [],
     "claim_turns": ["tenant_id", "scope_id", "id", "starts"],
@@ -297,6 +298,7 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
     scalars = {f["name"]: f["answer"] for f in functions if not DEFINERS[f["name"]]}
     assert scalars == {
         "add_audit": "bigint",
+        "capped_tenants": "bigint",
         "add_key": "bigint",
         "end_key": "bigint",
         "tenant_named": "bigint",
