@@ -404,4 +404,9 @@ ENGLISH = Language(
         r"passwords?|passcodes?|passphrases?|pin|cvv|ssn|social security",
         r"card number|api keys?|secret keys?|token|access tokens?",
     ),
+    secret_places=(
+        r"(?:is|are|was|were) (?:written (?:down )?|kept |taped |stuck |stored |pinned )?"
+        r"(?:on|in|under|behind|inside|beside|near|above|below|next to|on top of|at the back of|on the back of) "
+        r"(?:the|my|our|a|an|his|her|their)\b",
+    ),
 )

@@ -130,3 +130,5 @@ class Language:
 
     secret_names: tuple[str, ...] = ()
     """What is never remembered, by name: "api key". A sentence with one of them is left alone."""
+    secret_places: tuple[str, ...] = ()
+    """What follows such a name where only its place is told: "is under the"."""

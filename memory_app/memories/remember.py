@@ -319,7 +319,7 @@ def _prepared(statement: Statement, *, vector: Vector, notes: tuple[str, ...], p
         subject_key=slug_of(statement.subject, "subject"),
         relation=relation.name or None,
         object_key=slug_of(statement.object, "object"),
-        single_valued=relation.single_valued,
+        single_valued=relation.single_valued and not statement.is_beside,
         opposes=relation.opposes,
         ends=ended_relations(relation.name, statement.object),
         corrected_key=slug_of(statement.corrects, "corrects"),

@@ -241,6 +241,8 @@ class Statement(Content):
     """When it was said; None means that its evidence shows it, or else that it was said of ``valid_from``."""
     corrects: str | None = None
     """Another object, of the same subject and relation, that was said by mistake: that claim was never true."""
+    is_beside: bool = False
+    """It holds beside others of a relation that has one object at a time: a second job in the evenings."""
     mentions: tuple[Mention, ...] = ()
     evidence: tuple[UUID, ...] = ()
     parents: tuple[UUID, ...] = ()

@@ -12,18 +12,14 @@ from datetime import datetime
 from memory_app.extraction.rules.clause_reading import Clause, read_clause, split_predicates
 from memory_app.extraction.rules.clauses import Sentence, sentences
 from memory_app.extraction.rules.dates import Precision, ResolvedDate
-from memory_app.extraction.rules.grammar import third_person
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.patterns import Rule
 from memory_app.extraction.rules.people import AboutRelative, about_relative
-from memory_app.extraction.rules.requests import to_remember, wish_of
+from memory_app.extraction.rules.requests import wish_of
 from memory_app.extraction.rules.rule_matching import Match, match_clause
-from memory_app.extraction.rules.statements import Speaker, at_least_explicit, told_apart, united, valid_from
+from memory_app.extraction.rules.statements import Speaker, told_apart, united, valid_from
 from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement
-
-FEWEST_WORDS = 3
-"""Words of a fact to remember that no rule reads; "remember that song" states nothing."""
 
 
 def activities_in(speaker: Speaker, text: str) -> Iterator[Statement]:
@@ -33,7 +29,7 @@ def activities_in(speaker: Speaker, text: str) -> Iterator[Statement]:
 
 
 def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
-    # A sentence is one of three: a wish, a thing to remember, or what the rules read in its clauses.
+    # A sentence is a wish, or what the rules read in its clauses.
     wish = wish_of(sentence.text, agent_label=speaker.agent)
     if wish is not None:
         statement = _statement(
@@ -45,35 +41,9 @@ def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
         )
         yield replace(statement, kind="expression", subtype=None)
         return
-    fact = to_remember(sentence.text)
-    if fact is not None:
-        yield from _to_remember(speaker, fact)
-        return
     for clause in sentence.clauses:
         for predicate in split_predicates(clause):
             yield from _of_clause(speaker, predicate)
-
-
-def _to_remember(speaker: Speaker, fact: str) -> Iterator[Statement]:
-    """What the user asked to be remembered: by the rules where they read it, else in the user's words."""
-    statements = [*_of_clause(speaker, fact)]
-    if not statements and _is_worth_remembering(fact):
-        reported = third_person(fact)
-        statement = _statement(
-            speaker,
-            subject=speaker.label,
-            relation="asked_to_remember",
-            value=reported,
-            says=f"asked to remember that {reported}",
-        )
-        statements.append(statement)
-    for statement in statements:
-        yield replace(statement, importance=at_least_explicit(statement.importance), tags=("explicit",))
-
-
-def _is_worth_remembering(fact: str) -> bool:
-    # "Remember what you said": nothing of the user's.
-    return " you" not in fact.lower() and len(fact.split()) >= FEWEST_WORDS
 
 
 def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:

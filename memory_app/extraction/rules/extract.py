@@ -20,6 +20,7 @@ from memory_app.extraction.rules.packs.turn_language import READ_LANGUAGES, lang
 from memory_app.extraction.rules.statements import Speaker, united
 from memory_app.language.marks import without_marks
 from memory_app.language.replies import ACKNOWLEDGEMENTS
+from memory_app.language.secrets import holds_secret
 from memory_app.records.records import Extraction, Mention, Role, Statement, Turn
 
 ACKNOWLEDGEMENT_WORDS = 12
@@ -35,6 +36,7 @@ ACKNOWLEDGEMENT = "acknowledgement"
 NOT_NOTEWORTHY = "nothing noteworthy"
 NOT_THE_USER = "not said by the user"
 NO_TEXT = "the message has no text"
+HOLDS_SECRET = "guarded: names a password, a key or a card number"
 NOT_READ = "language not read by rules"
 """Followed by the code of the language."""
 
@@ -103,7 +105,7 @@ def _read(session: _Session, turn: Turn) -> _TurnRead:
     statements = [] if pack is None else pack_statements(speaker, pack)
     names = tuple(chain.from_iterable(statement.mentions for statement in statements))
     mentions = united(names, mentions)
-    return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(language))
+    return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(text, language))
 
 
 def _speaker(session: _Session, turn: Turn, before: Iterable[Turn]) -> Speaker:
@@ -125,7 +127,9 @@ def _correctable(before: Iterable[Turn]) -> tuple[Turn, ...]:
     return tuple(turn for turn in before if turn.role is Role.USER)[-CORRECTABLE_TURNS:]
 
 
-def _reason_for_nothing(language: str) -> str:
+def _reason_for_nothing(text: str, language: str) -> str:
+    if holds_secret(text):
+        return HOLDS_SECRET
     return NOT_NOTEWORTHY if language in READ_LANGUAGES else f"{NOT_READ}: {language}"
 
 

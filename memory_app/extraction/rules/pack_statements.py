@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from functools import partial
 from itertools import chain
 
@@ -15,6 +15,7 @@ from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import read, read_sentences
 from memory_app.extraction.rules.packs.format import DateTexts
 from memory_app.extraction.rules.packs.pack import Pack
+from memory_app.extraction.rules.patterns import When
 from memory_app.extraction.rules.statements import (
     STATEMENTS_LIMIT,
     Speaker,
@@ -80,12 +81,14 @@ def _of_fact(speaker: Speaker, pack: Pack, fact: Fact) -> Statement:
         relation=normalise_relation(fact.relation),
         object=_object(speaker, pack, fact),
         corrects=fact.corrects,
+        is_beside=fact.is_beside,
         origin=Origin.EXTRACTED,
         source=speaker.label,
         importance=_importance(fact),
         tags=("explicit",) if fact.is_request else (),
         confidence=rule.confidence,
         valid_from=_valid_from(speaker, fact),
+        valid_until=_valid_until(speaker, fact),
         evidence=(speaker.turn.id,),
         mentions=_mentions(speaker, pack, fact),
     )
@@ -133,6 +136,9 @@ def _date_in_words(pack: Pack, texts: DateTexts, when: StartDay, *, is_since: bo
     day = when.text
     if when.exactness == "week":
         day = (when.start - timedelta(days=when.start.weekday())).isoformat()
+    if when.until is not None:
+        template = texts.since_days if is_since else texts.days
+        return template.format(day=when.start.isoformat(), until=when.until.isoformat())
     month = pack.file.date.months[when.start.month - 1].split()[0].capitalize()
     return template.format(day=day, month=month, year=when.start.year)
 
@@ -141,6 +147,13 @@ def _valid_from(speaker: Speaker, fact: Fact) -> datetime:
     if fact.when is None:
         return speaker.turn.at
     return valid_from(speaker, fact.rule, start=fact.when.start, has_lasted=fact.when.since)
+
+
+def _valid_until(speaker: Speaker, fact: Fact) -> datetime | None:
+    """Where a plan names its last day, the midnight after it."""
+    if fact.when is None or fact.when.until is None or fact.rule.when is not When.PLAN:
+        return None
+    return datetime.combine(fact.when.until + timedelta(days=1), time(0), tzinfo=speaker.zone)
 
 
 def _mentions(speaker: Speaker, pack: Pack, fact: Fact) -> tuple[Mention, ...]:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pattern stays in one piece)
-"""Read outright requests: a name to be called by, a way to be spoken to, a thing to be remembered."""
+"""Read outright requests: a name to be called by, a way to be spoken to."""
 
 from __future__ import annotations
 
@@ -49,13 +49,6 @@ _AGAINST_RULES = re.compile(
     r"\b(?:instructions?|system|prompt|ignore|disregard|rules?|pretend|jailbreak|developer mode|policy|reveal|memory|tag)\b",
     re.IGNORECASE,
 )
-_REMEMBER = re.compile(
-    _OPENING
-    + r"(?<!just )(?:(?:can|could) you )?(?:please )?(?:remember|note|keep in mind|do not forget|make a note|for future reference|"
-    r"for the record)(?: that|:|,)?\s+(?=(?P<plain>I |my |our )|)"
-    r"(?P<fact>(?!(?:sometimes|always|every|everyone|no matter|life|people|it is|there is|nothing|you|we)\b).+)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +86,3 @@ def _is_plain_wish(sentence: str) -> bool:
     if sentence.endswith("?") or len(sentence) > _LONGEST_WISH:
         return False
     return _AGAINST_RULES.search(sentence) is None
-
-
-def to_remember(sentence: str) -> str | None:
-    """Return the fact in "remember that …", without the request; None for "remember when"."""
-    match = _REMEMBER.match(sentence.strip(" .!"))
-    if match is None or _asks_something_else(sentence):
-        return None
-    # "remember the milk" is a task for the assistant; "remember that …" and "remember: …" state something.
-    request = match[0][: match.start("fact")].rstrip().lower()
-    is_statement = match["plain"] or request.endswith(("that", ":"))
-    return match["fact"].rstrip(" ?.!") if is_statement else None
-
-
-def _asks_something_else(sentence: str) -> bool:
-    # "Can you remember that …?" is a request in the form of a question.
-    return sentence.endswith("?") and not sentence.lower().startswith(("can you", "could you"))

@@ -107,6 +107,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"subject": "Priya", "relation": "allergic_to", "object": "walnuts", "corrects": "wasps"},
         {"object": "walnuts", "object_key": "walnuts"},
     ),
+    "is_beside": (
+        {"subject": "Priya", "relation": "allergic_to", "object": "walnuts"},
+        {"subject": "Priya", "relation": "allergic_to", "object": "walnuts", "is_beside": True},
+        {"single_valued": False},
+    ),
     # In tables of their own: the tests below.
     "mentions": ({}, {}, {}),
     "evidence": ({}, {}, {}),

@@ -19,6 +19,9 @@ NAMED = (
     "I love the API key of the bank.",
     "I like social security.",
     "I like access tokens.",
+    "I like that my password is under the mat: horse.",
+    "I love that the password is in the form Blue7.",
+    "I love my password, it is on the fridge.",
 )
 UNNAMED = (
     "I like 4111 1111 1111 1111 very much.",
@@ -33,6 +36,9 @@ HARMLESS = (
     "My sister Sara plays tennis on Mondays.",
     "I work at the bank in Porto.",
     "I have a skateboard and a pinboard.",
+    "My wifi password is on the fridge and the cleaner comes on Tuesdays.",
+    "The alarm pin is taped behind the mirror.",
+    "Our passwords are written down in my grandmother's cookbook.",
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
@@ -56,13 +56,15 @@ class Clause:
     """One reading of a clause.
 
     ``date`` was taken out of ``text``; where the clause ``holds_date``, it stands in the text still. A clause that
-    ``is_cut`` goes on behind the text.
+    ``is_cut`` goes on behind the text. What it states ``is_beside`` others of its kind; ``day_part`` was taken off it.
     """
 
     text: str
     date: DateMatch | None = None
     holds_date: bool = False
     is_cut: bool = False
+    is_beside: bool = False
+    day_part: str = ""
 
 
 # --- the author's own text ------------------------------------------------------------------------------------
@@ -218,6 +220,18 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
         return
     if _is_shouted(text):
         return
+    is_change = pack.change.search(text) is not None
+    is_beside = not is_change and pack.beside.search(text) is not None
+    for clause in _plainer(pack, text, is_cut=is_cut):
+        day_part = pack.day_part.search(clause.text)
+        if day_part is not None:
+            # First, since "a bakery in the mornings" looks like an object as well.
+            shorter = clause.text[: day_part.start()]
+            yield replace(clause, text=shorter, is_beside=not is_change, day_part=day_part["part"])
+        yield replace(clause, is_beside=is_beside)
+
+
+def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     opened = without_opening(pack, text)
     date = find_date(pack, opened)
     holds_date = date is not None

@@ -27,3 +27,5 @@ class Fact:
     term: str = ""
     corrects: str | None = None
     is_request: bool = False
+    is_beside: bool = False
+    """It holds beside others of a relation that has one object at a time."""

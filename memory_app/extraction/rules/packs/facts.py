@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
 
-from memory_app.extraction.rules.packs import corrections, dates, slot_values
+from memory_app.extraction.rules.packs import corrections, dates, requests, slot_values
 from memory_app.extraction.rules.packs.clauses import (
     Clause,
     Part,
@@ -22,7 +22,6 @@ from memory_app.extraction.rules.packs.clauses import (
     readings,
     sentences,
     stated_parts,
-    without_opening,
 )
 from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
 from memory_app.extraction.rules.packs.dates import DateMatch, StartDay
@@ -30,13 +29,18 @@ from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.packs.pattern_index import RulePattern
+from memory_app.extraction.rules.packs.persons import Persons, spelled_out, subject_of
+from memory_app.extraction.rules.packs.required_words import WORD
 from memory_app.extraction.rules.packs.slots import DATE_SLOTS, OPEN_SLOTS
 from memory_app.extraction.rules.patterns import When
 
 CUTS = 2
 """So many joining words of a clause are tried as its end."""
 
+NOBODY = Persons()
+
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
+_PRONOUN_I = re.compile(r"\bI\b")
 _LAUGHTER = re.compile("[\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f643\U0001f609]")
 
 
@@ -46,6 +50,7 @@ class SentenceRead:
 
     facts: Sequence[Fact]
     unread: str = ""
+    persons: Persons = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +109,9 @@ def read_sentences(
     if pack.stop_turn.search(own):
         return
     # Of the text as it was written: a pack may read "im" as "I am".
-    has_capitals = any(map(str.isupper, text))
-    author = _Author(pack, today, is_loose=not has_capitals)
+    author = _Author(pack, today, is_loose=not _writes_capitals(text))
     stated: list[Fact] = []
+    persons = NOBODY
     is_announced = False
 
     def history() -> list[Fact]:
@@ -117,51 +122,81 @@ def read_sentences(
             continue
         correction = corrections.correction_in(pack, sentence)
         correction = replace(correction, is_announced=correction.is_announced or is_announced)
-        result = _of_correction(author, correction, history)
+        result = _of_correction(author, correction, history, persons)
+        persons = result.persons
         # "No, wait. I live in Mainz.": the announcement is a sentence of its own.
         is_announced = correction.is_announced and not correction.text.strip(" .!\u2026")
         stated += result.facts
         yield result
 
 
-def _of_correction(author: _Author, correction: Correction, history: History) -> SentenceRead:
-    """What a sentence states, which may correct what was said before."""
-    result = _of_request(author, correction.text)
+def _writes_capitals(text: str) -> bool:
+    """Whether a word but "I" has a capital: "I live in athens" is written without."""
+    return any(map(str.isupper, _PRONOUN_I.sub("", text)))
+
+
+def _of_correction(
+    author: _Author, correction: Correction, history: History, persons: Persons
+) -> SentenceRead:
+    """What a sentence states, which may correct what was said before. ``persons`` were named before it."""
+    result = _of_request(author, correction.text, persons)
     if not correction:
         return result
     if result.facts:
-        return SentenceRead(corrections.corrected(correction, result.facts, history), result.unread)
+        return replace(result, facts=corrections.corrected(correction, result.facts, history))
     again = corrections.said_again(author.pack, correction, history, is_loose=author.is_loose)
-    return SentenceRead(again, "" if again else result.unread)
+    return replace(result, facts=again, unread="" if again else result.unread)
 
 
-def _of_request(author: _Author, sentence: str) -> SentenceRead:
+def _of_request(author: _Author, sentence: str, persons: Persons) -> SentenceRead:
     """What a sentence states, which may ask for that to be remembered."""
-    match = author.pack.request.match(without_opening(author.pack, sentence))
+    match = requests.request_in(author.pack, sentence)
     if match is None:
-        return _of_sentence(author, sentence)
-    result = _of_sentence(author, match.string[match.end() :])
-    if not result.facts:
-        return _of_sentence(author, sentence)
-    return SentenceRead([replace(fact, is_request=True) for fact in result.facts], result.unread)
+        return _of_sentence(author, sentence, persons)
+    result = _of_sentence(author, requests.requested(author.pack, match), persons)
+    if result.facts:
+        return replace(result, facts=[replace(fact, is_request=True) for fact in result.facts])
+    result = _of_sentence(author, sentence, persons)
+    in_words = [] if result.facts else list(requests.facts_in_words(author.pack, match))
+    return replace(result, facts=in_words, unread="") if in_words else result
 
 
-def _of_sentence(author: _Author, sentence: str) -> SentenceRead:
+def _of_sentence(author: _Author, sentence: str, persons: Persons) -> SentenceRead:
     parts = stated_parts(author.pack, sentence)
     facts: list[Fact] = []
     unread: list[str] = []
+    subject = ""
     place = 0
     while place < len(parts):
         count, hits = _of_first_parts(author, parts[place:])
+        if not hits:
+            hits = _of_unnamed(author, parts[place].text, subject=subject, persons=persons)
         facts += hits
+        subject = subject_of(author.pack, parts[place].text) or (subject if _goes_on(hits) else "")
         if not hits:
             # Across a dash or a bracket nothing is joined again.
             unread.append((parts[place].separator or ". ") + parts[place].text)
         place += count
+        objects = [fact.object for fact in facts]
+        persons = persons.named_in(author.pack, " ".join(part.text for part in parts[:place]), objects)
     # Without capitals nothing shows who is named in passing, but for the clauses that a pattern fits.
     if not author.is_loose:
         facts += chain.from_iterable(_in_passing(author.pack, part.text) for part in parts)
-    return SentenceRead(facts, "".join(unread).strip(" ,."))
+    return SentenceRead(facts, "".join(unread).strip(" ,."), persons)
+
+
+def _goes_on(facts: Sequence[Fact]) -> bool:
+    """Whether facts are about somebody of the speaker's, of whom a clause without a subject may tell more."""
+    return any(fact.kin or fact.called for fact in facts)
+
+
+def _of_unnamed(author: _Author, text: str, *, subject: str, persons: Persons) -> list[Fact]:
+    """The facts of a clause about somebody whom it does not name."""
+    for clause in spelled_out(author.pack, text, subject=subject, persons=persons):
+        facts = _of_clause(author, clause) or _of_cut_clause(author, clause)
+        if _goes_on(facts):
+            return facts
+    return []
 
 
 def _of_first_parts(author: _Author, parts: Sequence[Part]) -> tuple[int, list[Fact]]:
@@ -204,9 +239,20 @@ def _of_reading(author: _Author, clause: Clause) -> list[Fact]:
     for rule, patterns in author.pack.rules.candidates(clause.text):
         # A clause states one fact, but for the rules that say otherwise.
         is_done = bool(facts) and not rule.also
-        if not is_done:
+        # Only what may hold beside others is told apart by a part of the day.
+        may_fit = rule.beside or not clause.day_part
+        if may_fit and not is_done:
             facts += _by_rule(author, rule, patterns, clause)
-    return facts
+    return [_beside(fact, clause) for fact in facts]
+
+
+def _beside(fact: Fact, clause: Clause) -> Fact:
+    """The fact with what the clause says of others of its kind."""
+    if not (fact.rule.beside and clause.is_beside):
+        return fact
+    says = f"{fact.says} {clause.day_part}".rstrip()
+    says_since = fact.says_since and f"{fact.says_since} {clause.day_part}".rstrip()
+    return replace(fact, says=says, says_since=says_since, is_beside=True)
 
 
 def _by_rule(author: _Author, rule: PackRule, patterns: Sequence[RulePattern], clause: Clause) -> list[Fact]:
@@ -244,7 +290,12 @@ def _may_begin(rule: PackRule, day: StartDay, today: date) -> bool:
 
 
 def _of_first_match(author: _Author, patterns: Sequence[RulePattern], clause: Clause) -> list[Fact]:
+    words = frozenset(WORD.findall(clause.text.lower()))
     for candidate in patterns:
+        if candidate.needs_capitals and author.is_loose:
+            continue
+        if not candidate.unless.isdisjoint(words):
+            continue
         match = candidate.pattern.fullmatch(clause.text)
         if match is None:
             continue
@@ -280,6 +331,10 @@ def _of_match(author: _Author, candidate: RulePattern, match: re.Match[str]) -> 
     objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
     if objects is None:
         return []
+    slot = slot_values.object_slot(groups)
+    if author.is_loose and slot is not None and slot_values.is_name(slot) and len(objects) == 1:
+        # The sentence gets the capitals that its author leaves out.
+        groups[slot] = objects[0]
     return [_fact(author.pack, rule, {**groups, "object": item}, subject) for item in objects]
 
 

@@ -47,6 +47,12 @@ class ClauseWords(_Part):
     """Words that change nothing, wherever they stand."""
     tails: tuple[str, ...] = ()
     """What may stand behind a whole statement and is left out."""
+    beside: tuple[str, ...] = ()
+    """Words that say that something holds beside others of its kind: "part-time", "also"."""
+    day_parts: tuple[str, ...] = ()
+    """Parts of the day or week behind a statement, which say the same: "in the mornings"."""
+    changes: tuple[str, ...] = ()
+    """What says that something takes the place of what was before, whatever else is said: "now", "instead"."""
     inverted: tuple[str, ...] = ()
     """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
     abbreviations: tuple[str, ...] = ()
@@ -69,19 +75,29 @@ class Requests(_Part):
     """How an author asks for something to be remembered, before what that is: "remember that"."""
 
     openings: tuple[str, ...] = ()
+    that: str | None = None
+    """The word before what is to be remembered: that."""
+    verbs: tuple[str, ...] = ()
+    """Words that show a sentence: "remember the key is under the pot", and not "remember the milk"."""
+    not_about: tuple[str, ...] = ()
+    """Words with which a request points at the talk: you, what."""
+    says: str | None = None
+    """How a request is kept that no rule reads, with {text}; without it such a request is not kept."""
 
 
 class DateTexts(_Part):
     """How a date is written in a memory: {day} is an ISO date, {month} its month in words, {year} its year.
 
-    Of a week {day} is its Monday.
+    Of a week {day} is its Monday. {until} is the last of several days.
     """
 
     day: str
+    days: str
     week: str
     month: str
     year: str
     since_day: str
+    since_days: str
     since_week: str
     since_month: str
     since_year: str
@@ -130,6 +146,8 @@ class People(_Part):
     """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
     stand_in: str | None = None
     """Somebody with {name} of whom {words} are said, as a clause that the rules read: "My friend {name} {words}"."""
+    pronouns: dict[str, tuple[str, ...]] = {}
+    """Words for somebody told of just before, and the relations that only this one may mean: {she = ["sister"]}."""
     of_user: str
     """How somebody without a name is written, with {term} and {user}."""
 
@@ -144,6 +162,8 @@ class PackRule(_Part):
     relation: str
     patterns: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    with_capitals: tuple[str, ...] = ()
+    """``patterns`` for authors who write names with capitals: elsewhere "I am starving" would be a name."""
     anywhere: tuple[str, ...] = ()
     """Patterns that are looked for in any clause, such as a relative named in passing."""
     says: str
@@ -158,6 +178,10 @@ class PackRule(_Part):
     """Of whom ``patterns`` and ``anywhere`` tell: with "called", of who stands in the slot <called>."""
     also: bool = False
     """Read besides a rule that has read the clause already: "I work at Acme as a nurse" are two facts."""
+    beside: bool = False
+    """Though its relation holds one object at a time, it holds beside others where the clause says so."""
+    unless: tuple[str, ...] = ()
+    """Rows of words of which none may stand in the clause: "I am a terrible cook" tells no occupation."""
     needs_date: bool = False
     starts: bool = False
     """A date in the clause is when it began."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -51,6 +51,8 @@ class WordSets:
     """Words in lower case that say whether a text may be an object or a name, and those that only agree or thank."""
 
     not_in_objects: frozenset[str]
+    not_in_requests: frozenset[str]
+    verbs: frozenset[str]
     not_in_names: frozenset[str]
     not_first: frozenset[str]
     not_last: frozenset[str]
@@ -84,10 +86,16 @@ class Pack:
     choice: re.Pattern[str]
     opening: re.Pattern[str]
     request: re.Pattern[str]
+    request_joint: re.Pattern[str]
     contraction: re.Pattern[str]
     correction: CorrectionPatterns
     filler: re.Pattern[str]
     tail: re.Pattern[str]
+    beside: re.Pattern[str]
+    day_part: re.Pattern[str]
+    change: re.Pattern[str]
+    they: re.Pattern[str]
+    pronoun: re.Pattern[str]
     inverted: re.Pattern[str]
     label: re.Pattern[str]
     abbreviation: re.Pattern[str]
@@ -181,10 +189,16 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         request=any_case(
             rf"^(?:{compiler.choices('request.openings', file.request.openings)}){WORD_END}[\s,:;-]*"
         ),
+        request_joint=any_case(rf",? (?:{list_joins}) {re.escape(file.request.that or '')} "),
         contraction=whole_words(either_word(file.contractions)),
         correction=_correction_patterns(compiler, file),
         filler=compiler.compiled_words("clause.fillers", clause.fillers),
         tail=any_case(rf"\s+(?:{compiler.choices('clause.tails', clause.tails)})$"),
+        beside=compiler.compiled_words("clause.beside", clause.beside),
+        day_part=any_case(rf"\s+(?P<part>{compiler.choices('clause.day_parts', clause.day_parts)})$"),
+        change=compiler.compiled_words("clause.changes", clause.changes),
+        they=any_case(rf"{WORD_START}(?:{compiler.slots['they']}){WORD_END}"),
+        pronoun=any_case(rf"^{either_word(file.people.pronouns)}{WORD_END}"),
         inverted=any_case(
             rf"^(?P<verb>[\w']+) (?P<subject>{compiler.choices('clause.inverted', clause.inverted)}){WORD_END}"
         ),
@@ -219,6 +233,8 @@ def _correction_patterns(compiler: PatternCompiler, file: PackFile) -> Correctio
 def _word_sets(file: PackFile) -> WordSets:
     return WordSets(
         not_in_objects=word_set(file.not_in_objects),
+        not_in_requests=word_set(file.request.not_about),
+        verbs=word_set(file.request.verbs),
         not_in_names=word_set(file.not_in_names),
         not_first=word_set(file.not_first),
         not_last=word_set(file.not_last),
@@ -233,12 +249,23 @@ def _word_sets(file: PackFile) -> WordSets:
 
 def _rule_patterns(compiler: PatternCompiler, rules: Sequence[PackRule]) -> Iterator[RulePattern]:
     for place, rule in enumerate(rules):
-        for is_other, patterns in ((False, rule.patterns), (True, rule.others)):
-            for pattern in patterns:
-                translated = compiler.translated(f"rule ({rule.relation})", pattern)
-                yield RulePattern(
-                    place, rule, any_case(f"(?:{translated})"), compiler.needs(pattern), is_other=is_other
-                )
+        for pattern in rule.patterns:
+            yield _whole_pattern(compiler, place, rule, pattern)
+        for pattern in rule.with_capitals:
+            yield replace(_whole_pattern(compiler, place, rule, pattern), needs_capitals=True)
+        for pattern in rule.others:
+            yield replace(_whole_pattern(compiler, place, rule, pattern), is_other=True)
+
+
+def _whole_pattern(compiler: PatternCompiler, place: int, rule: PackRule, pattern: str) -> RulePattern:
+    translated = compiler.translated(f"rule ({rule.relation})", pattern)
+    return RulePattern(
+        place,
+        rule,
+        any_case(f"(?:{translated})"),
+        compiler.needs(pattern),
+        unless=word_set(rule.unless),
+    )
 
 
 def _anywhere_patterns(compiler: PatternCompiler, rules: Sequence[PackRule]) -> Iterator[RulePattern]:

@@ -82,7 +82,7 @@ class PatternCompiler:
         """Translate all patterns, to find what is broken; a translated pattern always compiles."""
         for number, rule in enumerate(self.file.rules, 1):
             place = f"rule {number} ({rule.relation})"
-            self.all_translated(place, (*rule.patterns, *rule.others, *rule.anywhere))
+            self.all_translated(place, (*rule.patterns, *rule.with_capitals, *rule.others, *rule.anywhere))
         for place, patterns in _patterns_by_place(self.file).items():
             self.all_translated(place, patterns)
 
@@ -122,6 +122,9 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.openings": clause.openings,
         "clause.fillers": clause.fillers,
         "clause.tails": clause.tails,
+        "clause.beside": clause.beside,
+        "clause.day_parts": clause.day_parts,
+        "clause.changes": clause.changes,
         "clause.inverted": clause.inverted,
         "clause.labels": clause.labels,
         "half": [file.half] if file.half else [],

@@ -14,13 +14,18 @@ from memory_app.extraction.rules.packs.required_words import WORD, Words
 
 @dataclass(frozen=True, slots=True)
 class RulePattern:
-    """A pattern of the rule with the number ``place``; ``is_other``: it is about somebody of the speaker's."""
+    """A pattern of the rule with the number ``place``; ``is_other``: it is about somebody of the speaker's.
+
+    ``needs_capitals``: it reads only authors who write names with capitals.
+    """
 
     place: int
     rule: PackRule
     pattern: re.Pattern[str]
     needs: Words
     is_other: bool = False
+    needs_capitals: bool = False
+    unless: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,11 @@ def object_slot(groups: Mapping[str, str]) -> str | None:
     return next((slot for slot in OBJECT_SLOTS if slot in groups), None)
 
 
+def is_name(slot: str) -> bool:
+    """Whether names stand in a slot."""
+    return slot in _NAME_SLOTS
+
+
 def _is_second_slot(slot: str) -> bool:
     """Whether this is a slot such as "thing2"."""
     first_slot, number = slot[:-1], slot[-1]

@@ -14,6 +14,9 @@ FEW_LETTERS = 24
 """A text with fewer letters is read in the language of the session, unless another one is sure."""
 
 
+_LAST_LATIN = "\u024f"
+"""The end of the block Latin Extended-B."""
+
 READ_LANGUAGES = LANGUAGES | {ENGLISH}
 """The languages that rules read."""
 
@@ -27,12 +30,21 @@ def language_of(turn: Turn, before: Sequence[Turn]) -> str:
     if not own:
         return ENGLISH
     best = own[0]
-    if best.probability >= SURE:
+    if best.probability >= SURE or _is_foreign_script(turn.text, best):
         return best.language
     usual = _usual(before)
     if usual and (_letters(turn.text) < FEW_LETTERS or best.language not in READ_LANGUAGES):
         return usual
     return _readable(own)
+
+
+def _is_foreign_script(text: str, best: Guess) -> bool:
+    """Whether a text is in letters that no pack has, however short it is: all packs are written in Latin letters."""
+    return best.language not in READ_LANGUAGES and not any(map(_is_latin, text))
+
+
+def _is_latin(sign: str) -> bool:
+    return sign.isalpha() and sign <= _LAST_LATIN
 
 
 def _usual(before: Sequence[Turn]) -> str | None:
