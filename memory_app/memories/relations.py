@@ -84,6 +84,7 @@ _OPPOSED = (
     ("smokes", "does_not_smoke"),
     ("smokes", "stopped_smoking"),
     ("takes_medicine", "does_not_take"),
+    ("subscribes_to", "stopped"),
     ("member_of", "no_longer_member_of"),
     ("plays", "no_longer_plays"),
     *((relation, "no_longer_with") for relation in ("spouse", *_SPOUSES)),

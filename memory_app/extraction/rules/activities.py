@@ -73,14 +73,6 @@ PLANS = (
     ),
     Rule(
         "am",
-        r"am (?:definitely )?(?P<object>(?:moving|flying|starting|traveling|travelling|visiting|seeing|meeting|having|hosting|attending|running|getting|taking|leaving|going|performing|competing|graduating|launching|opening|joining|giving|presenting|throwing|competing) .+)",
-        relation="plans_to",
-        says="is {object}",
-        when=When.PLAN,
-        needs_date=True,
-    ),
-    Rule(
-        "am",
         r"am (?:finally |also )?(?P<object>(?:moving to|starting (?:a|my)|opening (?:a|my)|launching (?:a|my)|getting married|getting divorced|adopting|applying to|applying for) ?.*)",
         relation="plans_to",
         says="is {object}",
@@ -319,27 +311,7 @@ HABITS = (
     ),
 )
 
-_NOT_A = (
-    "mix|blend|combination|bit|little|lot|mess|wreck|bad|terrible|horrible|long|few|couple|while|bunch|huge|big|total|complete|step|hundred|fan|firm|"
-    "sucker|work in progress|part of|member|believer|stranger|failure|disaster|genius|mind|loser|idiot"
-)
-
 LAST = (
-    Rule(
-        "am",
-        rf"am an? (?P<object>(?!(?:{_NOT_A})\b)[a-z][\w' -]{{2,50}})",
-        relation="is_a",
-        says="is a {object}",
-        confidence=0.7,
-    ),
-    Rule("am", rf"am a member of {OBJECT}", relation="member_of", says="is a member of {object}"),
-    Rule(
-        "volunteer",
-        rf"volunteer (?P<where>at|for|with) {OBJECT}",
-        relation="volunteers_at",
-        says="volunteers {where} {object}",
-        subtype="habit",
-    ),
     Rule(
         "=my",
         r"my (?P<thing>email|email address|phone number|address|pronouns|zodiac sign|star sign|blood type|height|shoe size|major|religion|nationality|time ?zone|hobby|hobbies|diet|hometown|home town|car|job title|specialty|weakness|strength|pet peeve|passion|side hustle) (?:is|are) (?P<object>.+)",

@@ -61,7 +61,7 @@ _FEAR = "afraid of|scared of|terrified of|worried about|stressed about|anxious a
 _TROUBLE = (
     "struggling with|struggling to|frustrated with|frustrated by|overwhelmed with|stuck on|stuck with|"
     "swamped with|having trouble with|having trouble|having problems with|having a hard time with|having a hard time|"
-    "having difficulty|having issues with|sick of|fed up with|behind on|burned out from|burnt out from|tired of"
+    "having difficulty|having issues with|behind on|burned out from|burnt out from"
 )
 
 FRICTION = (

@@ -77,13 +77,6 @@ STUDY = (
     ),
     Rule(
         "am|have",
-        r"(?:am|have been) learning (?:how )?to (?P<object>\w+ [^,;]+)",
-        relation="learns",
-        says="is learning to {object}",
-        whole=True,
-    ),
-    Rule(
-        "am|have",
         rf"(?:am|have been) (?:learning|studying) (?!how\b|to\b){OBJECT}",
         relation="studies",
         says="is learning {object}",

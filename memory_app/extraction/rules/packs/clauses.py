@@ -145,7 +145,7 @@ def stated_parts(pack: Pack, sentence: str) -> Sequence[Part]:
     """The parts of a sentence that its author states: neither questions nor suppositions."""
     if sentence.startswith("\u00bf"):
         return []
-    if pack.stop_sentence.search(sentence):
+    if pack.stop_sentence.search(sentence) or pack.stop_tail.search(sentence):
         return []
     sentence = sentence.lstrip("\u00a1 ")
     is_question = sentence.endswith("?")
@@ -233,19 +233,23 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
 
 def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     opened = without_opening(pack, text)
+    # "Mum takes warfarin" is about the speaker's own.
+    opened = pack.bare.sub(rf"{pack.file.people.own} \g<0>", opened)
     date = find_date(pack, opened)
     holds_date = date is not None
     yield Clause(text, holds_date=holds_date, is_cut=is_cut)
     plain = _plain(pack, opened, has_front=opened != text.strip(" ,"))
     if plain != text:
         yield Clause(plain, holds_date=holds_date, is_cut=is_cut)
+    shorter = _without_tails(pack, plain)
+    if shorter != plain:
+        yield Clause(shorter, holds_date=holds_date, is_cut=is_cut)
     if date is not None:
         rest = _without_date(opened, date)
         begins_with_date = date.span[0] == 0
         plain = _plain(pack, rest, has_front=begins_with_date)
-        yield Clause(plain, date, is_cut=is_cut)
-        if rest != plain:
-            yield Clause(rest, date, is_cut=is_cut)
+        for reading in dict.fromkeys((plain, _without_tails(pack, plain), rest)):
+            yield Clause(reading, date, is_cut=is_cut)
 
 
 def _is_shouted(text: str) -> bool:
@@ -263,13 +267,13 @@ def _without_date(text: str, date: DateMatch) -> str:
 
 
 def _plain(pack: Pack, text: str, *, has_front: bool) -> str:
-    """``text`` without fillers and tails. ``has_front``: something stood before it in its clause."""
+    """``text`` without fillers. ``has_front``: something stood before it in its clause."""
     plain = " ".join(pack.filler.sub("", text).split()).strip(" ,")
     has_filler_in_front = not text.startswith(plain.split(" ")[0])
     # A verb that opens a sentence asks; behind something else it states.
     if has_front or has_filler_in_front:
         plain = pack.inverted.sub(r"\g<subject> \g<verb>", plain, count=1)
-    return _without_tails(pack, plain)
+    return plain
 
 
 def _without_tails(pack: Pack, text: str) -> str:

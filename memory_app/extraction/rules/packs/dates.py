@@ -66,6 +66,9 @@ def _resolve(pack: Pack, match: DateMatch, today: date, future: bool) -> StartDa
     if groups.get("month"):
         # "Since May" looks back even in a plan.
         return _of_month(pack, match, today, future and not rule.since)
+    if groups.get("date_day") and not groups.get("weekday"):
+        day = _nearest_of_month(today, int(groups["date_day"]), future)
+        return _day(day, rule.since)
     if groups.get("year"):
         day = date(int(groups["year"]), 1, 1)
         return _year(day, rule.since)
@@ -114,6 +117,16 @@ def _of_month(pack: Pack, match: DateMatch, today: date, future: bool) -> StartD
     if groups.get("date_day"):
         return _day(day, match.rule.since)
     return _month(day, match.rule.since)
+
+
+def _nearest_of_month(today: date, number: int, future: bool) -> date:
+    """The day with that number in this month, or in the next or last where it lies on the wrong side of ``today``."""
+    day = today.replace(day=number)
+    if future and day < today:
+        return add_months(today.replace(day=1), 1).replace(day=number)
+    if not future and day > today:
+        return add_months(today.replace(day=1), -1).replace(day=number)
+    return day
 
 
 def _nearest(day: date, today: date, future: bool) -> date:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
@@ -34,7 +34,7 @@ from memory_app.extraction.rules.packs.required_words import WORD
 from memory_app.extraction.rules.packs.slots import DATE_SLOTS, OPEN_SLOTS
 from memory_app.extraction.rules.patterns import When
 
-CUTS = 2
+CUTS = 3
 """So many joining words of a clause are tried as its end."""
 
 NOBODY = Persons()
@@ -225,9 +225,14 @@ def _of_cut_clause(author: _Author, text: str) -> list[Fact]:
 
     Only of rules whose object cannot be cut by this: a name, a place or a number is whole where "and" begins.
     """
+    for end in islice(author.pack.end.finditer(text), CUTS):
+        facts = _of_clause(author, text[: end.start()])
+        if facts:
+            return facts
     # Behind "and" a word with a capital may be a second name; where nobody writes capitals, nothing tells.
     pattern = author.pack.loose_cut if author.is_loose else author.pack.cut
-    for cut in islice(pattern.finditer(text), CUTS):
+    # The longest first, which says most: "in Winnipeg since 2021" before "in Winnipeg".
+    for cut in reversed([*islice(pattern.finditer(text), CUTS)]):
         facts = _of_clause(author, text[: cut.start()], is_cut=True)
         if facts:
             return facts
@@ -299,21 +304,22 @@ def _of_first_match(author: _Author, patterns: Sequence[RulePattern], clause: Cl
         match = candidate.pattern.fullmatch(clause.text)
         if match is None:
             continue
-        if _may_fill(match.groupdict(), clause):
+        if _may_fill(match, clause):
             facts = _of_match(author, candidate, match)
             if facts:
                 return facts
     return []
 
 
-def _may_fill(slots: Iterable[str], clause: Clause) -> bool:
-    """Whether a pattern with these slots may read the clause."""
+def _may_fill(match: re.Match[str], clause: Clause) -> bool:
+    """Whether a pattern that fits may read the clause."""
+    slots = match.groupdict()
     # A date that was not taken out belongs to no other object.
     if clause.holds_date and DATE_SLOTS.isdisjoint(slots):
         return False
-    # What was cut off may belong to an object that can go on.
-    goes_on = not OPEN_SLOTS.isdisjoint(slots)
-    return not (clause.is_cut and goes_on)
+    # What was cut off may belong to an object that can go on, where one stands last.
+    last = [slot for slot in slots if match.end(slot) == len(clause.text)]
+    return not (clause.is_cut and not OPEN_SLOTS.isdisjoint(last))
 
 
 def _of_match(author: _Author, candidate: RulePattern, match: re.Match[str]) -> list[Fact]:
@@ -393,6 +399,7 @@ def _other_subject(pack: Pack, groups: Mapping[str, str]) -> _Subject | None:
 
 def _fact(pack: Pack, rule: PackRule, groups: Mapping[str, str], subject: _Subject) -> Fact:
     """The fact of a rule, whose templates are filled with ``groups``."""
+    groups = {slot: slot_values.reported(pack, text) for slot, text in groups.items()}
     values = _values(pack, groups)
     # "{kids}" is what a word stands for, "{kids_word}" the word itself.
     spelled = {f"{slot}_word": groups[slot] for slot in values}

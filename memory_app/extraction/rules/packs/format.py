@@ -23,6 +23,8 @@ class Stops(_Part):
     turn: tuple[str, ...] = ()
     sentence: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+    """At the end of a sentence, of which nothing is read then: ", he said"."""
     passing: tuple[str, ...] = ()
     """In a clause with one of these, nobody is read in passing: "my cat Lumpi died"."""
 
@@ -53,6 +55,8 @@ class ClauseWords(_Part):
     """Parts of the day or week behind a statement, which say the same: "in the mornings"."""
     changes: tuple[str, ...] = ()
     """What says that something takes the place of what was before, whatever else is said: "now", "instead"."""
+    ends: tuple[str, ...] = ()
+    """Words behind which any object is whole: so, because."""
     inverted: tuple[str, ...] = ()
     """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
     abbreviations: tuple[str, ...] = ()
@@ -142,6 +146,12 @@ class People(_Part):
     kin: dict[str, tuple[str, ...]]
     """The relation, which is in English, to the words for it: {sister = ["schwester"]}."""
     pets: tuple[str, ...]
+    bare: tuple[str, ...] = ()
+    """Words for somebody of the speaker's that need no "my": mum, grandad."""
+    own: str = ""
+    """The word before those that need one: my."""
+    short_is: tuple[str, ...] = ()
+    """What stands behind "my mum's" where it is short for "my mum is"; with ``is``."""
     subject: str
     """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
     stand_in: str | None = None

@@ -77,8 +77,11 @@ class Pack:
     stop_turn: re.Pattern[str]
     stop_sentence: re.Pattern[str]
     stop_rest: re.Pattern[str]
+    stop_tail: re.Pattern[str]
     stop_passing: re.Pattern[str]
     split: re.Pattern[str]
+    end: re.Pattern[str]
+    bare: re.Pattern[str]
     cut: re.Pattern[str]
     loose_cut: re.Pattern[str]
     question: re.Pattern[str]
@@ -175,11 +178,14 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         stop_turn=compiler.compiled_words("stop.turn", stop.turn),
         stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),
         stop_rest=compiler.compiled_words("stop.rest", stop.rest),
+        stop_tail=any_case(rf"{WORD_START}(?:{compiler.choices('stop.tail', stop.tail)})[\s.,!?\u2026]*$"),
         stop_passing=compiler.compiled_words("stop.passing", stop.passing),
         split=any_case(
             r"(?P<comma>,\s+)|\s*[;:()\u2013\u2014]\s*|\s+-+\s+"
             rf"|(?P<join>,?\s+(?:{joins})\s+(?={WORD_START}(?:{starts}){WORD_END})|\s+(?=(?:{breaks}){WORD_END}))"
         ),
+        end=any_case(rf",?\s+(?:{compiler.choices('clause.ends', clause.ends)})\s"),
+        bare=any_case(rf"^{either_word(file.people.bare)}(?= )"),
         cut=any_case(rf",?\s+(?:(?:{joins}|{list_joins})\s+(?=(?-i:[a-zß-öø-ÿ]))|(?:{cuts})\s)"),
         loose_cut=any_case(rf",?\s+(?:{joins}|{list_joins}|{cuts})\s"),
         question=any_case(rf"^(?:{compiler.choices('clause.questions', clause.questions)}){WORD_END}"),

@@ -27,10 +27,12 @@ class PatternCompiler:
     def __init__(self, file: PackFile, name: str) -> None:
         self.file = file
         self.name = name
-        # Lists of words may use the lists before them, and the subject of somebody else may use all slots.
-        self.slots: dict[str, str] = {}
-        self.slots = {**SHAPES, **self._list_slots(), **self._date_slots(), **self._people_slots()}
+        # Lists of words may use what stands before them here, and the subject of somebody else may use all slots.
+        self.slots: dict[str, str] = {**SHAPES, **self._date_slots(), **self._people_slots()}
         self.slots["number"] = either((r"\d{1,3}", *map(re.escape, names_of_rows(file.numbers))))
+        self.slots |= {key: either_word(names_of_rows(rows)) for key, rows in file.maps.items()}
+        for key, row in file.words.items():
+            self.slots[key] = self._list_slot(key, row)
         self.slots["they"] = self.translated("people.subject", file.people.subject)
         self._needs = self._needs_of_slots()
 
@@ -58,12 +60,14 @@ class PatternCompiler:
         """The words of which a clause must have one to fit ``pattern``."""
         return required_words(pattern, self._needs)
 
-    def _list_slots(self) -> dict[str, str]:
-        lists = {
-            key: either(self.all_translated(f"words.{key}", row)) for key, row in self.file.words.items()
-        }
-        maps = {key: either_word(names_of_rows(rows)) for key, rows in self.file.maps.items()}
-        return {**lists, **maps}
+    def _list_slot(self, key: str, row: Iterable[str]) -> str:
+        slot = either(self.all_translated(f"words.{key}", row))
+        try:
+            re.compile(slot)
+        except re.error as error:
+            # Two words of a list with the same slot.
+            raise Misconfigured(f"language pack {self.name}: words.{key}: {error}") from error
+        return slot
 
     def _date_slots(self) -> dict[str, str]:
         month = either_word(month_numbers(self.file))
@@ -122,6 +126,8 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.openings": clause.openings,
         "clause.fillers": clause.fillers,
         "clause.tails": clause.tails,
+        "stop.tail": stop.tail,
+        "clause.ends": clause.ends,
         "clause.beside": clause.beside,
         "clause.day_parts": clause.day_parts,
         "clause.changes": clause.changes,

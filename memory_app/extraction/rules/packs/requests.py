@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
+from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import stated_parts, without_opening
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
@@ -40,7 +41,7 @@ def facts_in_words(pack: Pack, match: re.Match[str]) -> Iterator[Fact]:
     for thing in filter(None, pack.request_joint.split(stated)):
         words = thing.split()
         if len(words) >= FEWEST_WORDS:
-            reported = " ".join(pack.file.reported.get(word.lower(), word) for word in words)
+            reported = slot_values.reported(pack, thing)
             yield Fact(_RULE, _RULE.relation, reported, template.format(text=reported), is_request=True)
 
 

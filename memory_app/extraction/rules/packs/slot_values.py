@@ -30,6 +30,10 @@ def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[st
 
     None where one of them is not whole.
     """
+    second_slots = filter(_is_second_slot, groups)
+    second_values = [_value(pack, second[:-1], groups[second], is_loose=is_loose) for second in second_slots]
+    if None in second_values:
+        return None
     slot = object_slot(groups)
     if slot is None:
         return [""]
@@ -37,12 +41,7 @@ def objects(pack: Pack, groups: Mapping[str, str], *, is_loose: bool) -> list[st
     if items is None:
         return None
     values = [_value(pack, slot, item, is_loose=is_loose) for item in items]
-    # The other slots of the match must be whole as well.
-    second_slots = filter(_is_second_slot, groups)
-    second_values = [_value(pack, second[:-1], groups[second], is_loose=is_loose) for second in second_slots]
-    if None in (*values, *second_values):
-        return None
-    return list(filter(None, values))
+    return None if None in values else list(filter(None, values))
 
 
 def object_slot(groups: Mapping[str, str]) -> str | None:
@@ -134,7 +133,7 @@ def _name_of_small_words(pack: Pack, words: Sequence[str]) -> str | None:
     """A name of an author who writes no capitals: "lyon", "san sebastián"."""
     *openings, last = [word.lower() for word in words]
     # Of two words the second may be anything, but behind those with which names begin.
-    if not pack.words.name_starts.issuperset(openings):
+    if not (pack.words.name_starts | pack.words.titles).issuperset(openings):
         return None
     if last in pack.words.not_last:
         return None
@@ -207,7 +206,12 @@ def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
         return None
     if _is_doubtful(pack, lowered):
         return None
-    return " ".join(pack.file.reported.get(word.lower(), word) for word in words)
+    return reported(pack, " ".join(words))
+
+
+def reported(pack: Pack, text: str) -> str:
+    """``text`` as another tells of its author: "my teeth" as "their teeth"."""
+    return " ".join(pack.file.reported.get(word.lower(), word) for word in text.split(" "))
 
 
 def whole(pack: Pack, text: str) -> str | None:

@@ -57,10 +57,10 @@ OBJECT_SLOTS = (
 )
 """Slots that may be the object of a fact, in the order in which they are looked for."""
 
-DATE_SLOTS = frozenset({"day", "day2", "year", "year2", "wish", "wish2"})
+DATE_SLOTS = frozenset({"day", "day2", "year", "year2", "year3", "unit", "count", "wish", "wish2"})
 """Slots in which a date may stand; elsewhere a date that was not taken out belongs to no object."""
 
-OPEN_SLOTS = frozenset({"items", "names", "thing", "thing2", "phrase", "wish", "wish2"})
+OPEN_SLOTS = frozenset({"items", "names", "thing", "thing2", "phrase", "phrase8", "wish", "wish2"})
 """Slots whose text may go on behind "and"."""
 
 
