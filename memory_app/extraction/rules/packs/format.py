@@ -150,8 +150,6 @@ class People(_Part):
     """Words for somebody of the speaker's that need no "my": mum, grandad."""
     own: str = ""
     """The word before those that need one: my."""
-    short_is: tuple[str, ...] = ()
-    """What stands behind "my mum's" where it is short for "my mum is"; with ``is``."""
     subject: str
     """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
     stand_in: str | None = None
