@@ -164,6 +164,33 @@ def ollama_body(body: Json, rule: Rule) -> Json:
     return {"model": body.get("model"), "embeddings": rows, "prompt_eval_count": 1}
 
 
+def rerank_body(body: Json, rule: Rule) -> object:
+    """Return the answer of ``/rerank``, best first: a list of its own for TEI, which is asked for ``texts``.
+
+    A text scores by the share of the query's words in it, unless ``rule.answer`` gives the scores.
+    """
+    is_tei = "texts" in body
+    texts = body["texts" if is_tei else "documents"]
+    assert isinstance(texts, list)
+    scores = (
+        rule.answer(body) if callable(rule.answer) else [_share(str(body["query"]), text) for text in texts]
+    )
+    assert isinstance(scores, list)
+    if rule.mode is Mode.NAN:
+        scores = [float("nan")] * len(scores)
+    name = "score" if is_tei else "relevance_score"
+    rows = [{"index": place, name: score} for place, score in enumerate(scores)]
+    rows.sort(key=lambda row: -row[name])
+    if rule.mode is Mode.FEWER_ROWS:
+        rows.pop()
+    return rows if is_tei else {"model": body.get("model"), "results": rows}
+
+
+def _share(query: str, text: str) -> float:
+    words = set(query.lower().split())
+    return len(words & set(text.lower().split())) / len(words)
+
+
 def _inputs(body: Json) -> list[str]:
     inputs = body.get("input")
     if isinstance(inputs, str):

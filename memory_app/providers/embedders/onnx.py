@@ -8,10 +8,7 @@ so would the others. One thread, no pools: workers share few cores, and pools do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +24,13 @@ from memory_app.providers.embedders.embedder import (
     verified,
 )
 from memory_app.providers.embedders.options import Options, Pooling
-
-MODEL_FILE = "model.onnx"
-TOKENIZER_FILE = "tokenizer.json"
+from memory_app.providers.onnx_model import (
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    model_errors,
+    open_session,
+    open_tokenizer,
+)
 
 PIECES_AT_MOST = 16
 """Pieces of one text that are run, evenly spread over it: at 256 tokens each, some 40 ms apiece on one core."""
@@ -53,9 +54,9 @@ class OnnxEmbedder:
         self.dimensions = dimensions
         self.model = f"{name or folder.name}-{dimensions}"
         self._pooling = pooling
-        self._session = _session(folder / MODEL_FILE)
+        self._session = open_session(folder / MODEL_FILE)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._tokenizer = _tokenizer(folder / TOKENIZER_FILE)
+        self._tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
         self._before, self._after = _marks(self._tokenizer)
         self._piece_tokens = tokens_limit - len(self._before) - len(self._after)
 
@@ -92,7 +93,7 @@ class OnnxEmbedder:
         try:
             # Only the inputs that this model has: some know no types of tokens.
             outputs = self._session.run(None, {name: inputs[name] for name in self._inputs})
-        except _model_errors() as error:
+        except model_errors() as error:
             raise Misconfigured("the model in the folder fails on a text", field="folder") from error
         row = _pooled(np.asarray(outputs[0][0], dtype=np.float64), self._pooling)
         if row.shape != (self.dimensions,):
@@ -125,64 +126,6 @@ def _pooled(output: NDArray[np.float64], pooling: Pooling) -> NDArray[np.float64
         return output
     first: NDArray[np.float64] = output[0]
     return first if pooling is Pooling.CLS else np.asarray(output.mean(axis=0))
-
-
-def _session(path: Path) -> Any:
-    runtime = _runtime()
-    settings = runtime.SessionOptions()
-    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    # Errors alone: it warns about details of a model's graph in every process.
-    settings.log_severity_level = 3
-    _check_file(path)
-    try:
-        session = runtime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
-    except _model_errors() as error:
-        raise Misconfigured(f"{path.name} could not be loaded as an ONNX model", field="folder") from error
-    unknown = {entry.name for entry in session.get_inputs()} - {
-        "input_ids",
-        "attention_mask",
-        "token_type_ids",
-    }
-    if unknown:
-        raise Misconfigured(
-            f"{path.name} wants {', '.join(sorted(unknown))}: no sentence model", field="folder"
-        )
-    return session
-
-
-def _runtime() -> ModuleType:
-    try:
-        return import_module("onnxruntime")
-    except ImportError as error:
-        raise Misconfigured("onnxruntime is missing; install memory-app[onnx]", field="provider") from error
-
-
-def _model_errors() -> tuple[type[Exception], ...]:
-    """Onnxruntime has no common error; these are of a file that is no model, or of one that cannot be run."""
-    raised = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    names = (
-        "Fail",
-        "InvalidArgument",
-        "InvalidGraph",
-        "InvalidProtobuf",
-        "NotImplemented",
-        "RuntimeException",
-    )
-    return (RuntimeError, *(getattr(raised, name) for name in names))
-
-
-def _tokenizer(path: Path) -> Tokenizer:
-    _check_file(path)
-    tokenizer = Tokenizer.from_file(str(path))
-    # Its file may ask for both; here a long text is read in pieces, each alone.
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _check_file(path: Path) -> None:
-    if not path.is_file():
-        raise Misconfigured(f"the folder of the embedder lacks {path.name}", field="folder")
 
 
 def _marks(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:

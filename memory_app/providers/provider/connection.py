@@ -32,6 +32,8 @@ NO_KEY = "none"
 """Sent where no key is set: the SDK needs one, and would take it from the environment otherwise."""
 
 
+NO_OBJECT = "{provider} answered something that is not a JSON object"
+
 _HEADERS = {
     # A packed answer could unfold past any limit in one step.
     "Accept-Encoding": "identity",
@@ -87,6 +89,14 @@ class Connection:
 
         Raises `ProviderUnavailable`, `RateLimited` or `BadModelOutput`, as `failure` explains.
         """
+        answer = self.post_any(path, body)
+        if not isinstance(answer, dict):
+            # A gateway's page with status 200 says nothing about the request, so the work waits and is not given up.
+            raise ProviderUnavailable(NO_OBJECT.format(provider=self.provider))
+        return answer
+
+    def post_any(self, path: str, body: dict[str, object]) -> object:
+        """The same for a server whose answer may be a list."""
         try:
             response = self._client.post(path, body=body, cast_to=httpx2.Response)
         except openai.OpenAIError as error:
@@ -94,7 +104,7 @@ class Connection:
             raise failure_of(error, provider=self.provider, now=datetime.now(UTC)) from None
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             raise ProviderUnavailable(ONLY_STREAMS.format(provider=self.provider))
-        return self._object(response.content)
+        return self._json(response.content)
 
     def close(self) -> None:
         self._client.close()
@@ -105,15 +115,12 @@ class Connection:
         if hasattr(self, "_client"):
             self.close()
 
-    def _object(self, content: bytes) -> dict[str, object]:
+    def _json(self, content: bytes) -> object:
         try:
-            answer = json.loads(content)
+            answer: object = json.loads(content)
         except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict):
-            # A gateway's page with status 200 says nothing about the request, so the work waits and is not given up.
-            raise ProviderUnavailable(f"{self.provider} answered something that is not a JSON object")
-        failure = failure_in(answer, provider=self.provider)
+            raise ProviderUnavailable(NO_OBJECT.format(provider=self.provider)) from None
+        failure = failure_in(answer, provider=self.provider) if isinstance(answer, dict) else None
         if failure is not None:
             raise failure
         return answer

@@ -29,6 +29,9 @@ class Wire(Protocol):
     def post(self, path: str, body: dict[str, object]) -> dict[str, object]:
         """Raises `ProviderUnavailable`, `RateLimited` or `BadModelOutput`, `Refused` among them."""
 
+    def post_any(self, path: str, body: dict[str, object]) -> object:
+        """The same for a server whose answer may be a list."""
+
     def close(self) -> None: ...
 
 
