@@ -29,9 +29,12 @@ from memory_app.providers.chat import Chat
 from memory_app.providers.embedders import Embedder, Formers, Options, Pooling, make_embedder
 from memory_app.providers.provider import Gate, Rates, Timeouts, Wire
 from memory_app.providers.provider import connect as connect_provider
+from memory_app.providers.rerankers import Options as RerankOptions
+from memory_app.providers.rerankers import Reranker, make_reranker
 from memory_app.queue import Sender
 from memory_app.settings import Chat as ChatSettings
 from memory_app.settings import Embedding as EmbeddingSettings
+from memory_app.settings import Rerank as RerankSettings
 from memory_app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -88,6 +91,8 @@ class Runtime:
     embedder: Embedder
     formers: Formers
     """Embedders of models that rows may still wait to leave."""
+    reranker: Reranker | None
+    """The model that reorders recall, where the settings name one."""
     chat: Chats | None
     """Language models, where the settings name a server."""
     sender: Sender
@@ -139,6 +144,8 @@ class Runtime:
         self.drops.close()
         if self.chat is not None:
             self.chat.close()
+        if self.reranker is not None:
+            self.reranker.close()
         self.hot.close()
         self.engine.dispose()
         if self.owner is not None:
@@ -172,6 +179,7 @@ def build(settings: Settings) -> Runtime:
         hot=hot,
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
+        reranker=_reranker(settings.rerank, hot),
         chat=_chats(settings.chat, hot),
         sender=Sender(settings.broker_address, prefix=settings.redis.prefix),
         drops=dropped.connect(
@@ -246,6 +254,30 @@ def embedder_of(settings: EmbeddingSettings, hot: Hot) -> Embedder:
         tokens_limit=settings.tokens_limit,
     )
     return make_embedder(settings.provider, settings.dimensions, options=options)
+
+
+def _reranker(settings: RerankSettings, hot: Hot) -> Reranker | None:
+    if settings.provider is None:
+        return None
+    gate = _gate(
+        "rerank",
+        hot,
+        requests=settings.requests_per_minute,
+        tokens=0,
+        # Somebody waits for the answer, and our own order is at hand.
+        patience_seconds=0,
+        circuit=breaker.Circuit(rest=timedelta(seconds=settings.rest_seconds)),
+    )
+    options = RerankOptions(
+        model=settings.model,
+        base_url=settings.base_url,
+        key=settings.key,
+        timeouts=Timeouts(settings.connect_seconds, settings.total_seconds, settings.total_seconds),
+        gate=gate,
+        folder=settings.folder,
+        tokens_limit=settings.tokens_limit,
+    )
+    return make_reranker(settings.provider, options)
 
 
 def _chats(settings: ChatSettings, hot: Hot) -> Chats | None:

@@ -271,6 +271,27 @@ class Embedding(_Section):
     tokens_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
 
 
+class Rerank(_Section):
+    provider: Literal["onnx", "tei", "vllm", "llamacpp", "cohere", "jina"] | None = Field(
+        None, description="Model that reorders the first rows of recall; None keeps our own order."
+    )
+    model: str | None = Field(None, description="Model asked of a provider; None takes its usual one.")
+    base_url: str | None = Field(
+        None, description="Address before /rerank; required for tei and vllm, the usual one for others."
+    )
+    key: SecretStr | None = Field(None, description="Key of the provider.")
+    folder: Path | None = Field(None, description="Folder with model.onnx and tokenizer.json, for onnx.")
+    tokens_limit: int = Field(512, ge=16, le=8192, description="Tokens of query and text that onnx reads.")
+    rows: int = Field(50, ge=2, le=200, description="Rows of our own order that are given to the model.")
+    text_chars: int = Field(1_000, ge=100, description="Characters of a row that the model reads.")
+    connect_seconds: float = Field(1, gt=0, description="Wait for a connection to the provider.")
+    total_seconds: float = Field(2, gt=0, description="After this our own order is taken.")
+    requests_per_minute: float = Field(0, ge=0, description="Our own limit over all processes; 0 means none.")
+    rest_seconds: float = Field(
+        60, ge=1, description="Rest of all processes after five failures in a row; then one call tries."
+    )
+
+
 class ModelPrice(_Section):
     tokens_in: Decimal = Field(ge=0, description="US dollars per million tokens sent.")
     tokens_out: Decimal = Field(ge=0, description="US dollars per million tokens answered.")
@@ -555,6 +576,7 @@ class Settings(BaseSettings):
     worker: Worker = Worker()
     finder: Finder = Finder()
     embedding: Embedding = Embedding()
+    rerank: Rerank = Rerank()
     chat: Chat = Chat()
     synthesis: Synthesis = Synthesis()
     remember: Remember = Remember()

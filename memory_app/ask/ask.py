@@ -143,7 +143,8 @@ class _Search:
                 query=RecallQuery(query, limit=limit, tiers=_TIERS, expand_graph=True),
             )
             self._degraded |= dict.fromkeys(recalled.degraded)
-            for hit in recalled.memories:
+            # What links led to comes beside the limit of recall, but the rows of a look are counted together.
+            for hit in recalled.memories[:limit]:
                 if isinstance(hit.id, UUID):
                     self._rows.setdefault(hit.id, _row(hit.id, hit))
         return len(self._rows) > before

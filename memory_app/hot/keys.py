@@ -76,6 +76,13 @@ KEYS = (
         per_scope=True,
         meaning="last interaction, its tone, start of the session",
     ),
+    SHOWN := Key(
+        "shown",
+        type="list",
+        life=timedelta(days=7),
+        per_scope=True,
+        meaning="ids of memories in the newest windows, with time and session's digest",
+    ),
     RECALLED := Key(
         "recalled",
         type="list",

@@ -9,17 +9,27 @@ from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
+from memory_app.hot import shown
 from memory_app.hot.client import Hot
 from memory_app.hot.keys import HINT, RECALLED, milliseconds
+from memory_app.hot.shown import ShownWindow
 
 MOST_WAITING = 20_000
 """Ids kept while no worker takes them; the oldest go first."""
 
 
-def note(hot: Hot, tenant_id: int, ids: Iterable[UUID], *, hint: str, life_ms: int) -> bool:
+def note(
+    hot: Hot,
+    tenant_id: int,
+    ids: Iterable[UUID],
+    *,
+    hint: str,
+    life_ms: int,
+    window: ShownWindow | None = None,
+) -> bool:
     """Add ids; True when the caller should send the message ``hint``, as `hints.claim` says. One round trip.
 
-    Raises `HotUnavailable`.
+    A ``window`` in which some of them stood is noted with them. Raises `HotUnavailable`.
     """
     lines = [f"{tenant_id} {id}" for id in ids]
     if not lines:
@@ -28,6 +38,8 @@ def note(hot: Hot, tenant_id: int, ids: Iterable[UUID], *, hint: str, life_ms: i
     with hot.calling() as redis:
         # No MULTI: each of the commands is right without the others, and a request waits for them.
         pipeline = redis.pipeline(transaction=False)
+        if window is not None and window.ids:
+            shown.put_to(pipeline, hot, window)
         pipeline.rpush(key, *lines)
         # New ids come in at the end, so the oldest stand at the beginning.
         pipeline.ltrim(key, -MOST_WAITING, -1)

@@ -55,10 +55,21 @@ def query_weights(
     for term in counts:
         occurrences = document_counts.get(term_id(term), 0)
         if occurrences > 0:
-            rest = max(total - occurrences, 0)
-            # The form of Lucene, which is never below 0 as BM25's own is for a term of most rows.
-            weights[term_id(term)] = math.log1p((rest + 0.5) / (occurrences + 0.5))
+            weights[term_id(term)] = _idf(occurrences, total)
     return weights
+
+
+def full_match(counts: Mapping[str, int], document_counts: Mapping[int, int], total: int) -> float:
+    """Return the BM25 score of a row of usual length that has every term of ``counts`` once; terms of no row count.
+
+    The arguments are those of `query_weights`.
+    """
+    return sum(_idf(document_counts.get(term_id(term), 0), total) for term in counts)
+
+
+def _idf(occurrences: int, total: int) -> float:
+    # The form of Lucene, which is never below 0 as BM25's own is for a term of most rows.
+    return math.log1p((max(total - occurrences, 0) + 0.5) / (occurrences + 0.5))
 
 
 ANCHOR_ROWS = 2_000

@@ -1,5 +1,5 @@
 """Feedback: up, down or retry on an assistant's turn or on a memory. It moves the target, and half of it moves what is
-similar to it."""
+similar to it. Of a turn, half of it also moves the memories that stood in the context window before the turn."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+import structlog
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
-from memory_app.errors import InvalidInput, NotFound, TooLarge
+from memory_app.errors import InvalidInput, MemoryAppError, NotFound, TooLarge
+from memory_app.hot import shown
 from memory_app.language.text import clean_given
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import feedback, memories
+from memory_app.memories.rows.feedback import RatedTurn
 from memory_app.records.records import Label, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
+
+log = structlog.get_logger(__name__)
 
 NOTE_LIMIT = 2_000
 """Longest note, in characters."""
@@ -35,13 +40,15 @@ STEP: Mapping[Label, float] = {Label.UP: 0.2, Label.DOWN: -0.2, Label.RETRY: -0.
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a feedback moved: ``moved`` the memories meant, ``neighbours`` those similar to them. For a memory that was
-    merged since, ``moved`` names the one it was merged into."""
+    """What a feedback moved: ``moved`` the memories meant, ``neighbours`` those similar to them, ``shown`` those that
+    stood in the window before the reply. For a memory that was merged since, ``moved`` names the one it was merged
+    into."""
 
     target: UUID
     label: Label
     moved: tuple[UUID, ...]
     neighbours: tuple[UUID, ...]
+    shown: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class _Target:
     scope_id: int
     turn_id: UUID | None
     memory_id: UUID | None
+    shown: tuple[UUID, ...] = ()
 
 
 @in_scopes_shard
@@ -63,7 +71,8 @@ def give_feedback(
 ) -> Given:
     """Note feedback on an assistant's turn or a memory of the scope and move the scores.
 
-    Of a turn: the memories that rest on it, and the questions it answered. Of a memory that was merged: the one it was
+    Of a turn: the memories that rest on it, the questions it answered, and what bore on its query in the window before
+    it, as long as Redis knows. Of a memory that was merged: the one it was
     merged into. Raises `NotFound` for a target that is not of this scope, `InvalidInput` for a turn of anybody but the
     assistant, `TooLarge` for the note.
     """
@@ -89,7 +98,7 @@ def _give(
 ) -> Given:
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        resolved = _target(connection, row, target)
+        resolved = _target(runtime, connection, row, target)
         names.hold_scope(connection, tenant_id, scope, resolved.scope_id)
         if resolved.memory_id is not None:
             # Under the lock: sleep may have merged the memory since it was read above.
@@ -119,7 +128,7 @@ def _checked_note(note: str | None) -> str | None:
     return text or None
 
 
-def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
+def _target(runtime: Runtime, connection: Connection, row: ScopeRow, target: UUID) -> _Target:
     memory = memories.read(connection, target)
     # A memory that all users of the agent share may be rated too; a turn only by the user that it belongs to.
     if memory is not None and memory.scope_id in row.visible:
@@ -132,7 +141,15 @@ def _target(connection: Connection, row: ScopeRow, target: UUID) -> _Target:
             f"target: turn {target} is the {turn.role}'s; rate the assistant's turn that answers it, or a memory",
             field="target",
         )
-    return _Target(turn.scope_id, turn_id=target, memory_id=None)
+    return _Target(turn.scope_id, turn_id=target, memory_id=None, shown=_shown_before(runtime, turn))
+
+
+def _shown_before(runtime: Runtime, turn: RatedTurn) -> tuple[UUID, ...]:
+    try:
+        return shown.before(runtime.hot, turn.scope_id, session=turn.session, at=turn.accepted_at)
+    except MemoryAppError as error:
+        log.warning("window_of_reply_not_read", error=error.kind)
+        return ()
 
 
 def _standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID:
@@ -155,6 +172,10 @@ def _move(connection: Connection, resolved: _Target, *, target: UUID, label: Lab
         moved = (resolved.memory_id,)
     # Read before the scores move, and without what moves itself: nothing counts twice.
     neighbours = feedback.similar(connection, resolved.scope_id, moved) if moved else ()
+    in_window = feedback.current(connection, resolved.scope_id, resolved.shown) if resolved.shown else ()
+    stood = tuple(id for id in in_window if id not in moved)
     feedback.move(connection, resolved.scope_id, moved, by=STEP[label])
-    feedback.move(connection, resolved.scope_id, neighbours, by=STEP[label] * DIFFUSION)
-    return Given(target, label=label, moved=moved, neighbours=neighbours)
+    # A reply may be bad for other reasons than what was shown before it.
+    beside = tuple(dict.fromkeys((*neighbours, *stood)))
+    feedback.move(connection, resolved.scope_id, beside, by=STEP[label] * DIFFUSION)
+    return Given(target, label=label, moved=moved, neighbours=neighbours, shown=stood)

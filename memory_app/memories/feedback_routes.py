@@ -43,6 +43,9 @@ class FeedbackAnswer(Answer):
         description="Memories whose score moved: the target or what it was merged into, or those that rest on the turn."
     )
     neighbours: list[UUID] = Field(description="Memories similar to them, which moved half as far.")
+    shown: list[UUID] = Field(
+        description="Memories that stood in the context window before the reply, which moved half as far."
+    )
 
 
 class QueryBody(Body):

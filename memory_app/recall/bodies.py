@@ -24,6 +24,15 @@ class ContextBody(Body):
         None, ge=1, le=200_000, description="Never exceeded; 2000 if not given."
     )
     turns: int | None = Field(None, ge=0, le=200, description="Latest turns shown; 20 if not given.")
+    topic_limit: int | None = Field(
+        None, ge=1, le=100, description="Rows looked for that bear on the query; 10 if not given."
+    )
+    anchor_limit: int | None = Field(None, ge=0, le=50, description="Relational anchors; 5 if not given.")
+    anchor_importance: int | None = Field(
+        None, ge=1, le=10, description="Least importance of a relational anchor; 6 if not given."
+    )
+    expand_graph: bool = Field(True, description="Add memories linked to those that bear on the query.")
+    depth: int = Field(1, ge=1, le=3, description="With `expand_graph`: how many links away.")
     preset: Words | None = Field(None, description="Scoring preset; `balanced` if not given.")
     format: Literal["text", "json", "messages"] = Field("text", description="`messages` adds chat messages.")
 
@@ -59,6 +68,15 @@ class RecallBody(Body):
     preset: Words | None = Field(
         None, description="`balanced`, `entity_first`, `hybrid`, `keyword` or `vector`."
     )
-    expand_graph: bool = Field(False, description="Add memories linked to those found.")
+    weights: dict[str, float | None] | None = Field(
+        None, description="Weights of signals for this query, by name; the preset's for all others."
+    )
+    min_score: float | None = Field(None, ge=0, le=1, description="Only rows with at least this score.")
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="Only rows whose embedding has at least this cosine with the query's."
+    )
+    expand_graph: bool = Field(
+        False, description="Add memories linked to those found, at most as many again."
+    )
     depth: int = Field(1, ge=1, le=3, description="With `expand_graph`: how many links away.")
     explain: bool = Field(False, description="Every signal of every candidate.")

@@ -38,42 +38,59 @@ log = structlog.get_logger(__name__)
 _READS = {
     Section.CORE: (CORE_LIMIT, 1),
     Section.EXPRESSION: (10, 1),
-    Section.RELATIONSHIP: (ANCHOR_LIMIT, ANCHOR_IMPORTANCE),
     Section.INSIGHTS: (ARTIFACT_LIMIT, 1),
     Section.IDENTITY: (5, 1),
     Section.NARRATIVE: (1, 1),
 }
-"""Sections that stand in every window of a scope: most memories of each kind, and their least importance."""
+"""Sections that stand in every window of a scope, beside the anchors: most memories of each kind, and their least
+importance."""
 
-_LIMITS = {Section.CORE: CORE_LIMIT, Section.RELATIONSHIP: ANCHOR_LIMIT, Section.NARRATIVE: 1}
+_LIMITS = {Section.CORE: CORE_LIMIT, Section.NARRATIVE: 1}
 
 
-def _kind_limits() -> tuple[KindLimit, ...]:
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Which relational anchors are shown: at most ``limit``. ``importance`` is the least one, 1–10; None: the usual."""
+
+    limit: int = ANCHOR_LIMIT
+    importance: int | None = None
+
+
+def _kind_limits(anchors: Anchors) -> tuple[KindLimit, ...]:
     """Return the kinds that are read for every window, whatever the query."""
+    least = ANCHOR_IMPORTANCE if anchors.importance is None else anchors.importance
     limits = []
-    for section, (limit, least) in _READS.items():
+    for section, (most, floor) in {**_READS, Section.RELATIONSHIP: (anchors.limit, least)}.items():
         for kind in kinds_of_section(section):
             # The usual importance of a kind is enough, whatever its section requires: else a new kind might never show.
-            least_of_kind = min(least, KINDS[kind].importance)
-            limits.append(KindLimit(kind, limit, least=least_of_kind))
+            is_chosen = section is Section.RELATIONSHIP and anchors.importance is not None
+            least_of_kind = floor if is_chosen else min(floor, KINDS[kind].importance)
+            limits.append(KindLimit(kind, most, least=least_of_kind))
     return tuple(limits)
 
 
 def bootstrap_parts(
-    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
+    runtime: Runtime,
+    connection: Connection,
+    row: ScopeRow,
+    *,
+    hot_context: HotContext | None,
+    anchors: Anchors = Anchors(),
 ) -> ContextParts:
     """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
-    bootstrap = _bootstrap_memories(runtime, connection, row, hot_context=hot_context)
+    bootstrap = _bootstrap_memories(runtime, connection, row, hot_context=hot_context, anchors=anchors)
     # Until the user's first turns are read, what the agent begins with is not among their memories.
     defaults = _defaults(row.default_memories, row.now) if needs_seed(row) else ()
-    parts = _parts((*bootstrap.memories, *defaults), row.persona)
+    parts = _parts((*bootstrap.memories, *defaults), row.persona, anchors=anchors)
     # What tunes the expression stands in that section already.
     shown = {memory.id for memory in parts.expression.memories}
     card = own_card(row, [memory for memory in bootstrap.own if memory.id not in shown])
     return replace(parts, cards=(card,) if card else (), zone=zone_of(row.time_zone))
 
 
-def first_parts(connection: Connection, tenant_id: int, agent: str) -> FirstParts:
+def first_parts(
+    connection: Connection, tenant_id: int, agent: str, *, anchors: Anchors = Anchors()
+) -> FirstParts:
     """Read the window of a user whom the agent has not met: the persona, what the agent begins with, and its own
     memories."""
     start = names.agent_start(connection, tenant_id, agent)
@@ -84,9 +101,9 @@ def first_parts(connection: Connection, tenant_id: int, agent: str) -> FirstPart
     own: tuple[Memory, ...] = ()
     if start.scopes:
         with at_home(connection):
-            own = always_shown.strongest(connection, start.scopes, _kind_limits())
+            own = always_shown.strongest(connection, start.scopes, _kind_limits(anchors))
     memories = (*own, *_defaults(start.default_memories, start.now))
-    return FirstParts(_parts(memories, start.persona), start.now)
+    return FirstParts(_parts(memories, start.persona, anchors=anchors), start.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +139,14 @@ def _default(fields: Mapping[str, Any], now: datetime) -> Memory:
     )
 
 
-def _parts(memories: Sequence[Memory], persona: Mapping[str, object] | None) -> ContextParts:
+def _parts(
+    memories: Sequence[Memory], persona: Mapping[str, object] | None, *, anchors: Anchors = Anchors()
+) -> ContextParts:
     by_section = _by_section(memories)
-    anchors, speaking = by_section[Section.RELATIONSHIP], by_section[Section.EXPRESSION]
+    bonds = by_section[Section.RELATIONSHIP][: anchors.limit]
+    speaking = by_section[Section.EXPRESSION]
     episodes = by_section[Section.NARRATIVE]
-    moods = (memory.emotional_state for memory in (*speaking, *anchors))
+    moods = (memory.emotional_state for memory in (*speaking, *bonds))
     return ContextParts(
         core=by_section[Section.CORE],
         expression=ExpressionPart(
@@ -134,8 +154,8 @@ def _parts(memories: Sequence[Memory], persona: Mapping[str, object] | None) -> 
             memories=speaking,
             mood=next(filter(None, moods), None),
         ),
-        anchors=anchors,
-        vocabulary=shared_vocabulary(anchors),
+        anchors=bonds,
+        vocabulary=shared_vocabulary(bonds),
         artifacts=by_section[Section.INSIGHTS],
         identity=by_section[Section.IDENTITY],
         narrative=episodes[0].text if episodes else "",
@@ -152,10 +172,15 @@ class _Bootstrap:
 
 
 def _bootstrap_memories(
-    runtime: Runtime, connection: Connection, row: ScopeRow, *, hot_context: HotContext | None
+    runtime: Runtime,
+    connection: Connection,
+    row: ScopeRow,
+    *,
+    hot_context: HotContext | None,
+    anchors: Anchors,
 ) -> _Bootstrap:
     """Read them, by their cached ids while no memory of the scopes has changed."""
-    limits = _kind_limits()
+    limits = _kind_limits(anchors)
     if hot_context is None:
         return _read_bootstrap(connection, row, limits)
     cached = hot_context.cached.context

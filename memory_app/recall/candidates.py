@@ -1,12 +1,12 @@
 """Candidates: the rows of a scope that may answer a query, with their signals and scores. Reads only.
 
-The database gives every row the signals that it can see and returns the best; the other signals and the score are
+The database gives every row the signals that it can see and returns the best; the other signals and the relevance are
 computed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -56,7 +56,11 @@ def collect(connection: Connection, scoped: ScopedQuery, probe: Probe) -> list[C
         candidates += _of_memories(connection, scoped, probe)
     if Tier.ENTITIES in scoped.tiers:
         candidates += [_of_entity(scoped, entity) for entity in scoped.entities]
-    return candidates
+    threshold = scoped.query.threshold
+    if threshold is None:
+        return candidates
+    # Turns that are not indexed yet and entities have no embedding to compare.
+    return [candidate for candidate in candidates if candidate.signals.get("similarity", 0.0) >= threshold]
 
 
 def widened(probe: Probe, limit: int) -> Probe:
@@ -94,6 +98,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         mentioning=tuple(scoped.mentioning),
         periods=scoped.periods,
         current_session=sessions.get(scoped.current_session) if scoped.current_session else None,
+        threshold=query.threshold,
         indexed=scoped.indexed,
         anchors=scoped.anchors,
     )
@@ -117,7 +122,6 @@ def _of_turn(scoped: ScopedQuery, turn: Turn, *, raw: Raw, traits: int, indexed:
         id=turn.id,
         tier=Tier.DAILY_LOGS,
         text=turn.text,
-        score=relevance(signals, scoped.weights),
         at=turn.at,
         session=turn.session,
         seq=turn.seq,
@@ -125,7 +129,17 @@ def _of_turn(scoped: ScopedQuery, turn: Turn, *, raw: Raw, traits: int, indexed:
         role=turn.role.value,
         indexed=indexed,
     )
-    return Candidate(hit, signals)
+    return Candidate(
+        hit,
+        signals,
+        relevance=relevance(signals, scoped.weights),
+        coverage=_coverage(scoped, raw),
+    )
+
+
+def _coverage(scoped: ScopedQuery, raw: Raw) -> float:
+    """The keyword score of a row as a share of that of a row with every word of the query."""
+    return raw.keyword * raw.scale / scoped.full_match if scoped.full_match else 0.0
 
 
 def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
@@ -139,7 +153,7 @@ def _unindexed(connection: Connection, scoped: ScopedQuery) -> list[Candidate]:
         # The share of the query's words has the same range as the scaled keyword score: 0 to 1.
         share = len(query_words & words) / max(len(query_words), 1)
         traits = traits_of(turn.text, by_user=turn.role is Role.USER)
-        raw = Raw(similarity=0.0, keyword=share)
+        raw = Raw(similarity=0.0, keyword=share, scale=scoped.full_match)
         candidates.append(_of_turn(scoped, turn, raw=raw, traits=traits, indexed=False))
     return candidates
 
@@ -159,7 +173,7 @@ def _of_memories(connection: Connection, scoped: ScopedQuery, probe: Probe) -> l
     hits = search.memory_hits(connection, fewer)
     candidates = [_of_memory(scoped, hit) for hit in hits]
     if scoped.query.expand_graph and hits:
-        candidates = _expanded(connection, scoped, probe, start=candidates, scale=hits[0].scale)
+        candidates += _linked(connection, scoped, probe, start=candidates, scale=hits[0].raw.scale)
     return candidates
 
 
@@ -196,7 +210,6 @@ def _of_memory(
         id=memory.id,
         tier=Tier.FACTS,
         text=memory.text,
-        score=relevance(signals, scoped.weights),
         at=memory.valid_from,
         kind=memory.kind,
         session=memory.session,
@@ -205,10 +218,17 @@ def _of_memory(
         valid_until=memory.valid_until,
         related=related,
     )
-    return Candidate(hit, signals, vector=memory.vector, via=tuple(via))
+    return Candidate(
+        hit,
+        signals,
+        relevance=relevance(signals, scoped.weights),
+        coverage=_coverage(scoped, memory.raw),
+        vector=memory.vector,
+        via=tuple(via),
+    )
 
 
-def _expanded(
+def _linked(
     connection: Connection,
     scoped: ScopedQuery,
     probe: Probe,
@@ -216,25 +236,21 @@ def _expanded(
     start: Sequence[Candidate],
     scale: float,
 ) -> list[Candidate]:
-    """Return ``start`` and, step by step, what is linked to the best of it; a row is scored where it is nearest."""
-    by_id = {candidate.hit.id: candidate for candidate in start}
-    edge = sorted(start, key=order)[: scoped.query.limit]
-    direct_ids = {candidate.hit.id for candidate in edge}
+    """Return, step by step, what is linked to the best of ``start``; a row is scored where it is nearest."""
+    # What the search alone shows; rows without relevance are candidates only because they were pinned or few.
+    edge = sorted((row for row in start if row.relevance > 0), key=order)[: scoped.query.limit]
+    seen = {candidate.hit.id for candidate in edge}
+    linked: list[Candidate] = []
     for _ in range(scoped.query.depth):
-        links_to = _links_from(connection, scoped, edge, by_id=by_id)
+        links_to = _links_from(connection, scoped, edge, seen=seen)
         if not links_to:
             break
-        edge = []
         # With the scale of the search: scores on two scales cannot be compared.
-        for hit in search.memories_by_id(connection, probe, list(links_to), scale=scale):
-            related = hit.id not in direct_ids
-            candidate = _of_memory(scoped, hit, along=links_to[hit.id], related=related)
-            earlier = by_id.get(hit.id)
-            # A row that the search itself returned may gain from a link once; one reached by a link keeps its score.
-            if earlier is None or not earlier.via:
-                by_id[hit.id] = candidate
-                edge.append(candidate)
-    return list(by_id.values())
+        hits = search.memories_by_id(connection, probe, list(links_to), scale=scale)
+        edge = [_of_memory(scoped, hit, along=links_to[hit.id], related=True) for hit in hits]
+        seen |= links_to.keys()
+        linked += edge
+    return linked
 
 
 def _links_from(
@@ -242,21 +258,18 @@ def _links_from(
     scoped: ScopedQuery,
     edge: Sequence[Candidate],
     *,
-    by_id: Mapping[UUID | str, Candidate],
+    seen: Collection[UUID | str],
 ) -> dict[UUID, list[tuple[Link, float]]]:
-    """The links that lead on from the candidates of ``edge``, by the memory they lead to, each with the score that it
-    carries."""
-    scores = {}
+    """The links that lead on from the candidates of ``edge`` to what was not ``seen``, by the memory they lead to, each
+    with the relevance that it carries."""
+    relevances = {}
     for candidate in edge:
-        # A link passes on a share of this score, so a score of 0 or less is not followed.
-        if candidate.hit.score > 0 and isinstance(candidate.hit.id, UUID):
-            scores[candidate.hit.id] = candidate.hit.score
+        if isinstance(candidate.hit.id, UUID):
+            relevances[candidate.hit.id] = candidate.relevance
     links_to: dict[UUID, list[tuple[Link, float]]] = {}
-    for link in links.around(connection, scoped.row.visible, list(scores), limit=LINKS_FOLLOWED):
-        target = by_id.get(link.target_id)
-        # Only from the better to the worse, or two rows would lift each other.
-        if target is None or target.hit.score < scores[link.source_id]:
-            links_to.setdefault(link.target_id, []).append((link, scores[link.source_id]))
+    for link in links.around(connection, scoped.row.visible, list(relevances), limit=LINKS_FOLLOWED):
+        if link.target_id not in seen:
+            links_to.setdefault(link.target_id, []).append((link, relevances[link.source_id]))
     return links_to
 
 
@@ -268,8 +281,8 @@ def _of_entity(scoped: ScopedQuery, entity: EntityCard) -> Candidate:
         id=entity.key,
         tier=Tier.ENTITIES,
         text=f"{entity.label} ({entity.type}){summary}",
-        score=relevance(signals, scoped.weights),
         at=entity.last_seen,
         kind=entity.type,
     )
-    return Candidate(hit, signals)
+    # The rows about an entity say how much of the query is known; that it is named says nothing of that.
+    return Candidate(hit, signals, relevance=relevance(signals, scoped.weights))

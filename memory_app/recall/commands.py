@@ -19,6 +19,10 @@ app = typer.Typer()
 
 Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
 User = Annotated[str, typer.Option("--user", help="The person remembered.")]
+Expand = Annotated[
+    bool, typer.Option("--expand-graph/--no-expand-graph", help="Add memories linked to those found.")
+]
+Depth = Annotated[int, typer.Option(min=1, max=3, help="How many links away.")]
 Session = Annotated[str | None, typer.Option("--session", help="The conversation.")]
 
 
@@ -100,7 +104,31 @@ def recall(
     kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only memories of this kind.")] = None,
     tiers: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
+    subtypes: Annotated[
+        list[str] | None, typer.Option("--subtype", help="Only memories of this subtype.")
+    ] = None,
+    min_importance: Annotated[
+        int | None, typer.Option(min=1, max=10, help="Only memories at least this important.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(help="Only what was said, or holds from, this time or later.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(help="Only what was said, or holds from, before this time.")
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="Scoring preset.")] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weight", help="Weight of a signal, as keyword=0.5; may be given several times."),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only rows with at least this score.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only rows with at least this cosine.")
+    ] = None,
+    expand_graph: Expand = False,
+    depth: Depth = 1,
     as_of: Annotated[str | None, typer.Option(help="What was true then.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every signal of every candidate.")] = False,
     agent: Agent = "assistant",
@@ -112,6 +140,8 @@ def recall(
 ) -> None:
     """Find what is remembered."""
     held_at = _instant(as_of, "--as-of")
+    said_after, said_before = _instant(after, "--after"), _instant(before, "--before")
+    chosen_weights = _weights(weights)
     with connect(data, tenant) as memory:
         recalled = memory.recall(
             Scope(agent, user, session),
@@ -120,7 +150,16 @@ def recall(
             kinds=tuple(kinds) if kinds else None,
             tiers=tuple(tiers) if tiers else None,
             tags=tuple(tags) if tags else None,
+            subtypes=tuple(subtypes) if subtypes else None,
+            min_importance=min_importance,
+            after=said_after,
+            before=said_before,
             preset=preset,
+            weights=chosen_weights,
+            min_score=min_score,
+            threshold=threshold,
+            expand_graph=expand_graph,
+            depth=depth,
             as_of=held_at,
             explain=explain,
         )
@@ -139,6 +178,17 @@ def recall(
 def context(
     query: Annotated[str | None, typer.Argument(help="What the user just said.")] = None,
     budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most tokens.")] = None,
+    turns: Annotated[int | None, typer.Option(min=0, help="Latest turns shown.")] = None,
+    topic_limit: Annotated[
+        int | None, typer.Option(min=1, help="Rows looked for that bear on the query.")
+    ] = None,
+    anchor_limit: Annotated[int | None, typer.Option(min=0, help="Relational anchors shown.")] = None,
+    anchor_importance: Annotated[
+        int | None, typer.Option(min=1, max=10, help="Least importance of an anchor.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Scoring preset.")] = None,
+    expand_graph: Expand = True,
+    depth: Depth = 1,
     agent: Agent = "assistant",
     user: User = "me",
     session: Session = None,
@@ -148,11 +198,35 @@ def context(
 ) -> None:
     """The context window for the next reply."""
     with connect(data, tenant) as memory:
-        window = memory.context(Scope(agent, user, session), query, budget_tokens=budget)
+        window = memory.context(
+            Scope(agent, user, session),
+            query,
+            budget_tokens=budget,
+            turns=turns,
+            topic_limit=topic_limit,
+            anchor_limit=anchor_limit,
+            anchor_importance=anchor_importance,
+            preset=preset,
+            expand_graph=expand_graph,
+            depth=depth,
+        )
     if as_json:
         write_json(window_as_json(window))
     else:
         out.print(window.text, markup=False, highlight=False)
+
+
+def _weights(values: list[str] | None) -> dict[str, float] | None:
+    if not values:
+        return None
+    weights = {}
+    for value in values:
+        name, _, number = value.partition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError as error:
+            raise typer.BadParameter(f"{value}: write keyword=0.5", param_hint="--weight") from error
+    return weights
 
 
 def _instant(value: str | None, option: str) -> datetime | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -17,17 +18,21 @@ from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import expression, window
 from memory_app.hot.expression import Expression
+from memory_app.hot.shown import ShownWindow
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
-from memory_app.recall.bootstrap_parts import bootstrap_parts, first_parts, persona_parts
+from memory_app.recall.bootstrap_parts import Anchors, bootstrap_parts, first_parts, persona_parts
 from memory_app.recall.counts import note_hits
 from memory_app.recall.narrative import with_narrative
 from memory_app.recall.parts import ContextParts, SessionPart
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
-from memory_app.recall.records import RecallQuery
+from memory_app.recall.records import Recalled, RecallQuery
+from memory_app.recall.rerank import is_reranked, rerank, with_more_rows
 from memory_app.recall.sections import ContextWindow, render
 from memory_app.recall.topic import Topic, read_topic, with_topic
+from memory_app.records.importance import HIGHEST
+from memory_app.records.layout import ANCHOR_LIMIT
 from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -43,8 +48,10 @@ log = structlog.get_logger(__name__)
 
 BUDGET_LIMIT_TOKENS = 200_000
 TURNS_LIMIT = 200
-TOPIC_MEMORIES = 10
-"""Rows asked of recall; at most the setting's number is shown after blending."""
+TOPIC_LIMIT = 10
+"""Rows asked of recall by default; at most the setting's number is shown after blending."""
+
+ANCHORS_MOST = 50
 
 LOG_LINE_TOKENS = 40
 """Tokens of a usual line of the log: as many lines are read as the budget may hold."""
@@ -64,18 +71,35 @@ class ContextRequest:
     budget_tokens: int | None = None
     turns: int | None = None
     preset: str | None = None
+    topic_limit: int | None = None
+    """Rows of memory and turns that are looked for; how many of them are shown depends on the room."""
+    anchor_limit: int | None = None
+    anchor_importance: int | None = None
+    """Least importance of a relational anchor that is shown, 1–10."""
+    expand_graph: bool = True
+    """Whether memories linked to those that bear on the query may be shown, up to ``depth`` links away."""
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search that cannot be finished in the transaction, since no model is called in one. ``recalled`` None: vectors
+    were missing. ``limit`` is how many rows are wanted of it."""
+
+    scoped: ScopedQuery
+    limit: int
+    recalled: Recalled | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     """What was read in one transaction. ``row`` None: there is nothing to be searched. ``topic`` is what recall
-    returned; a `ScopedQuery` where rows must be searched with vectors that were not at hand; None: nothing is searched,
-    or the search failed."""
+    returned; a `_Search` where a model must be asked first; None: nothing is searched, or the search failed."""
 
     row: ScopeRow | None
     parts: ContextParts
     now: datetime
-    topic: Topic | ScopedQuery | None = None
+    topic: Topic | _Search | None = None
 
 
 @metrics.timing(metrics.context_seconds, "whole")
@@ -99,6 +123,7 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
         vectors = embed_query(runtime, query.text) if query else QueryVectors()
     wanted = _Request(
         scope=scope,
+        anchors=_anchors_of(request),
         session=request.session,
         turns=turns_limit,
         query=query,
@@ -122,6 +147,7 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
         # The budget took these turns out of the session section: the best of them may stand as rows.
         parts = with_topic(read.parts, topic, turn_ids=turn_ids - omitted, limit=limit)
         rendered = render(parts, budget_tokens=budget, now=read.now)
+    note_hits(runtime, tenant_id, topic.hits, window=_shown_window(read, wanted, topic, rendered))
     return rendered
 
 
@@ -137,6 +163,15 @@ def _limits_of(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:
     return budget, turns
 
 
+def _anchors_of(request: ContextRequest) -> Anchors:
+    limit = ANCHOR_LIMIT if request.anchor_limit is None else request.anchor_limit
+    if not 0 <= limit <= ANCHORS_MOST:
+        raise InvalidInput(f"anchor_limit: 0 to {ANCHORS_MOST}", field="anchor_limit")
+    if request.anchor_importance is not None and not 1 <= request.anchor_importance <= HIGHEST:
+        raise InvalidInput(f"anchor_importance: 1 to {HIGHEST}", field="anchor_importance")
+    return Anchors(limit, request.anchor_importance)
+
+
 # --- what depends on who ------------------------------------------------------------------------------------
 
 
@@ -146,6 +181,7 @@ class _Request:
     ``further_turns`` as in `ScopedQuery`."""
 
     scope: Scope
+    anchors: Anchors
     session: str | None
     turns: int
     query: RecallQuery | None
@@ -162,12 +198,14 @@ def _read(runtime: Runtime, tenant_id: int, request: _Request, *, has_session: b
         with transaction(runtime.engine, tenant_id) as connection:
             row = names.find_scope(connection, tenant_id, Scope(request.scope.agent, request.scope.user))
             if row is None:
-                first = first_parts(connection, tenant_id, request.scope.agent)
+                first = first_parts(connection, tenant_id, request.scope.agent, anchors=request.anchors)
                 return _Read(row=None, parts=first.parts, now=first.now)
             if not parse_policy(row.policy).memory:
                 return _Read(row=None, parts=persona_parts(row.persona), now=row.now)
             hot_context = _read_hot(runtime, row)
-            parts = bootstrap_parts(runtime, connection, row, hot_context=hot_context)
+            parts = bootstrap_parts(
+                runtime, connection, row, hot_context=hot_context, anchors=request.anchors
+            )
             stage = "session"
             if has_session:
                 parts = _with_session(
@@ -201,16 +239,17 @@ def _with_search(
         connection,
         runtime,
         row,
-        query=query,
+        query=with_more_rows(runtime, query),
         vectors=request.vectors,
         session=session,
         spare=spare,
         further_turns=request.further_turns,
     )
     if scoped.missing_models:
-        # Their embedders must not be called in a transaction, so this search comes after it.
-        return replace(read, topic=scoped)
+        return replace(read, topic=_Search(scoped, query.limit))
     recalled = search(connection, runtime, scoped)
+    if is_reranked(runtime, query):
+        return replace(read, topic=_Search(scoped, query.limit, recalled))
     return replace(read, topic=read_topic(connection, row, scoped=scoped, recalled=recalled))
 
 
@@ -295,34 +334,54 @@ def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
 
 
 def _query_of(runtime: Runtime, request: ContextRequest) -> RecallQuery | None:
+    limits = runtime.settings.recall
+    topic_limit = min(TOPIC_LIMIT, limits.limit_max) if request.topic_limit is None else request.topic_limit
+    if not 1 <= topic_limit <= limits.limit_max:
+        raise InvalidInput(f"topic_limit: 1 to {limits.limit_max}", field="topic_limit")
     # Recall refuses an empty query, but a chat with an empty message must go on.
     if request.query is None or not clean_given(request.query, field="query")[0].strip():
         return None
     # What the user just wrote may be a whole page; its beginning asks well enough, and the chat goes on.
-    limits = runtime.settings.recall
     query = RecallQuery(
         text=request.query[: limits.query_limit_chars],
-        limit=min(TOPIC_MEMORIES, limits.limit_max),
+        limit=topic_limit,
         # Entities are shown as cards.
         tiers=(Tier.FACTS, Tier.DAILY_LOGS),
         preset=request.preset,
+        expand_graph=request.expand_graph,
+        depth=request.depth,
     )
     return check_query(runtime, query)
 
 
 def _searched_topic(
-    runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: Topic | ScopedQuery | None
+    runtime: Runtime, tenant_id: int, *, row: ScopeRow, topic: Topic | _Search | None
 ) -> Topic:
-    """Return the topic; where a vector was missing in the transaction, search now."""
+    """Return the topic; where a model had to be asked, finish the search now."""
     try:
-        if isinstance(topic, ScopedQuery):
-            recalled = search_previous_models(runtime, tenant_id, topic)
+        if isinstance(topic, _Search):
+            scoped, recalled = topic.scoped, topic.recalled
+            if recalled is None:
+                recalled = search_previous_models(runtime, tenant_id, scoped)
+            recalled = rerank(
+                runtime, scoped, recalled, limit=topic.limit, further_turns=scoped.further_turns
+            )
             with transaction(runtime.engine, tenant_id) as connection:
-                topic = read_topic(connection, row, scoped=topic, recalled=recalled)
+                topic = read_topic(connection, row, scoped=scoped, recalled=recalled)
     except Transient as error:
         log.warning("context_degraded", section="memories", error=error.kind)
         topic = None
-    if topic is None:
-        return Topic(degraded=("memories",))
-    note_hits(runtime, tenant_id, topic.hits)
-    return topic
+    return Topic(degraded=("memories",)) if topic is None else topic
+
+
+def _shown_window(
+    read: _Read, request: _Request, topic: Topic, rendered: ContextWindow
+) -> ShownWindow | None:
+    """What of the topic stands in the window; what stands in every window says nothing about one reply."""
+    if read.row is None or request.session is None:
+        return None
+    in_window = set(rendered.ids)
+    ids = [hit.id for hit in topic.hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
+    return ShownWindow(
+        read.row.id, request.session, read.now, tuple(id for id in ids if str(id) in in_window)
+    )

@@ -16,6 +16,7 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.hot import hints, recall_counts
+from memory_app.hot.shown import ShownWindow
 from memory_app.memories.rows import memories
 from memory_app.recall.records import Hit
 from memory_app.records.records import Tier
@@ -29,12 +30,19 @@ BATCHES_LIMIT = 20
 """Batches in one call: the task must end within its time limit, and the next goes on."""
 
 
-def note_hits(runtime: Runtime, tenant_id: int, hits: Iterable[Hit]) -> None:
-    """Note the ids of recalled memories for `note_recalls`. Never fails, never waits for the database."""
+def note_hits(
+    runtime: Runtime, tenant_id: int, hits: Iterable[Hit], *, window: ShownWindow | None = None
+) -> None:
+    """Note the ids of recalled memories for `note_recalls`, and those of a window for ratings of the reply.
+
+    Never fails, never waits for the database.
+    """
     ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
     hint = hint_name(queue.NOTE_RECALLS)
     try:
-        is_free = recall_counts.note(runtime.hot, tenant_id, ids, hint=hint, life_ms=HINT_LIFE_MS)
+        is_free = recall_counts.note(
+            runtime.hot, tenant_id, ids, hint=hint, life_ms=HINT_LIFE_MS, window=window
+        )
     except MemoryAppError as error:
         log.warning("recalls_not_noted", error=error.kind)
         return

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from memory_app.db.db import plan_anew
 from memory_app.db.shards import at_home
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
-from memory_app.language.keywords import anchor_terms, keyword_weights, query_weights
+from memory_app.language.keywords import anchor_terms, full_match, keyword_weights, query_weights
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, asks_assistant, expected_traits
 from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.memories.rows import cards
@@ -64,11 +64,12 @@ class ScopedQuery:
     """A query with what its scope knows of it: all that a search needs.
 
     ``repeat_cosine`` is the cosine from which two rows say the same. ``missing_models`` are models of rows that the
-    query has no vector of yet (see `embed_missing`). ``mentioning`` are weights of memories about entities of the
-    query, ``periods`` the times it names, half-open. ``spare`` rows of the limit make up for turns that the caller
-    shows anyway: that many fewer memories are searched. ``further_turns`` is how many turns below the limit the caller
-    has room for. ``shared`` is the same query over what all users of the agent share, where that stands in another
-    shard; its ``missing_models`` are those of this one, too.
+    query has no vector of yet (see `embed_missing`). ``full_match`` is the keyword score of a row with every word of
+    the query. ``mentioning`` are weights of memories about entities of the query, ``periods`` the times it names,
+    half-open. ``spare`` rows of the limit make up for turns that the caller shows anyway: that many fewer memories
+    are searched. ``further_turns`` is how many turns below the limit the caller has room for. ``shared`` is the same
+    query over what all users of the agent share, where that stands in another shard; its ``missing_models`` are those
+    of this one, too.
     """
 
     query: RecallQuery
@@ -82,6 +83,7 @@ class ScopedQuery:
     words: Mapping[str, int]
     vectors: tuple[QueryVector, ...]
     keywords: dict[int, float]
+    full_match: float
     anchors: tuple[tuple[int, ...], ...]
     speakers: tuple[str, ...]
     entities: tuple[EntityCard, ...]
@@ -173,7 +175,7 @@ def prepare_query(
     policy = parse_policy(row.policy)
     text = query.text or ""
     # Where time has no weight, the date is found by its words: that of a turn is among those of the turn.
-    has_time = weights_of(_preset(runtime, policy, query), policy)["in_time"] != 0
+    has_time = _chosen_weights(runtime, policy, query)["in_time"] != 0
     words = terms(subject_of(without_dates(text) if has_time else text))
     # The type of what the query names is not known, so each name is looked up as every type.
     entity_keys = [f"{type}:{name}" for name in _names(text) for type in ENTITY_TYPES]
@@ -204,6 +206,7 @@ def prepare_query(
         words=words,
         vectors=vectors.vectors,
         keywords=query_weights(words, facts.counts, facts.rows),
+        full_match=full_match(words, facts.counts, facts.rows),
         anchors=anchor_terms(facts.counts, facts.rows),
         speakers=speakers,
         entities=entities,
@@ -248,14 +251,9 @@ def _shared_queries(
         )
 
 
-def weights_of(preset: str, policy: Policy) -> Weights:
-    """Return the preset's weights, with those that the agent overrides."""
-    return {**PRESETS[preset], **policy.weights}
-
-
 def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: Sequence[str]) -> Weights:
     text = query.text or ""
-    weights = dict(weights_of(_preset(runtime, policy, query), policy))
+    weights = _chosen_weights(runtime, policy, query)
     expected = expected_traits(text)
     for trait in ON_DEMAND:
         if trait not in expected:
@@ -273,11 +271,20 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
     if query.expand_graph and "linked" not in policy.weights:
         # Only `balanced` gives a link a weight, and without one the linked memories could not come up.
         weights["linked"] = LINKED_WEIGHT
-    return weights
+    # What the caller weighs for this query is not second-guessed.
+    return {**weights, **_called_weights(query)}
 
 
-def _preset(runtime: Runtime, policy: Policy, query: RecallQuery) -> str:
-    return query.preset or policy.preset or runtime.settings.recall.preset
+def _chosen_weights(runtime: Runtime, policy: Policy, query: RecallQuery) -> dict[str, float]:
+    """The weights of the preset, with those that the agent and the call override."""
+    preset = query.preset or policy.preset or runtime.settings.recall.preset
+    return {**PRESETS[preset], **policy.weights, **_called_weights(query)}
+
+
+def _called_weights(query: RecallQuery) -> Weights:
+    """The weights that the call itself names; null leaves one as it is."""
+    weights = query.weights or {}
+    return {name: weight for name, weight in weights.items() if weight is not None}
 
 
 def _tiers(query: RecallQuery) -> tuple[Tier, ...]:

@@ -1,8 +1,9 @@
 """Recall: rank what a scope holds against a query. The one read path; it never writes.
 
-query → search → ranking → counts: the query is checked and embedded with no transaction open, read against what its
-scope knows, searched and ranked in one transaction, and the memories it returned are counted in the background. What
-cannot be had (the embedder is away) is left out and named in ``degraded``.
+query → search → ranking → rerank → counts: the query is checked and embedded with no transaction open, read against
+what its scope knows, searched and ranked in one transaction, reordered by a reranker where there is one, and the
+memories it returned are counted in the background. What cannot be had (the embedder is away) is left out and named in
+``degraded``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from memory_app.recall.counts import note_hits
 from memory_app.recall.query import ScopedQuery, check_query, embed_missing, embed_query, prepare_query
 from memory_app.recall.ranking import Candidate, rank
 from memory_app.recall.records import Hit, Recalled, RecallQuery
+from memory_app.recall.rerank import rerank, with_more_rows
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
@@ -40,14 +42,16 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     # The embedder may be a remote server: no connection is held while it answers.
     with metrics.timed(metrics.recall_seconds, "embed"):
         vectors = embed_query(runtime, query.text)
+    wider = with_more_rows(runtime, query)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        scoped = prepare_query(connection, runtime, row, query=query, vectors=vectors, session=scope.session)
+        scoped = prepare_query(connection, runtime, row, query=wider, vectors=vectors, session=scope.session)
         # A model must not be called while a transaction is open: what misses a vector is searched afterwards.
         with metrics.timed(metrics.recall_seconds, "search"):
             recalled = None if scoped.missing_models else search(connection, runtime, scoped)
     if recalled is None:
         recalled = search_previous_models(runtime, tenant_id, scoped)
+    recalled = rerank(runtime, scoped, recalled, limit=query.limit)
     note_hits(runtime, tenant_id, recalled.memories)
     for section in recalled.degraded:
         metrics.degraded.labels("recall", section).inc()
@@ -62,7 +66,7 @@ def search(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> Rec
     rows, has_more = _collect(connection, runtime, scoped)
     recalled = rank(scoped, rows)
     # Widened once only, so that one request does not read a whole scope full of repeats.
-    if len(recalled.memories) < scoped.query.limit and has_more:
+    if recalled.is_cut_short and has_more:
         rows, _ = _collect(connection, runtime, scoped, most=REPEATS_LIMIT)
         recalled = rank(scoped, rows, considered=REPEATS_LIMIT)
     return recalled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from memory_app.records.importance import HIGHEST
 from memory_app.records.kinds import kind_of, subtypes
 from memory_app.records.records import Tier
 from memory_app.records.scoring import PRESETS
+from memory_app.tenancy.policy import parse_weights
 
 DEPTH_LIMIT = 3
 """Most steps along links; further away, everything is linked with everything."""
@@ -23,8 +24,10 @@ class RecallQuery:
     """What is asked. Every filter narrows; None leaves it open, an empty one is an error.
 
     ``text`` None lists by strength of the other signals. ``as_of`` asks what held then; ``after`` and ``before`` bound
-    when a turn was said or from when a memory holds (half-open). ``min_importance`` 1–10. ``expand_graph`` adds
-    memories up to ``depth`` links away from the hits.
+    when a turn was said or from when a memory holds (half-open). ``min_importance`` 1–10. ``min_score`` (0–1) cuts what
+    scores lower, see `recall.score`. ``weights`` override those of the preset and of the agent, by signal.
+    ``threshold`` (0–1) is a floor for the cosine of query and row; a row without an embedding has none.
+    ``expand_graph`` adds memories up to ``depth`` links away from the hits, at most as many again as the limit.
     """
 
     text: str | None = None
@@ -42,16 +45,20 @@ class RecallQuery:
     after: datetime | None = None
     before: datetime | None = None
     depth: int = 1
+    min_score: float | None = None
+    weights: Mapping[str, float | None] | None = field(default=None, hash=False)
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer. ``id`` is a memory's or turn's, or an entity's key; ``at`` when it was said or holds from."""
+    """One answer. ``id`` is a memory's or turn's, or an entity's key; ``score`` 0–1, see `recall.score`; ``at`` when it
+    was said or holds from."""
 
     id: UUID | str
     tier: Tier
     text: str
-    score: float
+    score: float = 0.0
     at: datetime | None = None
     kind: str | None = None
     session: str | None = None
@@ -70,12 +77,14 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """Best first. ``degraded`` names what was left out; ``cut`` (with ``explain``) the candidates that did not make it
-    and why. ``further`` are turns below the limit, as many as the caller has room for."""
+    and why. ``further`` are turns below the limit, without a score, as many as the caller has room for.
+    ``is_cut_short``: fewer than the limit, though less relevant rows might be shown."""
 
     memories: tuple[Hit, ...]
     degraded: tuple[str, ...] = ()
     cut: tuple[Hit, ...] = ()
     further: tuple[Hit, ...] = ()
+    is_cut_short: bool = False
 
 
 def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int) -> RecallQuery:
@@ -96,13 +105,22 @@ def checked_query(query: RecallQuery, *, limit_most: int, query_limit_chars: int
         raise InvalidInput(f"preset: one of {', '.join(PRESETS)}", field="preset")
     _check_range("min_importance", query.min_importance, most=HIGHEST)
     _check_range("depth", query.depth, most=DEPTH_LIMIT)
+    for name in ("min_score", "threshold"):
+        _check_share(name, getattr(query, name))
     _check_times(query)
-    return replace(query, text=text)
+    weights = None if query.weights is None else parse_weights(query.weights, "weights")
+    return replace(query, text=text, weights=weights)
 
 
 def _check_range(name: str, value: int | None, *, most: int) -> None:
     if value is not None and not 1 <= value <= most:
         raise InvalidInput(f"{name}: 1 to {most}", field=name)
+
+
+def _check_share(name: str, value: float | None) -> None:
+    # Written so that NaN, to which every comparison is false, is refused as well.
+    if value is not None and not 0 <= value <= 1:
+        raise InvalidInput(f"{name}: 0 to 1", field=name)
 
 
 def _checked_text(text: str | None, limit_chars: int) -> str | None:

@@ -98,5 +98,8 @@ def recall_query(body: RecallBody) -> RecallQuery:
         subtypes=None if body.subtypes is None else tuple(body.subtypes),
         after=body.after,
         before=body.before,
+        min_score=body.min_score,
+        weights=body.weights,
+        threshold=body.threshold,
         explain=body.explain,
     )

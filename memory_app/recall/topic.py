@@ -10,11 +10,11 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.db.shards import at_home
-from memory_app.language.text import term_id
 from memory_app.memories.rows import cards
 from memory_app.recall.own_card import own_key
 from memory_app.recall.parts import Card, ContextParts
 from memory_app.recall.query import ScopedQuery, horizon
+from memory_app.recall.query_words import passage_words
 from memory_app.recall.ranking import repeat_key
 from memory_app.recall.records import Hit, Recalled
 from memory_app.recall.rows import always_shown, log
@@ -33,9 +33,6 @@ BEST = 8
 CENTRES = 2
 """Best turns of which those said just before and after are shown, too. With 8 instead, evidence in windows of 2,000
 tokens fell by two points on talk over months and by six on long chats with an assistant."""
-
-WORD_CHARS = 3
-"""Shorter beginnings of words stand in too many others to say where the passage of a text is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ def read_topic(connection: Connection, row: ScopeRow, *, scoped: ScopedQuery, re
         # Hits carry only what recall shows; these sections need whole memories.
         artifacts=always_shown.visible_by_ids(connection, row, artifacts[:ARTIFACT_LIMIT]),
         cards=_cards(connection, row, scoped),
-        words=_passage_words(scoped),
+        words=passage_words(scoped),
         degraded=recalled.degraded,
     )
 
@@ -154,18 +151,6 @@ def _turn(hit: Hit) -> Turn:
         text=hit.text,
         at=hit.at,
     )
-
-
-def _passage_words(scoped: ScopedQuery) -> dict[str, float]:
-    """Beginnings of the query's words, each with the weight that its rarity in the scope gives it."""
-    words = {}
-    for term in scoped.words:
-        # A stem ends where its forms begin to differ: "happi" stands for happy and happiness.
-        beginning = term[:-1] if term.endswith("i") else term
-        weight = scoped.keywords.get(term_id(term), 0.0)
-        if weight > 0 and len(beginning) >= WORD_CHARS:
-            words[beginning] = weight
-    return words
 
 
 def _cards(connection: Connection, row: ScopeRow, scoped: ScopedQuery) -> tuple[Card, ...]:

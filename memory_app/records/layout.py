@@ -32,7 +32,7 @@ ARTIFACT_LIMIT = 10
 LAYOUT: tuple[Place, ...] = (
     Place("core", "CORE DIRECTIVES", share=0.16, limit=CORE_LIMIT, always=True),
     Place("expression", "EXPRESSION", share=0.10),
-    Place("relationship", "RELATIONAL ANCHORS", share=0.10, limit=ANCHOR_LIMIT, always=True),
+    Place("relationship", "RELATIONAL ANCHORS", share=0.10, always=True),
     Place("vocabulary", "SHARED VOCABULARY", share=0.04),
     Place("insights", "RESONANCE ARTIFACTS", share=0.08, limit=ARTIFACT_LIMIT),
     Place("identity", "IDENTITY", share=0.06),

@@ -93,7 +93,11 @@ def _extraction(value: object, path: str) -> ExtractionMode:
     return ExtractionMode(one_of(tuple(ExtractionMode))(value, path))
 
 
-def _weights(value: object, path: str) -> Mapping[str, float]:
+def parse_weights(value: object, path: str) -> Mapping[str, float]:
+    """Return the weights that ``value`` overrides, by signal; null leaves one as it is.
+
+    Raises `InvalidInput` whose field begins with ``path``.
+    """
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{path}: an object of numbers by signal", field=path)
     weights = {}
@@ -166,7 +170,7 @@ _PARSERS: dict[str, Parser[object]] = {
     "strict": parse_switch,
     "core_by_tool": parse_switch,
     "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
-    "weights": _weights,
+    "weights": parse_weights,
     "single_valued_relations": _relations,
     "after_turns": nullable(_whole(low=1)),
     "idle_seconds": _seconds,

@@ -64,7 +64,7 @@ class SearchMemory(Arguments):
     query: str = Field(description="What to look for, in plain words: names, places, topics.")
     kinds: list[Kind] | None = Field(None, min_length=1, description="Only memories of these kinds.")
     limit: int = Field(5, ge=1, le=50, description="Most rows.")
-    expand_graph: bool = Field(True, description="Add memories that are linked to those found.")
+    expand_graph: bool = Field(False, description="Add memories that are linked to those found.")
     user_message: str | None = Field(
         None, description="What the user just said, word for word, if the query leaves something of it out."
     )

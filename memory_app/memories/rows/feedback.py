@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, text, update
 
 from memory_app.db.expressions import among
 from memory_app.db.tables.memories import evidence, feedback, memories
-from memory_app.db.tables.turns import turns
+from memory_app.db.tables.turns import sessions, turns
 from memory_app.records.records import LinkType, Retirement, Role
 
 _ADD = insert(feedback).returning(feedback.c.id)
@@ -46,8 +47,23 @@ _MOVE = (
     .where(memories.c.scope_id == bindparam("scope"), among(memories.c.id, "ids"))
     .values(feedback_score=func.greatest(-1, func.least(1, memories.c.feedback_score + bindparam("by"))))
 )
-_TURN = select(turns.c.scope_id, turns.c.role).where(
-    among(turns.c.scope_id, "scopes"), turns.c.id == bindparam("turn")
+_TURN = (
+    select(turns.c.scope_id, turns.c.role, turns.c.accepted_at, sessions.c.name)
+    .join_from(
+        turns,
+        sessions,
+        and_(sessions.c.scope_id == turns.c.scope_id, sessions.c.id == turns.c.session_id),
+    )
+    .where(among(turns.c.scope_id, "scopes"), turns.c.id == bindparam("turn"))
+)
+_CURRENT = (
+    select(memories.c.id)
+    .where(
+        memories.c.scope_id == bindparam("scope"),
+        among(memories.c.id, "ids"),
+        memories.c.retired_at.is_(None),
+    )
+    .order_by(memories.c.id)
 )
 # Followed only through merges: what superseded a memory says something else, which nobody rated.
 _STANDING = text(
@@ -66,10 +82,12 @@ _STANDING = text(
 
 @dataclass(frozen=True, slots=True)
 class RatedTurn:
-    """Where a turn belongs, and who said it."""
+    """Where a turn belongs, who said it, and when it was accepted."""
 
     scope_id: int
     role: Role
+    session: str
+    accepted_at: datetime
 
 
 def add(
@@ -97,7 +115,7 @@ def add(
 def turn(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> RatedTurn | None:
     """The turn, if it belongs to any of the scopes."""
     row = connection.execute(_TURN, {"scopes": list(scope_ids), "turn": turn_id}).one_or_none()
-    return None if row is None else RatedTurn(row.scope_id, Role(row.role))
+    return None if row is None else RatedTurn(row.scope_id, Role(row.role), row.name, row.accepted_at)
 
 
 def standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID | None:
@@ -109,6 +127,11 @@ def standing(connection: Connection, scope_id: int, memory_id: UUID) -> UUID | N
 def memories_of_turn(connection: Connection, scope_id: int, turn_id: UUID) -> tuple[UUID, ...]:
     """Current memories that rest on a turn; for an answer these include the questions it answered."""
     return tuple(connection.execute(_OF_TURN, {"scope": scope_id, "turn": turn_id}).scalars())
+
+
+def current(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:
+    """Those of the memories that are not retired."""
+    return tuple(connection.execute(_CURRENT, {"scope": scope_id, "ids": list(ids)}).scalars())
 
 
 def similar(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[UUID, ...]:

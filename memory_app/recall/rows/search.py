@@ -68,8 +68,8 @@ class Probe:
     ``vectors`` is empty where the embedder is away. ``keywords`` is the query side of BM25. ``anchors`` are sets of
     terms: the keyword index of a big scope is asked for rows that hold all of any one set. ``speakers`` are the names
     in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``periods``
-    the times it names. Each arm hands ``candidates`` rows to the scoring (half as many where indexes name the hits) and
-    ``limit`` come back, no fewer than ``least`` if the scopes have them.
+    the times it names, ``threshold`` the least cosine. Each arm hands ``candidates`` rows to the scoring (half as many
+    where indexes name the hits) and ``limit`` come back, no fewer than ``least`` if the scopes have them.
     """
 
     scope_ids: tuple[int, ...]
@@ -84,19 +84,24 @@ class Probe:
     mentioning: tuple[UUID, ...] = ()
     periods: tuple[tuple[datetime, datetime], ...] = ()
     current_session: int | None = None
+    threshold: float | None = None
     indexed: tuple[IndexedScope, ...] = ()
     anchors: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Signals as the database computes them, 0–1: see `records.scoring.SIGNAL_TABLE` for their meaning."""
+    """Signals as the database computes them, 0–1: see `records.scoring.SIGNAL_TABLE` for their meaning.
+
+    ``scale`` is the keyword score that counts as 1 for this query.
+    """
 
     similarity: float
     keyword: float
     neighbour_similarity: float = 0.0
     neighbour_keyword: float = 0.0
     session_keyword: float = 0.0
+    scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,8 @@ class TurnHit:
 class MemoryHit:
     """A memory that may answer the query: what is scored and shown of it.
 
-    ``scale`` is the keyword score that counts as 1 for this query; ``frequency`` as in `SIGNAL_TABLE`, 0
-    where it has no weight. ``vector`` is the embedding, if it is of the first model of the probe.
+    ``frequency`` is as in `SIGNAL_TABLE`, 0 where it has no weight. ``vector`` is the embedding, if it is of the
+    first model of the probe.
     """
 
     id: UUID
@@ -132,7 +137,6 @@ class MemoryHit:
     session: str | None
     raw: Raw
     traits: int
-    scale: float
     frequency: float
     vector: NDArray[np.float32] | None
 
@@ -204,6 +208,7 @@ def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Sha
         filters=filter_names,
         has_frequency=probe.weights["frequency"] != 0,
         has_periods=bool(probe.periods),
+        has_threshold=probe.threshold is not None,
         traits=tuple(trait for trait in traits if probe.weights[SIGNALS[trait]]),
     )
 
@@ -227,6 +232,7 @@ def _values(probe: Probe) -> dict[str, Any]:
         "period_starts": [start for start, _ in probe.periods],
         "period_ends": [until for _, until in probe.periods],
         "current_session": probe.current_session,
+        "threshold": probe.threshold,
         "candidates": probe.candidates,
         "nearest": max(probe.candidates // 2, 2 * probe.least),
         "most": probe.limit,
@@ -266,9 +272,8 @@ def _memory_hit(row: Row[Any]) -> MemoryHit:
         last_seen=last_seen,
         feedback_score=feedback,
         session=session,
-        raw=Raw(float(similarity), float(keyword)),
+        raw=Raw(float(similarity), float(keyword), scale=float(scale)),
         traits=traits,
-        scale=scale,
         frequency=frequency,
         vector=None if sent is None else vector_of(sent),
     )

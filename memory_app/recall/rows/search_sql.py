@@ -25,7 +25,8 @@ class Shape:
     ``models`` are the names and lengths of the query's vectors; ``indexed`` pairs a scope that has search indexes of
     its own with the places in ``models`` it has them for; ``filters`` are names of `_TURN_FILTERS` or
     `_MEMORY_FILTERS`. ``has_frequency``: the weights count how common the entities of a memory are.
-    ``has_periods``: the query names times. ``traits`` are those that weigh for it.
+    ``has_periods``: the query names times. ``has_threshold``: a row needs a cosine of at least so much.
+    ``traits`` are those that weigh for it.
     """
 
     models: tuple[tuple[str, int], ...]
@@ -34,6 +35,7 @@ class Shape:
     only_ids: bool = False
     has_frequency: bool = False
     has_periods: bool = False
+    has_threshold: bool = False
     traits: tuple[Trait, ...] = ()
 
 
@@ -86,10 +88,10 @@ def turns(shape: Shape) -> TextClause:
 def _best_turns(shape: Shape) -> str:
     return f"""scaled AS (
         SELECT scope_id, id, session_id, seq, role, speaker, at, traits, similarity,
-               keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword
+               keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword, max(keyword) OVER () AS scale
         FROM near
     ), placed AS (
-        SELECT scope_id, id, role, speaker, at, traits, session_id, similarity, keyword,
+        SELECT scope_id, id, role, speaker, at, traits, session_id, similarity, keyword, scale,
                greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(similarity) OVER w END,
                         CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(similarity) OVER w END, 0)
                    AS neighbour_similarity,
@@ -111,10 +113,10 @@ def _best_turns(shape: Shape) -> str:
                + CASE WHEN :w_recency = 0 THEN 0 ELSE :w_recency * {RECENCY.format(at="at")} END AS score
         FROM placed
     ), best AS (
-        SELECT * FROM scored ORDER BY score DESC, at DESC LIMIT :most
+        SELECT * FROM scored {_near_enough(shape)} ORDER BY score DESC, at DESC LIMIT :most
     )
     SELECT b.id, b.scope_id, s.name, t.seq, b.role, b.speaker, t.text, b.at, b.traits, b.similarity, b.keyword,
-           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword
+           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword, b.scale
     FROM best b JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
     ORDER BY b.score DESC, b.at DESC
@@ -155,6 +157,7 @@ def _best_memories(shape: Shape) -> str:
         SELECT *, greatest(max(keyword) OVER (), :least_scale) AS scale FROM counted
     ), best AS (
         SELECT scope_id, id, traits, similarity, keyword / scale AS keyword, scale, frequency FROM scaled
+        {_near_enough(shape)}
         ORDER BY pinned DESC,
                  (:w_similarity + :w_neighbour_similarity) * similarity
                  + (:w_keyword + :w_neighbour_keyword + :w_session_keyword) * keyword / scale
@@ -179,6 +182,10 @@ def _best_memories(shape: Shape) -> str:
 def _in_time(shape: Shape, at: str) -> str:
     """Return the clause for times that the query names, if any: it costs time for each row."""
     return _IN_PERIODS.format(at=at) if shape.has_periods else ""
+
+
+def _near_enough(shape: Shape) -> str:
+    return "WHERE similarity >= :threshold" if shape.has_threshold else ""
 
 
 def _similarity(alias: str, shape: Shape) -> str:

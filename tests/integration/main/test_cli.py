@@ -42,10 +42,16 @@ def test_what_is_recorded_and_remembered_is_recalled_and_counted(memory: Memory,
     assert (recorded["stage"], remembered["outcome"]) == ("accepted", "inserted")
 
     found = memory("recall", "allergic to peanuts", *whose, "--json").json
-    window = memory("context", "What does Bruno like?", "--session", "cli", *whose)
+    chosen = ("--min-score", "0.4", "--weight", "keyword=0.5", "--threshold", "0.1", "--expand-graph")
+    narrow = memory("recall", "allergic to peanuts", *chosen, "--depth", "2", *whose, "--json").json
+    nothing = memory("recall", "zinc futures", "--min-score", "0.4", *whose, "--json").json
+    shape = ("--turns", "5", "--topic-limit", "3", "--anchor-limit", "2", "--no-expand-graph")
+    window = memory("context", "What does Bruno like?", "--session", "cli", *shape, *whose)
     status = memory("status", "--json").json
 
     assert found["memories"][0]["id"] == remembered["id"]
+    assert [row["id"] for row in narrow["memories"]] == [remembered["id"]]
+    assert nothing["memories"] == []
     assert "My dog Bruno likes the beach." in window.out
     assert status["tenants"]["acme"] == {
         "sessions": 1,

@@ -8,19 +8,21 @@ from uuid import UUID, uuid4
 
 import pytest
 from queries import rows
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from memory_app.agents.rows import agents
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import InvalidInput, NotFound, TooLarge
+from memory_app.hot import erase
 from memory_app.jobs import jobs
 from memory_app.main.http import create_app
 from memory_app.memories import lookup
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.query_graph import Source, search
 from memory_app.memories.remember import remember
+from memory_app.recall.context import ContextRequest, context
 from memory_app.records.records import Label, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -55,6 +57,66 @@ def fact(runtime: Runtime, tenant: int, words: str) -> UUID:
 
 
 # --- feedback -------------------------------------------------------------------------------------------------
+
+
+def ask_window(runtime: Runtime, tenant: int, query: str, *, session: str = "chat") -> tuple[str, ...]:
+    return context(runtime, tenant, SCOPE, request=ContextRequest(query, session=session)).ids
+
+
+def test_a_rating_of_a_reply_reaches_what_stood_in_its_window(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    horse, boat = fact(runtime, tenant, "Bob rides a horse."), fact(runtime, tenant, "Bob sails a boat.")
+    core = remember(
+        runtime,
+        tenant,
+        SCOPE,
+        statement=Statement("core", "Never speak of the horse race."),
+        deduplicate=False,
+    ).id
+    for n in range(12):
+        fact(runtime, tenant, f"Horse number {n} stands in the stable.")
+    window = ask_window(runtime, tenant, "Does Bob ride a horse?")
+    assert str(horse) in window and str(core) in window and str(boat) not in window
+    (reply,) = said(runtime, tenant, (Role.ASSISTANT, "Yes, he rides a lot."))
+    effect = give_feedback(runtime, tenant, SCOPE, target=reply, label=Label.DOWN)
+    assert horse in effect.shown
+    assert score(owner, horse) == pytest.approx(-0.1)
+    assert (score(owner, boat), score(owner, core)) == (0, 0)
+    give_feedback(runtime, tenant, SCOPE, target=reply, label=Label.UP)
+    assert score(owner, horse) == pytest.approx(0)
+
+
+def test_a_rating_reaches_the_window_before_the_reply_only(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    horse, boat = fact(runtime, tenant, "Bob rides a horse."), fact(runtime, tenant, "Eve sails a boat.")
+    ask_window(runtime, tenant, "Who rides a horse?")
+    (first,) = said(runtime, tenant, (Role.ASSISTANT, "Bob does."))
+    ask_window(runtime, tenant, "Who sails a boat?", session="other")
+    (second,) = said(runtime, tenant, (Role.ASSISTANT, "Eve does."), scope=OTHER)
+    of_first = give_feedback(runtime, tenant, SCOPE, target=first, label=Label.UP).shown
+    of_second = give_feedback(runtime, tenant, SCOPE, target=second, label=Label.UP).shown
+    assert horse in of_first
+    assert boat in of_second
+    ((scope_id,),) = rows(owner, "SELECT DISTINCT scope_id FROM turns")
+    erase.erase(runtime.hot, [scope_id])
+    assert give_feedback(runtime, tenant, SCOPE, target=first, label=Label.UP).shown == ()
+
+
+def test_what_is_retired_since_it_was_shown_is_not_moved(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    horse = fact(runtime, tenant, "Bob rides a horse.")
+    ask_window(runtime, tenant, "Who rides a horse?")
+    (reply,) = said(runtime, tenant, (Role.ASSISTANT, "Bob does."))
+    with owner.begin() as connection:
+        connection.execute(
+            text("UPDATE memories SET retired_at = now(), retired_reason = 'evicted' WHERE id = :id"),
+            {"id": horse},
+        )
+    assert give_feedback(runtime, tenant, SCOPE, target=reply, label=Label.UP).shown == ()
+    assert score(owner, horse) == 0
 
 
 def test_feedback_moves_a_memory_and_half_of_it_what_is_similar(

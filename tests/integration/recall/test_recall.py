@@ -131,7 +131,11 @@ def test_each_preset_scores_by_its_own_weights(runtime: Runtime, tenant: int) ->
             signals, parts = hit.explain["signals"], hit.explain["contributions"]
             assert isinstance(signals, dict)
             assert isinstance(parts, dict)
-            assert hit.score == pytest.approx(sum(parts.values()))
+            relevance, full, bearing = (
+                hit.explain[name] for name in ("relevance", "full_relevance", "bearing")
+            )
+            assert relevance == pytest.approx(sum(parts.values()))
+            assert hit.score == pytest.approx(bearing * relevance / full)  # type: ignore[operator]
             assert set(parts) <= NAMED_BY_PRESET.get(preset, set(SIGNAL_NAMES))
             for name, part in parts.items():
                 assert part == pytest.approx(signals[name] * weights[name]), (preset, name)

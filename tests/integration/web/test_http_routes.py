@@ -261,7 +261,11 @@ def test_recall_takes_every_filter(client: TestClient) -> None:
         "min_importance": 5,
         "as_of": "2100-01-01T00:00:00Z",
         "preset": "hybrid",
+        "weights": {"keyword": 0.5},
+        "min_score": 0.1,
+        "threshold": 0.01,
         "expand_graph": True,
+        "depth": 2,
         "explain": True,
     }
 
@@ -277,6 +281,8 @@ def test_the_context_window_comes_in_three_forms(client: TestClient, form: str) 
     record(client, "Good morning to you.")
     remember(client, "Mira lives in Lisbon.")
     request = {"query": "Where does Mira live?", "session": "chat", "budget_tokens": 500, "format": form}
+    request |= {"turns": 5, "topic_limit": 5, "anchor_limit": 3, "anchor_importance": 7}
+    request |= {"expand_graph": False, "depth": 2, "preset": "balanced"}
 
     answer = client.post(f"{SCOPE}/context", json=request).json()
 
