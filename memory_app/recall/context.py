@@ -374,13 +374,16 @@ def _searched_topic(
     return Topic(degraded=("memories",)) if topic is None else topic
 
 
+_TOPIC_SECTIONS = ("insights", "memories")
+
+
 def _shown_window(
     read: _Read, request: _Request, topic: Topic, rendered: ContextWindow
 ) -> ShownWindow | None:
     """What of the topic stands in the window; what stands in every window says nothing about one reply."""
     if read.row is None or request.session is None:
         return None
-    in_window = set(rendered.ids)
+    in_window = {id for section in rendered.sections if section.name in _TOPIC_SECTIONS for id in section.ids}
     ids = [hit.id for hit in topic.hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
     return ShownWindow(
         read.row.id, request.session, read.now, tuple(id for id in ids if str(id) in in_window)
