@@ -70,6 +70,10 @@ erasures = _counter("memory_erasures", "Erasures by what was forgotten.", "of")
 erasure_seconds = _histogram("memory_erasure_seconds", "Time of erasures.", buckets=SLOW)
 erased_rows = _counter("memory_erased_rows", "Rows that erasures took away.")
 
+redactions = _counter(
+    "memory_redactions", "Private parts taken out of texts, by kind and by what held them.", "kind", "place"
+)
+
 # From the start, so that the first failure is a rise and not the beginning of a series.
 for _provider in ("chat", "embedding"):
     for _outcome in ("ok", "provider_unavailable", "circuit_open", "rate_limited", "bad_model_output"):

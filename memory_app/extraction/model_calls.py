@@ -4,9 +4,10 @@ tenant's cap is reached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import structlog
 
@@ -19,6 +20,7 @@ from memory_app.providers.chat import Cap, LanguageModel, Price, Usage, dollars,
 from memory_app.runtime import Chats, Runtime
 from memory_app.settings import Settings
 from memory_app.tenancy.policy import Policy
+from memory_app.tenancy.redaction import for_provider
 from memory_app.tenancy.rows import usage
 
 log = structlog.get_logger(__name__)
@@ -46,13 +48,22 @@ def for_narratives(runtime: Runtime, tenant_id: int, policy: Policy) -> Asking:
         # Prices go by the beginning of a name, so that it has one all the same.
         note(runtime, tenant_id, replace(used, model=f"{used.model} (narrative)"))
 
-    return Asking(_chats(runtime, tenant_id).small, on_usage=note_apart, instructions=policy.instructions)
+    model = _chats(runtime, tenant_id).small
+    return Asking(model, on_usage=note_apart, instructions=policy.instructions, redact=_redact(policy))
 
 
 def _asking(runtime: Runtime, tenant_id: int, model: LanguageModel, policy: Policy) -> Asking:
     return Asking(
-        model, on_usage=lambda used: note(runtime, tenant_id, used), instructions=policy.instructions
+        model,
+        on_usage=lambda used: note(runtime, tenant_id, used),
+        instructions=policy.instructions,
+        redact=_redact(policy),
     )
+
+
+def _redact(policy: Policy) -> Callable[[str], str]:
+    # Also of turns that were stored before the agent's redaction was switched on.
+    return partial(for_provider, rules=policy.redaction_rules)
 
 
 def note(runtime: Runtime, tenant_id: int, used: Usage) -> None:

@@ -31,6 +31,7 @@ from memory_app.records.entity import LABEL_LIMIT
 from memory_app.records.records import ENTITY_TYPES, Mention, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import with_redaction_of
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 
@@ -132,7 +133,8 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQue
     vector: list[float] | None = None
     if text is not None and query.match is Match.MEANING:
         # Before the transaction, since none is open while a provider is called.
-        vector = embed_queries(runtime.embedder, [text])[0].tolist()
+        embedder = with_redaction_of(runtime, tenant_id, scope.agent).embedder
+        vector = embed_queries(embedder, [text])[0].tolist()
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         # No cosine is below −1, so that one lets everything through.

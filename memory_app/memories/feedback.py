@@ -21,6 +21,9 @@ from memory_app.memories.rows.feedback import RatedTurn
 from memory_app.records.records import Label, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy import redaction
+from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.redaction import Redactor
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
@@ -99,6 +102,7 @@ def _give(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         resolved = _target(runtime, connection, row, target)
+        note = _redacted_note(note, parse_policy(row.policy))
         names.hold_scope(connection, tenant_id, scope, resolved.scope_id)
         if resolved.memory_id is not None:
             # Under the lock: sleep may have merged the memory since it was read above.
@@ -116,6 +120,13 @@ def _give(
         effect = _move(connection, resolved, target=target, label=label)
     drop_context(runtime, resolved.scope_id)
     return effect
+
+
+def _redacted_note(note: str | None, policy: Policy) -> str | None:
+    redactor = Redactor(policy.redaction_rules)
+    redacted = redactor.optional(note)
+    redaction.note(redactor.by_kind(), "note")
+    return redacted
 
 
 def _checked_note(note: str | None) -> str | None:

@@ -16,6 +16,7 @@ from memory_app.providers.embedders.embedder import embed_queries
 from memory_app.records.records import Mention, Origin, Role, Statement, Turn
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import with_redaction_of
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 
@@ -85,7 +86,8 @@ def search(
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInput(f"limit: 1 to {LIMIT_MAX}", field="limit")
     # Before the transaction, since none is open while a provider is called.
-    vector = embed_queries(runtime.embedder, [question])[0].tolist()
+    embedder = with_redaction_of(runtime, tenant_id, scope.agent).embedder
+    vector = embed_queries(embedder, [question])[0].tolist()
     bias = runtime.settings.queries.session_bias
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)

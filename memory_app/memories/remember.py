@@ -22,6 +22,7 @@ from memory_app.hot import cache
 from memory_app.jobs import schedule
 from memory_app.language.framing import unframed
 from memory_app.language.keywords import keyword_weights
+from memory_app.language.redaction import Redaction
 from memory_app.language.text import canonical_key, slug, terms
 from memory_app.memories import capacity, ladder
 from memory_app.memories.entity_names import KnownEntity
@@ -30,6 +31,7 @@ from memory_app.memories.ladder import Candidate
 from memory_app.memories.ladder_writer import Place, Prepared, Vector, Writer
 from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
+from memory_app.memories.redacted import redacted_statement
 from memory_app.memories.relations import Relation, ended_relations, relation_of
 from memory_app.memories.rows import entities, fading, memories
 from memory_app.memories.rows import neighbours as store_neighbours
@@ -41,6 +43,7 @@ from memory_app.records.scope import Scope
 from memory_app.records.statement import CLOCK_MARGIN, checked_statement
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
+from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
@@ -112,6 +115,7 @@ def remember(
         statement = read(statement, row)
     check_allowed(statement.text, policy.instructions.never)
     # Between two transactions: none is open while the embedder is called.
+    runtime = with_redaction(runtime, policy)
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
         tenant_id,
@@ -156,7 +160,9 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         return
     # Kept as the fields of statements, so that they take the one write path like any other.
     defaults = [Statement(**fields) for fields in row.default_memories]
-    prepared = prepare(runtime, defaults, policy=parse_policy(row.policy))
+    # What the operator wrote for everybody is nobody's private matter.
+    policy = replace(parse_policy(row.policy), redaction=Redaction.OFF)
+    prepared = prepare(runtime, defaults, policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:
         if not names.lock_scope(connection, tenant_id, scope_id):
             return
@@ -171,12 +177,14 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
 
 
 def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy) -> tuple[Prepared, ...]:
-    """Check, normalise and embed statements; one call to the embedder for all. Opens no transaction."""
+    """Check, redact, normalise and embed statements; one call to the embedder for all. Opens no transaction."""
     if not statements:
         return ()
-    checked = [checked_statement(statement) for statement in statements]
+    rules = policy.redaction_rules
+    checked = [redacted_statement(*checked_statement(statement), rules=rules) for statement in statements]
     # Without "by the way" and the like, which would move the vector and not the meaning.
-    vectors = runtime.embedder.embed([unframed(statement.text) for statement, _ in checked])
+    embedder = with_redaction(runtime, policy).embedder
+    vectors = embedder.embed([unframed(statement.text) for statement, _ in checked])
     return tuple(
         _prepared(statement, vector=vector.tolist(), notes=notes, policy=policy)
         for (statement, notes), vector in zip(checked, vectors, strict=True)

@@ -37,6 +37,7 @@ from memory_app.records.records import Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.redaction import with_redaction_of
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
@@ -120,7 +121,7 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
     query = _query_of(runtime, request)
     # Before the transaction: none is open while a model is called.
     with metrics.timed(metrics.context_seconds, "embed"):
-        vectors = embed_query(runtime, query.text) if query else QueryVectors()
+        vectors = _vectors(runtime, tenant_id, scope, query)
     wanted = _Request(
         scope=scope,
         anchors=_anchors_of(request),
@@ -149,6 +150,12 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
         rendered = render(parts, budget_tokens=budget, now=read.now)
     note_hits(runtime, tenant_id, topic.hits, window=_shown_window(read, wanted, topic, rendered))
     return rendered
+
+
+def _vectors(runtime: Runtime, tenant_id: int, scope: Scope, query: RecallQuery | None) -> QueryVectors:
+    if query is None:
+        return QueryVectors()
+    return embed_query(with_redaction_of(runtime, tenant_id, scope.agent), query.text)
 
 
 def _limits_of(runtime: Runtime, request: ContextRequest) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rerank import rerank, with_more_rows
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import with_redaction_of
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 
@@ -41,7 +42,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     query = check_query(runtime, query)
     # The embedder may be a remote server: no connection is held while it answers.
     with metrics.timed(metrics.recall_seconds, "embed"):
-        vectors = embed_query(runtime, query.text)
+        vectors = embed_query(with_redaction_of(runtime, tenant_id, scope.agent), query.text)
     wider = with_more_rows(runtime, query)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)

@@ -18,12 +18,14 @@ from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError, Permanent
 from memory_app.hot import hints
 from memory_app.language.framing import unframed
+from memory_app.language.redaction import NO_RULES, Rules
 from memory_app.language.text import embedded_text
 from memory_app.memories.rows import reembedding, scope_models
 from memory_app.memories.rows.reembedding import FIRST, StaleRow, StaleScope
 from memory_app.recall.rows import scope_index
 from memory_app.recall.scope_index import index_scope
 from memory_app.runtime import Runtime
+from memory_app.tenancy import redaction
 from memory_app.tenancy.shards import in_each
 
 log = structlog.get_logger(__name__)
@@ -140,10 +142,11 @@ class _Run:
         while not self.is_over():
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
                 rows = reembedding.read(connection, stale, table, after=after, limit=BATCH)
+                rules = redaction.rules_by_scope(connection, self.runtime, [stale.scope_id])
             if not rows:
                 return
             # Between transactions, since it may take seconds: what another worker moved meanwhile is not written again.
-            vectors = self._embedded(rows)
+            vectors = self._embedded(rows, rules.get(stale.scope_id, NO_RULES))
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
                 # Recall looks there for the models it needs vectors of.
                 scope_models.add(connection, [stale.scope_id], self.runtime.embedder.model)
@@ -156,16 +159,16 @@ class _Run:
             remaining = max(self.report.left - len(rows), 0)
             self.tell(moved=moved, refused=refused, left=remaining)
 
-    def _embedded(self, rows: Sequence[StaleRow]) -> list[tuple[UUID, Sequence[float]]]:
+    def _embedded(self, rows: Sequence[StaleRow], rules: Rules) -> list[tuple[UUID, Sequence[float]]]:
         """Embed the rows; one that the embedder refuses keeps its old vector and is found by words."""
         try:
-            vectors = self.runtime.embedder.embed([_indexed_text(row) for row in rows])
+            vectors = self.runtime.embedder.embed([_indexed_text(row, rules) for row in rows])
         except Permanent as error:
             if len(rows) == 1:
                 log.error("row_not_reembedded", row=str(rows[0].id), error=error.kind)
                 return []
             # One bad text fails the whole batch, so each text is tried alone.
-            return [pair for row in rows for pair in self._embedded([row])]
+            return [pair for row in rows for pair in self._embedded([row], rules)]
         return [(row.id, vector.tolist()) for row, vector in zip(rows, vectors, strict=True)]
 
     def _finish(self, stale: StaleScope) -> None:
@@ -191,12 +194,13 @@ class _Run:
             self.on_progress(self.report)
 
 
-def _indexed_text(row: StaleRow) -> str:
+def _indexed_text(row: StaleRow, rules: Rules) -> str:
     """Return the text by which a turn or a memory is embedded, as when it was written."""
+    text = redaction.for_provider(row.text, rules)
     # Only a turn has a speaker. A memory is compared without the frame around it ("I think that …").
     if row.speaker is None or row.at is None:
-        return unframed(row.text)
-    return embedded_text(row.speaker, row.at, row.text)
+        return unframed(text)
+    return embedded_text(row.speaker, row.at, text)
 
 
 def _models_of(runtime: Runtime, stale: StaleScope) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from memory_app.recall.ranking import BELOW_LIMIT
 from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.records.records import Tier
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import for_provider
 
 log = structlog.get_logger(__name__)
 
@@ -66,11 +67,11 @@ def _scores(runtime: Runtime, scoped: ScopedQuery, hits: Sequence[Hit]) -> list[
     # Of one row there is no order.
     if len(hits) < 2:
         return [0.0] * len(hits)
-    words = passage_words(scoped)
+    words, rules = passage_words(scoped), scoped.policy.redaction_rules
     texts = [_text(hit, chars=runtime.settings.rerank.text_chars, words=words) for hit in hits]
     try:
         with metrics.timed(metrics.recall_seconds, "rerank"):
-            return reranker.score(query, texts)
+            return reranker.score(for_provider(query, rules), [for_provider(text, rules) for text in texts])
     except Transient as error:
         log.warning("recall_not_reranked", model=reranker.model, error=error.kind)
     except MemoryAppError as error:

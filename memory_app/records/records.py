@@ -164,6 +164,8 @@ class Ticket:
     seq: int
     stage: Stage
     duplicate: bool = False
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    """How many private parts of which kind were taken out before the turn was stored; empty for a duplicate."""
     cleaned: bool = False
     """True when NUL bytes or lone surrogates were removed from the text before it was stored."""
 
@@ -189,6 +191,7 @@ class ListedTurn(Turn):
     emotional_tone: str | None = None
     tools_used: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

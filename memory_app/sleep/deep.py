@@ -48,6 +48,7 @@ from memory_app.sleep.report import CycleReport, DeepReport, UnitedMemories
 from memory_app.sleep.rows import sleeping
 from memory_app.sleep.rules import MergeRules, SleepOptions
 from memory_app.tenancy.policy import parse_policy
+from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows.names import ScopeRow
 
 log = structlog.get_logger(__name__)
@@ -103,6 +104,7 @@ def _plan(
 ) -> tuple[CyclePlan, Counter[str]]:
     """Plan what holds of ``synthesis``; also what was dropped, by reason. Calls the embedder and writes nothing."""
     policy = parse_policy(row.policy)
+    runtime = with_redaction(runtime, policy)
     conclusions = remember.prepare(runtime, synthesis.patterns, policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:
         at = start_of_hour(clock.now(connection))

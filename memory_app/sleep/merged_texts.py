@@ -21,6 +21,7 @@ from memory_app.memories.decisions import MERGE_LIMIT
 from memory_app.runtime import Runtime
 from memory_app.sleep.plan import ClusterPlan
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
+from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
 
 log = structlog.get_logger(__name__)
@@ -64,7 +65,7 @@ def word(
     if not texts:
         return {}
     # One call for all clusters, since each call of a provider takes as long as many texts in one.
-    vectors = runtime.embedder.embed(list(texts.values()))
+    vectors = with_redaction(runtime, policy).embedder.embed(list(texts.values()))
     pairs = zip(texts.items(), vectors, strict=True)
     return {anchor: Wording(text, tuple(map(float, vector))) for (anchor, text), vector in pairs}
 

@@ -43,6 +43,7 @@ from memory_app.sleep.rules import (
     summary,
 )
 from memory_app.tenancy.policy import Policy, parse_policy
+from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows.names import ScopeRow
 
 LINKS_PER_MEMORY = 5
@@ -136,6 +137,7 @@ def make_plan(
     """Plan the ``steps`` of a cycle over the scope, or over one session of it. Calls the embedder, writes nothing."""
     rules = rules or rules_of_sleep(runtime)
     policy = parse_policy(row.policy)
+    runtime = with_redaction(runtime, policy)
     with transaction(runtime.engine, tenant_id) as connection:
         at = start_of_hour(clock.now(connection))
         linked = fading.current(connection, row.id, session_id=session_id)

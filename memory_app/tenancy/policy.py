@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memory_app.errors import InvalidInput
+from memory_app.language.redaction import PrivateKind, Redaction, Rules
 from memory_app.records.instructions import NO_INSTRUCTIONS, Instructions
 from memory_app.records.json_fields import Parser, is_number, nullable, one_of, parse_fields, parse_switch
 from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
@@ -59,6 +60,10 @@ class Policy:
     """Relations that hold one object at a time for this agent, beside the product's own table."""
     core_by_tool: bool = False
     """On: the agent may store directives (`core`) by its own tool, to which whatever it reads could move it."""
+    redaction: Redaction = Redaction.OFF
+    """What becomes of private parts (numbers of cards, passwords, …) before a text is stored or sent to a model."""
+    redaction_kinds: tuple[PrivateKind, ...] = tuple(PrivateKind)
+    """The kinds of private parts that ``redaction`` is about."""
     after_turns: int | None = None
     idle_seconds: float | None = None
     max_age_seconds: float | None = None
@@ -69,6 +74,10 @@ class Policy:
     instructions: Instructions = NO_INSTRUCTIONS
     """What matters to this agent, and what it must never keep; given to its language model with every question."""
 
+    @property
+    def redaction_rules(self) -> Rules:
+        return Rules(self.redaction, frozenset(self.redaction_kinds))
+
     def as_dict(self) -> dict[str, object]:
         """The policy as JSON; `parse_policy` of it is equal to this one."""
         return {
@@ -76,6 +85,8 @@ class Policy:
             "extraction": self.extraction.value,
             "weights": dict(self.weights),
             "single_valued_relations": list(self.single_valued_relations),
+            "redaction": self.redaction.value,
+            "redaction_kinds": [kind.value for kind in self.redaction_kinds],
             "instructions": self.instructions.as_dict(),
         }
 
@@ -91,6 +102,18 @@ def parse_policy(value: Mapping[str, object]) -> Policy:
 
 def _extraction(value: object, path: str) -> ExtractionMode:
     return ExtractionMode(one_of(tuple(ExtractionMode))(value, path))
+
+
+def _redaction(value: object, path: str) -> Redaction:
+    return Redaction(one_of(tuple(Redaction))(value, path))
+
+
+def _redaction_kinds(value: object, path: str) -> tuple[PrivateKind, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise InvalidInput(f"{path}: a list of one or more of {', '.join(PrivateKind)}", field=path)
+    parse = one_of(tuple(PrivateKind))
+    kinds = {PrivateKind(parse(kind, f"{path}[{place}]")) for place, kind in enumerate(value)}
+    return tuple(kind for kind in PrivateKind if kind in kinds)
 
 
 def parse_weights(value: object, path: str) -> Mapping[str, float]:
@@ -169,6 +192,8 @@ _PARSERS: dict[str, Parser[object]] = {
     "group": parse_switch,
     "strict": parse_switch,
     "core_by_tool": parse_switch,
+    "redaction": _redaction,
+    "redaction_kinds": _redaction_kinds,
     "preset": nullable(one_of(PRESETS, unknown="unknown preset; ")),
     "weights": parse_weights,
     "single_valued_relations": _relations,

@@ -26,6 +26,7 @@ from memory_app.language.keywords import keyword_weights
 from memory_app.language.text import NORMALISER_VERSION, terms
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import with_redaction_of
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_users_shard
 from memory_app.transfer import snapshots as transfer
@@ -93,8 +94,8 @@ def import_lines(
     embedder = parsed.header["embedder"]
     if not parsed.header["with_vectors"]:
         embedder = embedder_meta(runtime.embedder.model, runtime.embedder.dimensions)
-        for lists in parsed.lists.values():
-            _fill_in(runtime, lists)
+        for scope, lists in parsed.lists.items():
+            _fill_in(with_redaction_of(runtime, tenant_id, scope.agent), lists)
     snapshots = [
         (Scope(scope.agent, user or scope.user), snapshot_of(parsed, scope, embedder))
         for scope in parsed.lists

@@ -29,7 +29,10 @@ LABELS_LIMIT = 500
 
 @dataclass(frozen=True, slots=True)
 class WithAgent:
-    """What one agent holds about the person. ``counts`` are rows by table, ``memories`` the current ones."""
+    """What one agent holds about the person. ``counts`` are rows by table, ``memories`` the current ones.
+
+    ``redacted`` counts by kind what was taken out of their turns before these were stored.
+    """
 
     agent: str
     shard: int
@@ -37,6 +40,7 @@ class WithAgent:
     first_turn_at: datetime | None
     last_turn_at: datetime | None
     counts: Mapping[str, int]
+    redacted: Mapping[str, int]
     memories: tuple[Held, ...]
     entities: tuple[str, ...]
 
@@ -89,6 +93,7 @@ def _of_shard(here: Runtime, tenant_id: int, user: str) -> tuple[tuple[WithAgent
                     first_turn_at=first_at,
                     last_turn_at=last_at,
                     counts=person.counts(connection, tenant_id, scope.id),
+                    redacted=person.redacted(connection, scope.id),
                     memories=person.held(connection, scope.id, limit=MEMORIES_LIMIT),
                     entities=person.labels(connection, scope.id, limit=LABELS_LIMIT),
                 )
@@ -117,6 +122,9 @@ def _agent_lines(agent: WithAgent) -> list[str]:
     lines = [f"With {agent.agent}, since {agent.since:%Y-%m-%d}"]
     if agent.first_turn_at is not None:
         lines.append(f"  said from {agent.first_turn_at:%Y-%m-%d} to {agent.last_turn_at:%Y-%m-%d}")
+    if agent.redacted:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in agent.redacted.items())
+        lines.append(f"  taken out before it was stored: {kinds}")
     lines.append("  rows: " + ", ".join(f"{count} {table}" for table, count in agent.counts.items()))
     if agent.memories:
         lines.append("  believed now:")

@@ -40,6 +40,9 @@ class WithAgentAnswer(Answer):
     first_turn_at: datetime | None
     last_turn_at: datetime | None
     counts: dict[str, int] = Field(description="Rows by table.")
+    redacted: dict[str, int] = Field(
+        description="What was taken out of their turns before these were stored, by kind."
+    )
     memories: list[HeldAnswer] = Field(description="The current ones, 2,000 at most.")
     entities: list[str] = Field(description="Who and what the person spoke of, 500 at most.")
 

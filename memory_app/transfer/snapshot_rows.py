@@ -298,6 +298,8 @@ _SORTS: Mapping[type[Any], Sort] = {
     UUID: ID,
     list: _TEXTS,
     dict: _METADATA,
+    # What SQLAlchemy says of a column of JSON.
+    object: _METADATA,
 }
 """By the Python type of a column, for those that have no line of their own."""
 

@@ -28,6 +28,7 @@ from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import erased, names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
+from memory_app.transfer.redacted import redacted_lists
 from memory_app.transfer.rows import checkpoints, snapshots
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshot import (
@@ -123,6 +124,7 @@ def load_all(
     """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
     # All checks before the transaction: they take seconds for a large snapshot, and scopes are locked in it.
     loads = [(scope, document, _checked(runtime, document)) for scope, document in snapshots_by_scope]
+    loads = _redacted(runtime, tenant_id, loads)
     shards.in_each(runtime, lambda here: _check_other_shard(runtime, here, tenant_id, loads))
     scope_ids: list[int] = []
     with transaction(runtime.engine, tenant_id) as connection:
@@ -148,6 +150,23 @@ def load_all(
         drop_context(runtime, scope_id)
     runtime.hint(queue.INDEX_TURNS)
     return Imported({name: sum(len(lists[name]) for _, _, lists in loads) for name in LISTS})
+
+
+_Loads = list[tuple[Scope, Any, dict[str, list[Any]]]]
+
+
+def _redacted(runtime: Runtime, tenant_id: int, loads: _Loads) -> _Loads:
+    """The lists as the policy of each agent lets them be stored."""
+    agents = {scope.agent for scope, _, _ in loads}
+    with transaction(runtime.directory.engine, tenant_id) as connection:
+        starts = {agent: names.agent_start(connection, tenant_id, agent) for agent in sorted(agents)}
+    rules = {
+        agent: parse_policy(start.policy if start else {}).redaction_rules for agent, start in starts.items()
+    }
+    return [
+        (scope, document, redacted_lists(runtime, lists, rules[scope.agent]))
+        for scope, document, lists in loads
+    ]
 
 
 def _check_consent(connection: Connection, runtime: Runtime, tenant_id: int, users: Sequence[str]) -> None:

@@ -16,6 +16,9 @@ class TicketAnswer(Answer):
     seq: int = Field(description="Place in the session, from 1, without gaps.")
     stage: str = Field(description="`accepted`, `indexed`, `extracted` or `failed`.")
     duplicate: bool = Field(description="The key was used before; this is the first ticket.")
+    redacted: dict[str, int] = Field(
+        description="Private parts that were taken out before the turn was stored, by kind."
+    )
     cleaned: bool = Field(description="Characters that cannot be stored were removed from the text.")
 
 
@@ -44,6 +47,9 @@ class ListedTurnAnswer(TurnAnswer):
     tools_used: list[str]
     metadata: dict[str, Any] = Field(
         description="What the caller gave, and under `message` details of a chat message."
+    )
+    redacted: dict[str, int] = Field(
+        description="Private parts that were taken out before the turn was stored, by kind."
     )
 
 

@@ -43,6 +43,7 @@ from memory_app.memories.rows import queries as query_store
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
+from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
 from memory_app.turns import extraction_failures, extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
@@ -226,6 +227,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     statements = extraction.statements if batch.policy.fact_curation else ()
     of_speakers = [_sourced(statement, batch) for statement in statements]
     questions = _questions(batch, extraction)
+    runtime = with_redaction(runtime, batch.policy)
     prepared = remember.prepare(runtime, [*of_speakers, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(

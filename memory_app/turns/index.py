@@ -9,7 +9,7 @@ import itertools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from memory_app.errors import MemoryAppError, Permanent, StoreUnavailable, Trans
 from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.language.keywords import keyword_weights
+from memory_app.language.redaction import NO_RULES, Rules
 from memory_app.language.sentence_type import traits_of
 from memory_app.language.text import embedded_text, indexed_text, terms
 from memory_app.memories import remember
@@ -30,6 +31,7 @@ from memory_app.memories.rows import scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import Role, Turn
 from memory_app.runtime import Runtime
+from memory_app.tenancy import redaction
 from memory_app.tenancy.rows import names
 from memory_app.turns import routing
 from memory_app.turns.rows import failed_turns, index_work, speakers, turns, waiting
@@ -145,8 +147,9 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
     with transaction(runtime.engine, tenant_id) as connection:
         borrowed_turns = turns.by_ids(connection, list(set(scope_of.values())), scope_of)
         new_scopes = names.unseeded(connection, list(set(scope_of.values())))
+        rules = redaction.rules_by_scope(connection, runtime, set(scope_of.values()))
     try:
-        indexed, terms_of = _indexed(runtime, borrowed_turns, scope_of)
+        indexed, terms_of = _indexed(runtime, borrowed_turns, scope_of, rules=rules)
     except Transient as error:
         return _postpone(runtime, tenant_id, borrowed, error=error)
     except Permanent as error:
@@ -220,10 +223,21 @@ def _seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
 
 
 def _indexed(
-    runtime: Runtime, borrowed_turns: Sequence[Turn], scope_of: dict[UUID, int]
+    runtime: Runtime,
+    borrowed_turns: Sequence[Turn],
+    scope_of: dict[UUID, int],
+    *,
+    rules: Mapping[int, Rules],
 ) -> tuple[list[IndexedTurn], dict[UUID, set[int]]]:
     """What search reads of the turns, and the distinct terms of each."""
-    texts = [embedded_text(turn.speaker, turn.at, turn.text) for turn in borrowed_turns]
+    texts = [
+        embedded_text(
+            turn.speaker,
+            turn.at,
+            redaction.for_provider(turn.text, rules.get(scope_of[turn.id], NO_RULES)),
+        )
+        for turn in borrowed_turns
+    ]
     # One call for all of them: a provider answers many texts nearly as soon as one.
     vectors = runtime.embedder.embed(texts)
     indexed, terms_of = [], {}

@@ -23,13 +23,15 @@ from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
+from memory_app.tenancy import redaction
 from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns import erased
 from memory_app.turns.erased import Waited
-from memory_app.turns.intake import Limits, believed, checked_batch, request_hash
+from memory_app.turns.intake import Limits, believed, checked_batch
+from memory_app.turns.redacted import Prepared, prepared_turn
 from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
@@ -60,18 +62,18 @@ def record(
         batch=settings.batch_limit,
     )
     checked = checked_batch(new, limits)
-    prepared = [_prepared(scope, turn) for turn, _ in checked]
+    new_turns = [turn for turn, _ in checked]
     # Before anything is stored: a caller who sends faster than workers index is told to wait.
     runtime.backlog.admit(runtime.engine, tenant_id)
     try:
-        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared, waited=waited)
+        tickets, session, stored = _store(runtime, tenant_id, scope=scope, new_turns=new_turns, waited=waited)
     except IntegrityError:
         # The same key was accepted at this moment in another session: the second look finds it.
-        tickets, session = _store(runtime, tenant_id, scope=scope, prepared=prepared, waited=waited)
+        tickets, session, stored = _store(runtime, tenant_id, scope=scope, new_turns=new_turns, waited=waited)
     tickets = tuple(
         replace(ticket, cleaned=is_changed) for ticket, (_, is_changed) in zip(tickets, checked, strict=True)
     )
-    _announce(runtime, session, prepared=prepared, tickets=tickets)
+    _announce(runtime, session, new_turns=stored, tickets=tickets)
     return tickets
 
 
@@ -95,14 +97,6 @@ def debounce(policy: Policy, settings: Extract) -> sessions.Debounce | None:
     )
 
 
-_Prepared = tuple[NewTurn, str, bytes | None]
-
-
-def _prepared(scope: Scope, turn: NewTurn) -> _Prepared:
-    speaker = turn.speaker or _speaker_of_role(scope, turn.role)
-    return turn, speaker, request_hash(scope, turn, speaker) if turn.idempotency_key else None
-
-
 def _speaker_of_role(scope: Scope, role: Role) -> str:
     if role is Role.USER:
         return scope.user or role.value
@@ -114,9 +108,10 @@ def _store(
     tenant_id: int,
     *,
     scope: Scope,
-    prepared: Sequence[_Prepared],
+    new_turns: Sequence[NewTurn],
     waited: Waited | None,
-) -> tuple[tuple[Ticket, ...], sessions.LockedSession]:
+) -> tuple[tuple[Ticket, ...], sessions.LockedSession, tuple[NewTurn, ...]]:
+    """The tickets, the session, and the turns of the call as they are stored."""
     made = digests_of(runtime.settings)
     with transaction(runtime.engine, tenant_id) as connection:
         if waited is not None:
@@ -126,15 +121,24 @@ def _store(
         session = _locked(connection, tenant_id, scope)
         if waited is not None:
             erased.check_waited(connection, tenant_id, scope, waited=waited, made=made)
+        policy = parse_policy(session.policy)
+        prepared = [
+            prepared_turn(
+                scope,
+                turn,
+                speaker=turn.speaker or _speaker_of_role(scope, turn.role),
+                rules=policy.redaction_rules,
+            )
+            for turn in new_turns
+        ]
         earlier_uses = _earlier_uses(
             connection, tenant_id, session, scope=scope, prepared=prepared, made=made
         )
         fresh = _fresh(prepared, earlier_uses)
         # After the key was compared, which is of what the caller sent.
-        fresh = [(believed(turn, session.now), speaker, digest) for turn, speaker, digest in fresh]
+        fresh = [replace(item, turn=believed(item.turn, session.now)) for item in fresh]
         stored: tuple[tuple[UUID, int], ...] = ()
         if fresh:
-            policy = parse_policy(session.policy)
             # Only for new turns: a retry of what was stored before the switch still gets its tickets.
             if not policy.memory:
                 raise Conflict(
@@ -149,10 +153,11 @@ def _store(
                 debounce=debounce(policy, runtime.settings.extract),
                 request_id=correlation.request_id(),
             )
-            _note_offset(connection, tenant_id, session, turns=[turn for turn, _, _ in fresh])
+            _note_offset(connection, tenant_id, session, turns=[item.turn for item in fresh])
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
-    return _tickets(prepared, earlier_uses, stored), session
+    tickets = _tickets(prepared, earlier_uses, stored)
+    return tickets, session, tuple(item.turn for item in prepared)
 
 
 def _earlier_uses(
@@ -161,17 +166,19 @@ def _earlier_uses(
     session: sessions.LockedSession,
     *,
     scope: Scope,
-    prepared: Sequence[_Prepared],
+    prepared: Sequence[Prepared],
     made: Digests,
 ) -> dict[str, acceptance.KnownKey]:
     """What the idempotency keys of the turns stood for before. Raises `Erased` where it was the turn and is erased."""
     keys: list[str] = []
     digests: list[bytes] = []
-    for turn, _, request_digest in prepared:
-        if turn.idempotency_key is not None and request_digest is not None:
-            keys.append(turn.idempotency_key)
-            name = sent_name(scope.user, turn.idempotency_key, request_digest)
-            digests += made.possible(tenant_id, TURN, name)
+    for item in prepared:
+        key = item.turn.idempotency_key
+        if key is None:
+            continue
+        keys.append(key)
+        for request_digest in item.digests:
+            digests += made.possible(tenant_id, TURN, sent_name(scope.user, key, request_digest))
     if not keys:
         return {}
     uses, erased_digests = acceptance.known_keys(
@@ -205,18 +212,18 @@ def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.Lo
     return new_session
 
 
-def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, acceptance.KnownKey]) -> list[_Prepared]:
+def _fresh(prepared: Sequence[Prepared], earlier_uses: dict[str, acceptance.KnownKey]) -> list[Prepared]:
     """The turns to store; `Conflict` where a key stood for other content, before or within this call."""
-    fresh: list[_Prepared] = []
+    fresh: list[Prepared] = []
     hashes = {key: use.request_hash for key, use in earlier_uses.items()}
-    for turn, speaker, request_digest in prepared:
-        key = turn.idempotency_key
-        if key is None or request_digest is None:
-            fresh.append((turn, speaker, request_digest))
+    for item in prepared:
+        key = item.turn.idempotency_key
+        if key is None or item.digest is None:
+            fresh.append(item)
         elif key not in hashes:
-            hashes[key] = request_digest
-            fresh.append((turn, speaker, request_digest))
-        elif hashes[key] != request_digest:
+            hashes[key] = item.digest
+            fresh.append(item)
+        elif hashes[key] not in item.digests:
             raise Conflict(
                 f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
                 field="idempotency_key",
@@ -225,7 +232,7 @@ def _fresh(prepared: Sequence[_Prepared], earlier_uses: dict[str, acceptance.Kno
 
 
 def _tickets(
-    prepared: Sequence[_Prepared],
+    prepared: Sequence[Prepared],
     earlier_uses: dict[str, acceptance.KnownKey],
     stored: Sequence[tuple[UUID, int]],
 ) -> tuple[Ticket, ...]:
@@ -233,13 +240,13 @@ def _tickets(
     new_rows = iter(stored)
     by_key = {key: use.ticket for key, use in earlier_uses.items()}
     tickets = []
-    for turn, _, _ in prepared:
-        key = turn.idempotency_key
+    for item in prepared:
+        key = item.turn.idempotency_key
         if key is not None and key in by_key:
             tickets.append(by_key[key])
             continue
         turn_id, seq = next(new_rows)
-        ticket = Ticket(turn_id, seq, Stage.ACCEPTED)
+        ticket = Ticket(turn_id, seq, Stage.ACCEPTED, redacted=item.redacted)
         tickets.append(ticket)
         # The same turn may stand in one call twice, and is stored once.
         if key is not None:
@@ -251,7 +258,7 @@ def _announce(
     runtime: Runtime,
     session: sessions.LockedSession,
     *,
-    prepared: Sequence[_Prepared],
+    new_turns: Sequence[NewTurn],
     tickets: Sequence[Ticket],
 ) -> None:
     """After the commit: the hot stream and one hint. Nothing here can fail."""
@@ -259,12 +266,14 @@ def _announce(
     if not entries:
         return
     metrics.turns.labels("accepted").inc(len(entries))
+    for ticket in tickets:
+        redaction.note(ticket.redacted, "turn")
     correlation.note(correlation.TURNS, [entry.id for entry in entries])
     try:
         stream.append(runtime.hot, session.scope_id, entries)
     except MemoryAppError as error:
         log.warning("stream_not_written", error=error.kind)
-    _note_interaction(runtime, session, [turn for turn, _, _ in prepared])
+    _note_interaction(runtime, session, new_turns)
     # No hint for the session: when the turns are indexed, that worker hints at the sessions that are due.
     runtime.hint(queue.INDEX_TURNS)
 

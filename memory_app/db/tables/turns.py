@@ -123,6 +123,8 @@ turns = Table(
     # That brought it, and the task that indexed it; NULL in rows of earlier releases.
     Column("request_id", Uuid),
     Column("index_task_id", Uuid),
+    # Private parts that were taken out before it was stored: numbers by kind. NULL: none.
+    Column("redacted", JSON_VALUE),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -44,18 +44,22 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The model that is asked, what is called with the cost of each call, and what the agent wishes to be kept."""
+    """The model that is asked, what is called with the cost of each call, and what the agent wishes to be kept.
+
+    ``redact`` makes of a text what the model may read."""
 
     model: LanguageModel
     on_usage: OnUsage | None = None
     instructions: Instructions = NO_INSTRUCTIONS
+    redact: Callable[[str], str] = str
 
 
 def ask(
     asking: Asking, prompt: Prompt, material: Sequence[str], *, shape: type[Model], optional: bool = False
 ) -> Answer[Model]:
     """Return the model's answer to ``prompt`` about ``material``, which stands apart as a message of the user."""
-    messages = [Message("system", prompt.text), Message("user", "\n".join(part for part in material if part))]
+    words = asking.redact("\n".join(part for part in material if part))
+    messages = [Message("system", prompt.text), Message("user", words)]
     return asking.model.complete(messages, shape, on_usage=asking.on_usage, optional=optional)
 
 

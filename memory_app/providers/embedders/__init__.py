@@ -19,6 +19,7 @@ from memory_app.providers.embedders.hashing import HashEmbedder
 from memory_app.providers.embedders.options import Options, Pooling
 from memory_app.providers.embedders.prefixed import Prefixed
 from memory_app.providers.embedders.previous import Formers
+from memory_app.providers.embedders.redacting import Redacting
 from memory_app.providers.embedders.word_llama import WordLlamaEmbedder
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Options",
     "Pooling",
     "Prefixed",
+    "Redacting",
     "Thresholds",
     "WordLlamaEmbedder",
     "checked",

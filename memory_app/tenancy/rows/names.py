@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -137,6 +137,11 @@ _UNSEEDED = (
     select(scopes.c.id)
     .where(among(scopes.c.id, "scopes"), scopes.c.seeded_at.is_(None))
     .order_by(scopes.c.id)
+)
+_POLICIES = (
+    select(scopes.c.id, agents.c.policy)
+    .join(agents, agents.c.id == scopes.c.agent_id)
+    .where(among(scopes.c.id, "scopes"))
 )
 _MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
 _NOTE_OFFSET = {
@@ -285,6 +290,12 @@ def agent_start(connection: Connection, tenant_id: int, agent: str) -> AgentStar
     """Read an agent that may not have met anybody yet; None when nothing is stored of it."""
     row = connection.execute(_AGENT_START, {"tenant": tenant_id, "agent": agent}).one_or_none()
     return None if row is None else AgentStart(**row._mapping)
+
+
+def policies(connection: Connection, scope_ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """The policy of the agent of each scope, by the scope's id."""
+    rows = connection.execute(_POLICIES, {"scopes": list(scope_ids)})
+    return {row.id: row.policy for row in rows}
 
 
 def unseeded(connection: Connection, scope_ids: Sequence[int]) -> tuple[int, ...]:

@@ -54,6 +54,12 @@ _HELD = text(
     WHERE scope_id = :scope AND retired_at IS NULL ORDER BY kind, stored_at DESC, id DESC LIMIT :limit
     """
 )
+_REDACTED = text(
+    """
+    SELECT r.key AS kind, sum(r.value::int) AS parts FROM turns t, jsonb_each_text(t.redacted) r
+    WHERE t.scope_id = :scope AND t.redacted IS NOT NULL GROUP BY r.key ORDER BY r.key
+    """
+)
 _LABELS = text(
     "SELECT label FROM entities WHERE scope_id = :scope ORDER BY last_seen DESC, id DESC LIMIT :limit"
 )
@@ -82,6 +88,11 @@ def period(connection: Connection, scope_id: int) -> tuple[datetime | None, date
     """When the first and the last turn was said; None without any."""
     row = connection.execute(_PERIOD, {"scope": scope_id}).one()
     return row.first_at, row.last_at
+
+
+def redacted(connection: Connection, scope_id: int) -> dict[str, int]:
+    """Private parts that were taken out of turns before they were stored, by kind."""
+    return {row.kind: int(row.parts) for row in connection.execute(_REDACTED, {"scope": scope_id})}
 
 
 def held(connection: Connection, scope_id: int, *, limit: int) -> tuple[Held, ...]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 from memory_app.db.expressions import column_list, columns_of
 from memory_app.db.tables.turns import turns
 from memory_app.records.records import NewTurn, Stage, Ticket
+from memory_app.turns.redacted import Prepared
 from memory_app.turns.rows.sessions import Debounce, LockedSession
 from memory_app.turns.rows.stages import STAGE
 
@@ -37,7 +38,7 @@ _KNOWN_KEYS = text(
 )
 
 _NEW_TURN = columns_of(turns, NewTurn)
-_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash)
+_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash, turns.c.redacted)
 """What comes with a turn; the rest of its row follows from where it is stored."""
 
 # One statement for the turns and for when their session is due: accepting is the path that a chat waits for. The due
@@ -93,23 +94,24 @@ def accept(
     tenant_id: int,
     session: LockedSession,
     *,
-    new_turns: Sequence[tuple[NewTurn, str, bytes | None]],
+    new_turns: Sequence[Prepared],
     debounce: Debounce | None,
     request_id: UUID | None,
 ) -> tuple[tuple[UUID, int], ...]:
-    """Store turns (each with its speaker and request hash) behind the session's last one; their ids and numbers.
+    """Store turns behind the session's last one; their ids and numbers.
 
     The session's row must be locked by this transaction. ``debounce`` None means that nothing is extracted from this
     session.
     """
     rows = [
         {
-            **{column.name: getattr(turn, column.name) for column in _NEW_TURN},
+            **{column.name: getattr(item.turn, column.name) for column in _NEW_TURN},
             "seq": seq,
-            "speaker": speaker,
-            "request_hash": rf"\x{request_hash.hex()}" if request_hash else None,
+            "speaker": item.speaker,
+            "request_hash": rf"\x{item.digest.hex()}" if item.digest else None,
+            "redacted": item.redacted or None,
         }
-        for seq, (turn, speaker, request_hash) in enumerate(new_turns, start=session.next_seq)
+        for seq, item in enumerate(new_turns, start=session.next_seq)
     ]
     values = {
         "tenant": tenant_id,

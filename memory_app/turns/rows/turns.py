@@ -20,6 +20,7 @@ _LISTED = select(
     turns.c.emotional_tone,
     turns.c.tools_used,
     turns.c.metadata,
+    turns.c.redacted,
 ).where(turns.c.scope_id == bindparam("scope"), among(turns.c.id, "ids"))
 """What a listing shows of a turn beside what `TURNS` reads."""
 
@@ -85,6 +86,7 @@ def _listed_turn(turn: Turn, row: Row[*tuple[Any, ...]]) -> ListedTurn:
         emotional_tone=row.emotional_tone,
         tools_used=row.tools_used,
         metadata=row.metadata,
+        redacted=row.redacted or {},
     )
 
 
