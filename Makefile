@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test system shards lint types format lock faults bench shape docs clean
+.PHONY: help demo test system shards lint types supply audit format lock faults bench shape docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,16 @@ lint: $(READY) ## Check style and formatting
 
 types: $(READY) ## Check types
 	$(BIN)/mypy
+
+supply: $(READY) ## Check licences, look for secrets, and write the bill of materials to build/sbom.json
+	$(BIN)/python -m benchmarks.supply licences
+	$(BIN)/python -m benchmarks.supply secrets
+	mkdir -p build && $(BIN)/python -m benchmarks.supply sbom > build/sbom.json
+
+# In a virtual environment of its own: its packages are none of the product's.
+audit: $(READY) ## Ask the service of PyPI for known weaknesses of the locked packages; needs a network
+	$(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet 'pip-audit>=2.10,<3'
+	build/audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
 
 format: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix .

@@ -36,7 +36,7 @@ _NAMED = re.compile(
 )
 _BLOCK_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:]{0,100}:([^\s/@]{1,200})@", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:]{0,100}:([^\s/@]{3,200})@", re.IGNORECASE)
 
 
 def find_tokens(text: str) -> Iterator[Span]:

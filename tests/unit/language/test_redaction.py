@@ -193,6 +193,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("unit", RUNS)
 def test_long_runs_do_not_hold_it_up(unit: str) -> None:
