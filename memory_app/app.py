@@ -237,7 +237,10 @@ class MemoryApp:
             return undo.undo_run(self.runtime, self.tenant_id, run_id)
 
     def forget(self, user: str, *, dry_run: bool = False) -> Run:
-        """Forget a person for good; the report counts rows by table and names the receipt."""
+        """Forget a person for good; the report counts rows by table and names the receipt.
+
+        Where others work on the person's rows, the run is `queued`: a worker does it in turn. Follow it with `run`.
+        """
         with self._noting(Action.ERASE_USER, user=user, dry_run=dry_run):
             return forget_service.forget_user(self.runtime, self.tenant_id, user, dry_run=dry_run)
 

@@ -18,6 +18,7 @@
     │   │   └── HotRefused      Redis refuses until a person acts: a wrong password, a missing right, a cluster
     │   ├── Moved               the rows of a user are in another shard than the one that was asked
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
+    │       ├── StoreBusy       somebody else holds the rows; who can wait takes a turn
     │       └── StoreRefused    Postgres turns us away until a person mends it; a part refuses to start on this
     └── Permanent               never retried; the run or turn says failed and why
         ├── BadModelOutput      an answer, or a request, that is of no use
@@ -127,6 +128,10 @@ class Moved(Transient):
 
 class StoreUnavailable(Transient):
     kind = "store_unavailable"
+
+
+class StoreBusy(StoreUnavailable):
+    """Others hold the rows, or the statement took too long. Nothing was changed."""
 
 
 class ReferenceGone(StoreUnavailable):

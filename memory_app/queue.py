@@ -40,6 +40,7 @@ SYNTHESIZE_DEEP: Final = "memory.synthesize_deep"
 DEDUPLICATE: Final = "memory.deduplicate"
 SLEEP: Final = "memory.sleep"
 DECAY: Final = "memory.decay"
+FORGET: Final = "memory.forget"
 REEMBED: Final = "memory.reembed"
 TIDY: Final = "memory.tidy"
 
@@ -58,6 +59,7 @@ ROUTES: Final[Mapping[str, str]] = {
     DEDUPLICATE: MODEL,
     SLEEP: MAINTENANCE,
     DECAY: MAINTENANCE,
+    FORGET: MAINTENANCE,
     REEMBED: MAINTENANCE,
     TIDY: MAINTENANCE,
 }

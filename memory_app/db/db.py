@@ -28,6 +28,7 @@ _FOR_READING = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5min', true), set_config('enable_sort', 'off', true)"
 )
 _WAIT_BRIEFLY = text("SELECT set_config('lock_timeout', '100ms', true)")
+_WAIT_IN_LINE = text("SELECT set_config('lock_timeout', '0', true)")
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
@@ -268,6 +269,12 @@ def before_commit(connection: Connection, act: Callable[[Connection, list[Any]],
 def wait_briefly(connection: Connection) -> None:
     """From here on the transaction waits 100 ms at most for a row that is locked: for what can be tried again later."""
     connection.execute(_WAIT_BRIEFLY)
+
+
+def wait_in_line(connection: Connection) -> None:
+    """From here on the transaction waits for a locked row as long as a statement may last: for what must come to its
+    turn. The server serves those who wait for a row in their order."""
+    connection.execute(_WAIT_IN_LINE)
 
 
 def plan_anew(connection: Connection) -> None:

@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from memory_app.errors import ReferenceGone, StoreRefused, StoreUnavailable
+from memory_app.errors import ReferenceGone, StoreBusy, StoreRefused, StoreUnavailable
 
 SETTING = "MEMORY_DATABASE__URL"
 OWNER_SETTING = "MEMORY_DATABASE__OWNER_URL"
@@ -209,8 +209,11 @@ STATES = {
 }
 """By SQLSTATE, of a connection that was open."""
 
-PASSING_STATES = frozenset({"40001", "40P01", "55P03", "57014", "25P03", "25P04"})
-"""Of a statement: serialization, deadlock, time-outs of a lock, a statement and an idle transaction."""
+BUSY_STATES = frozenset({"40001", "40P01", "55P03", "57014"})
+"""Of a statement: serialization, deadlock, time-outs of a lock and a statement."""
+
+PASSING_STATES = frozenset({"25P03", "25P04"})
+"""Time-outs of an idle transaction."""
 
 REFERENCE_GONE = "23503"
 
@@ -236,6 +239,8 @@ def fault_of(error: DBAPIError, login: Login) -> StoreUnavailable | None:
         return _passing(STATES[state].format(setting=login.setting))
     if state == REFERENCE_GONE:
         return ReferenceGone("the database is busy (23503); try again", retry_after=RETRY_SECONDS)
+    if state in BUSY_STATES:
+        return StoreBusy(f"the database is busy ({state}); try again", retry_after=RETRY_SECONDS)
     if state in PASSING_STATES:
         return _passing(f"the database is busy ({state}); try again")
     if error.connection_invalidated or isinstance(cause, psycopg.OperationalError):

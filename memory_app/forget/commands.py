@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
+from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
-from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.output import AsJson, out, say, write_json, write_table
 from memory_app.console.settings import Data
+from memory_app.errors import Permanent
+from memory_app.jobs.rows.runs import Run
+from memory_app.records.run import OPEN, RunState
 
 app = typer.Typer()
+
+LOOK_SECONDS = 1.0
 
 
 @app.command()
@@ -24,19 +30,39 @@ def forget(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a person with all agents: turns, memories, entities and what was derived from them alone."""
+    """Delete a person with all agents: turns, memories, entities and what was derived from them alone.
+
+    Where others work on the person's rows, a worker does it in turn, and the command shows how far it is. It may be
+    interrupted: the erasure goes on.
+    """
     if not dry_run and not yes:
         typer.confirm(
             f"Delete everything about {user!r} of tenant {tenant!r} for good?", abort=True, err=True
         )
     with connect(data, tenant) as memory:
-        run = memory.forget(user, dry_run=dry_run)
+        run = _follow(memory, memory.forget(user, dry_run=dry_run))
     if as_json:
         write_json(run)
         return
+    if run.state is RunState.FAILED:
+        raise Permanent(f"run {run.id} failed: {run.reason}")
     report = run.report or {}
     counts = report.get("counts", {})
     title = "would be deleted" if dry_run else "deleted"
     write_table(title, ("table", "rows"), [(name, rows) for name, rows in sorted(counts.items()) if rows])
     if report.get("erasure"):
         out.print(f"receipt: {report['erasure']}", highlight=False)
+
+
+def _follow(memory: MemoryApp, run: Run) -> Run:
+    """Wait until an erasure that waits for its turn is over, and show each step."""
+    shown = ""
+    while run.state in OPEN:
+        report = run.report or {"stage": "queued"}
+        rows = sum(report.get("counts", {}).values())
+        step = f"run {run.id}: {report['stage']}" + (f", {rows} rows so far" if rows else "")
+        if step != shown:
+            say(step)
+            shown = step
+        run = memory.run(run.id, wait_seconds=LOOK_SECONDS)
+    return run

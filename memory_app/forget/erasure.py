@@ -6,6 +6,7 @@ a database that was restored from a backup: the same name may have come back sin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -20,6 +21,13 @@ from memory_app.records.scope import Scope
 from memory_app.tenancy.digests import sent_name
 from memory_app.tenancy.rows import erased, names
 from memory_app.turns.rows import sessions
+
+NoteCounts = Callable[[Counts], None]
+"""Told the rows by table that went so far: first with none, when the rows are held."""
+
+
+def _note_nothing(_: Counts) -> None:
+    pass
 
 
 def erase_memory(connection: Connection, tenant_id: int, memory_id: UUID) -> Forgotten | None:
@@ -80,7 +88,12 @@ def erase_session(
 
 
 def erase_user(
-    connection: Connection, tenant_id: int, user: str, *, before: datetime | None = None
+    connection: Connection,
+    tenant_id: int,
+    user: str,
+    *,
+    before: datetime | None = None,
+    note: NoteCounts = _note_nothing,
 ) -> Forgotten:
     """Erase a person with all agents: turns, sessions, memories, entities, and what of it stands elsewhere."""
     # First of all locks: a message of a person whom nobody knows yet holds the name only, and is waited for.
@@ -91,8 +104,11 @@ def erase_user(
     if user_id is None:
         return NOTHING
     scope_ids = persons.lock_scopes(connection, tenant_id, user_id)
+    note({})
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):
-        return _erase_person(connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids)
+        return _erase_person(
+            connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids, note=note
+        )
     older = _erase_older(connection, tenant_id, scope_ids=scope_ids, before=before)
     if erase.holds_rows(connection, scope_ids):
         persons.start_anew(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
@@ -103,14 +119,22 @@ def erase_user(
 
 
 def _erase_person(
-    connection: Connection, tenant_id: int, *, user: str, user_id: int, scope_ids: tuple[int, ...]
+    connection: Connection,
+    tenant_id: int,
+    *,
+    user: str,
+    user_id: int,
+    scope_ids: tuple[int, ...],
+    note: NoteCounts = _note_nothing,
 ) -> Forgotten:
     # Memories for all users of an agent may rest on what this person said. They are read before the turns go.
     outside, text = erase.resting_outside(connection, scope_ids)
     for scope_id in outside:
         names.lock_scope(connection, tenant_id, scope_id)
     sent = tuple(sent_name(user, key, hash) for key, hash in erase.sent_turns(connection, scope_ids))
-    deleted, all_scopes = persons.delete_user(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
+    deleted, all_scopes = persons.delete_user(
+        connection, tenant_id, user_id=user_id, scope_ids=scope_ids, note=note
+    )
     counts: Counts = deleted
     for scope_id, touched in outside.items():
         settled = settle(

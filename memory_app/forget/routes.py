@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
@@ -12,6 +12,7 @@ from pydantic import Field
 from memory_app.forget import forget
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.audit import Action
+from memory_app.records.run import OPEN
 from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SESSION, Eraser, MemoryId, OfSession, Reader, TurnId, UserName, errors
 from memory_app.web.edge import SLASH
@@ -21,6 +22,12 @@ from memory_app.web.strict import StrictRoute, audited
 router = APIRouter(route_class=StrictRoute, tags=["forget"])
 
 DryRun = Annotated[bool, Query(description="Count what would go, and change nothing.")]
+
+
+QUEUED: dict[str, Any] = {
+    "model": RunStateAnswer,
+    "description": "Others work on the rows; a worker does it as soon as its turn comes.",
+}
 
 
 class ErasureAnswer(Answer):
@@ -43,15 +50,20 @@ def forget_turn(call: Eraser, id: TurnId) -> RunStateAnswer:
     return RunStateAnswer.model_validate(forget.forget_turn(call.runtime, call.tenant_id, id))
 
 
-@router.delete("/v1/memories/{id}", status_code=204, tags=["memories"], responses=errors(404))
+@router.delete(
+    "/v1/memories/{id}", status_code=204, tags=["memories"], responses={**errors(404), 202: QUEUED}
+)
 @audited(Action.ERASE_MEMORY)
 def delete_memory(call: Eraser, id: MemoryId) -> Response:
     """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
 
     To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
     """
-    forget.forget_memory(call.runtime, call.tenant_id, id)
-    return Response(status_code=204)
+    run = forget.forget_memory(call.runtime, call.tenant_id, id)
+    if run.state not in OPEN:
+        return Response(status_code=204)
+    answer = RunStateAnswer.model_validate(run)
+    return Response(answer.model_dump_json(), status_code=202, media_type="application/json")
 
 
 @router.delete(IN_SESSION, status_code=202, responses=errors())
@@ -65,8 +77,11 @@ def forget_session(call: Eraser, scope: OfSession, dry_run: DryRun = False) -> R
 @router.delete("/v1/users/{user}", status_code=202, responses=errors())
 @audited(Action.ERASE_USER)
 def forget_user(call: Eraser, user: UserName, dry_run: DryRun = False) -> RunStateAnswer:
-    """Forget a person with all agents. Done when this answers; the report names the receipt. Repeating it is harmless,
-    and the same name may come back later as somebody new."""
+    """Forget a person with all agents. Repeating it is harmless, and the same name may come back later as somebody new.
+
+    The state is `done` and the report names the receipt, or where others work on the person's rows it is `queued`: a
+    worker erases as soon as its turn comes, with all that is stored until then. Follow it with `GET /v1/runs/{id}`.
+    """
     name = user.replace(SLASH, "/")
     return RunStateAnswer.model_validate(
         forget.forget_user(call.runtime, call.tenant_id, name, dry_run=dry_run)

@@ -51,10 +51,12 @@ class Fenced(Exception):
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a run of some name does. ``task`` is the message that says "look"; ``call`` does the work and completes
-    the run itself, in the transaction of its effects."""
+    the run itself, in the transaction of its effects. It gets a `RunClaim`, or where the run is not ``of_scope`` a
+    `RunLease`."""
 
     task: str
-    call: Callable[[Runtime, RunClaim], None]
+    call: Callable[[Runtime, Any], None]
+    of_scope: bool = True
 
 
 def ask(
@@ -97,7 +99,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
     if claimed is None:
         return
     job = jobs.get(claimed.name)
-    if job is None or not isinstance(claimed, RunClaim):
+    if job is None or job.of_scope != isinstance(claimed, RunClaim):
         _fail(runtime, claimed, f"this version knows no job called {claimed.name}")
     elif claimed.starts > STARTS_LIMIT:
         # Starts are counted before the work, since nothing runs after SIGKILL; `postpone` sets them back.
@@ -106,7 +108,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
         _call(runtime, claimed, job)
 
 
-def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
+def _call(runtime: Runtime, claimed: RunLease, job: Job) -> None:
     try:
         _try(runtime, claimed, job)
     except StoreUnavailable:
@@ -114,14 +116,14 @@ def _call(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
         raise
 
 
-def _free(runtime: Runtime, claimed: RunClaim, *, briefly: bool) -> None:
+def _free(runtime: Runtime, claimed: RunLease, *, briefly: bool) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if briefly:
             wait_briefly(connection)
         runs.postpone(connection, claimed, timedelta(seconds=RETRY_BASE_SECONDS))
 
 
-def _try(runtime: Runtime, claimed: RunClaim, job: Job) -> None:
+def _try(runtime: Runtime, claimed: RunLease, job: Job) -> None:
     started = time.monotonic()
     correlation.note(correlation.RUNS, [claimed.run_id])
     # With the ids of task and run: a worker that dies writes no other line.

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -132,3 +133,19 @@ class ForgetReport(Report):
     erasure: UUID | None
     counts: Mapping[str, int]
     digests: tuple[str, ...] = field(default=(), metadata=LEFT_OUT_WHEN_EMPTY)
+
+
+class ForgetStage(StrEnum):
+    """How far an erasure is that a worker does."""
+
+    WAITING = "waiting"
+    """Others hold rows of what is to be erased."""
+    ERASING = "erasing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetProgress(Report):
+    """Of an erasure that is under way: the rows by table that are deleted, which take effect together at its end."""
+
+    stage: ForgetStage
+    counts: Mapping[str, int]

@@ -79,7 +79,7 @@ def where_stored(
 
     @wraps(verb)
     def do(runtime: Runtime, tenant_id: int, id: UUID, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
-        id = _uuid(id)
+        id = checked_id(id)
         missing: NotFound | None = None
         away: StoreUnavailable | None = None
         for shard in _order(runtime, id):
@@ -125,7 +125,8 @@ def _act_in(runtime: Runtime, shards: Iterable[Shard], act: Callable[[Runtime], 
     return answers
 
 
-def _uuid(id: UUID | str) -> UUID:
+def checked_id(id: UUID | str) -> UUID:
+    """The id; `InvalidInput` for what is none."""
     # Callers in Python may hand on what they read from JSON.
     if isinstance(id, UUID):
         return id

@@ -11,6 +11,7 @@ from memory_app.memories.lookup import need_own
 from memory_app.memories.remember import remember
 from memory_app.records.kinds import kind_of
 from memory_app.records.records import EmotionalState, Outcome, Statement
+from memory_app.records.run import OPEN
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy
@@ -75,7 +76,7 @@ def _may_store_core(runtime: Runtime, tenant_id: int, scope: Scope) -> bool:
 def forget_memory(runtime: Runtime, tenant_id: int, scope: Scope, arguments: ForgetMemory) -> ToolAnswer:
     """Delete one memory of this person for good, with what was made of it alone."""
     need_own(runtime, tenant_id, Scope(scope.agent, scope.user), arguments.memory_id)
-    forget.forget_memory(runtime, tenant_id, arguments.memory_id)
-    return ToolAnswer(
-        {"id": str(arguments.memory_id), "forgotten": True, "display_text": "Forgotten for good."}
-    )
+    run = forget.forget_memory(runtime, tenant_id, arguments.memory_id)
+    is_done = run.state not in OPEN
+    words = "Forgotten for good." if is_done else "It will be forgotten in a moment."
+    return ToolAnswer({"id": str(arguments.memory_id), "forgotten": is_done, "display_text": words})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
@@ -131,17 +131,23 @@ def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[i
 
 
 def delete_user(
-    connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]
+    connection: Connection,
+    tenant_id: int,
+    *,
+    user_id: int,
+    scope_ids: Sequence[int],
+    note: Callable[[Mapping[str, int]], None],
 ) -> tuple[dict[str, int], tuple[int, ...]]:
-    """Delete the user and everything in the scopes: rows by table, and all scopes that went."""
+    """Delete the user and everything in the scopes: rows by table, and all scopes that went. ``note`` is told the
+    counts as they grow."""
     counts: Counter[str] = Counter()
-    _delete_rows(connection, tenant_id, scope_ids, counts=counts)
+    _delete_rows(connection, tenant_id, scope_ids, counts=counts, note=note)
     # What came while that ran, in these scopes or in a new one with another agent, would go with its scope and be
     # counted by nobody.
     values: dict[str, object] = {"tenant": tenant_id, "user": user_id}
     connection.execute(_CLOSE_USER, values)
     all_scopes = tuple(connection.execute(_CLOSE_SCOPES, values).scalars())
-    _delete_rows(connection, tenant_id, all_scopes, counts=counts)
+    _delete_rows(connection, tenant_id, all_scopes, counts=counts, note=note)
     values["scopes"] = list(all_scopes)
     counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
@@ -151,12 +157,20 @@ def delete_user(
 
 
 def _delete_rows(
-    connection: Connection, tenant_id: int, scope_ids: Sequence[int], *, counts: Counter[str]
+    connection: Connection,
+    tenant_id: int,
+    scope_ids: Sequence[int],
+    *,
+    counts: Counter[str],
+    note: Callable[[Mapping[str, int]], None],
 ) -> None:
     values = {"tenant": tenant_id, "scopes": list(scope_ids)}
     counts["evidence elsewhere"] += connection.execute(_COUNTS_ELSEWHERE, values).rowcount
     for table, statement in _DELETE_ROWS.items():
-        counts[table] += connection.execute(statement, values).rowcount
+        deleted = connection.execute(statement, values).rowcount
+        counts[table] += deleted
+        if deleted:
+            note({name: count for name, count in counts.items() if count})
 
 
 def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:

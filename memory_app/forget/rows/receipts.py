@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from memory_app.db.expressions import columns_of
+from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.forget import erasures
 from memory_app.db.tables.memories import memories
 from memory_app.db.tables.tenancy import agents, scopes, tenants, users
@@ -52,7 +52,7 @@ _RECORD_AGAIN = (
     .inline()
 )
 _READ = select(*columns_of(erasures, Erasure)).where(erasures.c.id == bindparam("erasure"))
-# Run and receipt are written in one transaction, in which now() is one instant: joined by it, the run is found by an
+# Run and receipt are finished in one transaction, in which now() is one instant: joined by it, the run is found by an
 # index, which the id in the report has not. That id tells apart two of the same instant.
 _RECEIPTS = text(
     f"""
@@ -60,11 +60,22 @@ _RECEIPTS = text(
            e.subject_digest, e.created_at, e.counts
     FROM erasures e
     JOIN tenants t ON t.id = e.tenant_id
-    LEFT JOIN runs r ON r.scope_id IS NULL AND r.created_at = e.finished_at AND r.tenant_id = e.tenant_id
+    LEFT JOIN runs r ON r.scope_id IS NULL AND r.finished_at IS NOT NULL
+        AND coalesce(r.kept_at, r.finished_at) = e.finished_at AND r.tenant_id = e.tenant_id
         AND r.name = '{RunName.FORGET}' AND r.report ->> 'erasure' = e.id::text
     WHERE e.tenant_id = :tenant AND (CAST(:erasure AS uuid) IS NULL OR e.id = :erasure)
     ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
     """
+)
+_SINCE = (
+    select(erasures.c.id)
+    .where(
+        erasures.c.tenant_id == bindparam("tenant"),
+        among(erasures.c.subject_digest, "digests"),
+        erasures.c.created_at > bindparam("since"),
+    )
+    .order_by(erasures.c.created_at.desc())
+    .limit(1)
 )
 _IDS = select(erasures.c.id).where(erasures.c.tenant_id == bindparam("tenant"))
 _NAMES: dict[Subject, Select[Any]] = {
@@ -122,6 +133,14 @@ def record_again(connection: Connection, receipt: Receipt) -> None:
 def read(connection: Connection, erasure_id: UUID) -> Erasure | None:
     row = connection.execute(_READ, {"erasure": erasure_id}).one_or_none()
     return None if row is None else Erasure(**row._mapping)
+
+
+def since(
+    connection: Connection, tenant_id: int, digests: Sequence[bytes], *, since: datetime
+) -> UUID | None:
+    """The newest receipt of a subject that was erased after an instant."""
+    values = {"tenant": tenant_id, "digests": list(digests), "since": since}
+    return connection.execute(_SINCE, values).scalar_one_or_none()
 
 
 def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:

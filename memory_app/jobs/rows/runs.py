@@ -20,6 +20,7 @@ from sqlalchemy import (
     cast,
     func,
     insert,
+    literal_column,
     null,
     select,
     text,
@@ -95,7 +96,12 @@ _IS_RUNNING = and_(_IS_RUN, runs.c.state == RunState.RUNNING)
 _IS_CLAIMED = and_(_IS_RUNNING, runs.c.fence == bindparam("claimed_fence"))
 # A report is JSON already: it writes ids and instants in its own way.
 _REPORT = cast(bindparam("report_json", type_=Text), JSONB)
-_FINISHED: dict[str, Any] = {"finished_at": func.now(), "answer": null()}
+# What an erasure is of stands in its run only until then.
+_FINISHED: dict[str, Any] = {
+    "finished_at": func.now(),
+    "answer": null(),
+    "options": runs.c.options.op("-")(literal_column("'target'")),
+}
 _FREE: dict[str, Any] = {"lease_until": null(), "due_at": null()}
 _BY_TASK: dict[str, Any] = {"task_id": bindparam("by_task", type_=Uuid)}
 
@@ -182,6 +188,20 @@ _EXPLAIN = (
         failing_since=func.coalesce(runs.c.failing_since, func.now()),
     )
 )
+_NOTE_PROGRESS = update(runs).where(_IS_CLAIMED).values(report=_REPORT)
+_FIND_OPEN = (
+    select(*_COLUMNS)
+    .where(
+        runs.c.tenant_id == bindparam("tenant"),
+        # By the index of what is due, which holds all that is open.
+        runs.c.due_at.is_not(None),
+        runs.c.name == bindparam("name"),
+        runs.c.state.in_(OPEN),
+        runs.c.options == bindparam("options", type_=JSONB),
+    )
+    .order_by(runs.c.due_at)
+    .limit(1)
+)
 _EXTEND = update(runs).where(_IS_CLAIMED).values(lease_until=func.now() + bindparam("lease", type_=Interval))
 _READ = select(*_COLUMNS).where(_IS_RUN)
 _RECORD = (
@@ -262,7 +282,7 @@ def enqueue(
     tenant_id: int,
     name: str,
     *,
-    scope_id: int,
+    scope_id: int | None,
     session_id: int | None = None,
     options: dict[str, Any] | None = None,
     period: str | None = None,
@@ -280,6 +300,15 @@ def enqueue(
     run = _run(connection.execute(_ENQUEUE, values).one())
     correlation.note(correlation.RUNS, [run.id])
     return run
+
+
+def find_open(
+    connection: Connection, tenant_id: int, name: RunName, *, options: dict[str, Any]
+) -> Run | None:
+    """A run with just these options that is still to be done."""
+    values = {"tenant": tenant_id, "name": name, "options": options}
+    row = connection.execute(_FIND_OPEN, values).one_or_none()
+    return None if row is None else _run(row)
 
 
 def claim(connection: Connection, run_id: UUID, lease: timedelta, *, shared: bool = False) -> RunLease | None:
@@ -375,6 +404,11 @@ def extend(connection: Connection, claimed: RunLease, lease: timedelta) -> bool:
     """Extend the lease of a long run; False when it was taken over."""
     values = {**_keys(claimed), "lease": lease}
     return connection.execute(_EXTEND, values).rowcount == 1
+
+
+def note_progress(connection: Connection, claimed: RunLease, report: Report) -> None:
+    """Show how far a lent run is, until its own report takes the place."""
+    connection.execute(_NOTE_PROGRESS, {**_keys(claimed), "report_json": report.as_json()})
 
 
 def record(
