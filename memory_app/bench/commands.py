@@ -1,5 +1,5 @@
-"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness`` and
-``shards``."""
+"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``shards``
+and ``erasure``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from memory_app.bench import beam, cases, locomo, longmemeval, stage
 from memory_app.bench import big_scopes as big_scopes_bench
 from memory_app.bench import context as context_bench
+from memory_app.bench import erasure as erasure_bench
 from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
 from memory_app.bench import growth as growth_bench
@@ -26,6 +27,7 @@ from memory_app.console.output import as_json, out, say, write_table
 from memory_app.errors import Misconfigured
 from memory_app.local.stack.folder import temporary_folder
 from memory_app.records.scoring import PRESETS
+from memory_app.testing import Rule, StubProvider
 
 app = typer.Typer(help="Measure retrieval, latency, throughput and growth.", no_args_is_help=True)
 
@@ -237,6 +239,33 @@ def shards(
     for name, part in parts.items():
         _show_shards(name, part)
     if any(count for part in parts.values() for count in part["faults"].values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def erasure(
+    memories: Annotated[int, typer.Option(min=1, help="Memories of the person.")] = 20_000,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of the person.")] = 10_000,
+    watch_seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds in which nothing may come back.")
+    ] = 120.0,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """How long the erasure of a person takes while messages, workers, sleep, imports and re-embedding go on.
+
+    Ends with 1 where something was left, came back, or was not counted.
+    """
+    with StubProvider(Rule(seconds=0.05)) as stub:
+        chat: dict[str, object] = {"base_url": stub.base_url, "model": "stub"}
+        with stage.prepared(data, say=say, chat=chat) as memory:
+            figures = erasure_bench.measure(
+                memory, memories=memories, turns=turns, watch_seconds=watch_seconds, say=say
+            )
+    _write(json_file, {"machine": stage.machine(), **figures})
+    for title in ("rates", "counts", "work", "refusals", "faults"):
+        write_table(f"erasure: {title}", ("what", "value"), list(figures[title].items()))
+    if any(figures["faults"].values()):
         raise typer.Exit(1)
 
 

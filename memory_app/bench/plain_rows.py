@@ -19,11 +19,11 @@ from memory_app.tenancy.rows import names
 BATCH = 500
 
 
-def fill(memory: MemoryApp, scope: Scope, count: int) -> int:
-    """Store ``count`` different memories in a scope of the home shard; its id."""
+def fill(memory: MemoryApp, scope: Scope, count: int, *, word: str = "") -> int:
+    """Store ``count`` different memories in a scope of the home shard, each with ``word`` at its end; its id."""
     with db.transaction(memory.runtime.engine, memory.tenant_id) as connection:
         scope_id = names.ensure_scope(connection, memory.tenant_id, scope).id
-    texts = statements(count, seed=1)
+    texts = (f"{text} {word}".strip() for text in statements(count, seed=1))
     while batch := list(islice(texts, BATCH)):
         # Embedded outside of the transaction, as the product does it.
         prepared = prepare(memory.runtime, [Statement("fact", text) for text in batch], policy=Policy())

@@ -26,6 +26,7 @@ from memory_app.jobs.life import FINDER, Life
 from memory_app.jobs.rows import health, runs
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.outage import OutageLog
+from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.tenancy import shards
 from memory_app.turns import extract, index, routing
@@ -91,6 +92,11 @@ def drain(runtime: Runtime, *, on_step: Callable[[], None] = lambda: None) -> Du
 
 def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:
     due = look(runtime)
+    # Who asked to be erased does not wait until everything about them was read.
+    for run in due.runs:
+        if run.name == RunName.FORGET:
+            on_step()
+            jobs.perform(runtime, run.run_id, JOBS)
     if due.turns:
         on_step()
         index.index_turns(runtime)
