@@ -58,15 +58,24 @@ def read(client: TestClient) -> dict[str, Metric]:
     return {family.name: family for family in text_string_to_metric_families(answer.text)}
 
 
+def total(families: dict[str, Metric], sample: str, **labels: str) -> float:
+    """Of all series with these labels; 0 where there is none yet."""
+    return sum(_values(families, sample, labels))
+
+
 def value(families: dict[str, Metric], sample: str, **labels: str) -> float:
-    values = [
+    values = _values(families, sample, labels)
+    assert values, f"{sample} {labels}"
+    return sum(values)
+
+
+def _values(families: dict[str, Metric], sample: str, labels: dict[str, str]) -> list[float]:
+    return [
         s.value
         for family in families.values()
         for s in family.samples
         if s.name == sample and labels.items() <= s.labels.items()
     ]
-    assert values, f"{sample} {labels}"
-    return sum(values)
 
 
 def test_what_was_done_is_counted(client: TestClient, runtime: Runtime) -> None:
@@ -75,7 +84,7 @@ def test_what_was_done_is_counted(client: TestClient, runtime: Runtime) -> None:
     families = read(client)
 
     def rise(sample: str, **labels: str) -> float:
-        return value(families, sample, **labels) - value(before, sample, **labels)
+        return total(families, sample, **labels) - total(before, sample, **labels)
 
     for stage in ("accepted", "indexed", "extracted"):
         assert rise("memory_turns_total", stage=stage) == 1
