@@ -14,7 +14,7 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
-from memory_app import correlation, metrics
+from memory_app import correlation, metrics, tracing
 from memory_app.broker import transport
 from memory_app.hot.faults import translate
 from memory_app.redis_url import Address
@@ -155,6 +155,7 @@ class Sender:
                     producer=producer,
                     argsrepr="()",
                     kwargsrepr=correlation.shown(ids),
+                    headers=tracing.carrier(),
                 )
         except self._refusals as error:
             metrics.hints.labels("refused").inc()

@@ -547,6 +547,20 @@ class Log(_Section):
     )
 
 
+class Tracing(_Section):
+    endpoint: Annotated[str | None, EMPTY_IS_NONE] = Field(
+        None,
+        description="Receiver of traces by OTLP over HTTP, such as http://collector:4318; None: no traces. Needs "
+        "memory-app[otel].",
+    )
+    ratio: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of the traces that begin here; what a caller began goes on as it says.",
+    )
+
+
 class Settings(BaseSettings):
     """All sections; `Settings()` reads the environment. Raises pydantic's ValidationError naming the field."""
 
@@ -591,6 +605,7 @@ class Settings(BaseSettings):
     schedule: Schedule = Schedule()
     erasure: Erasure = Erasure()
     log: Log = Log()
+    tracing: Tracing = Tracing()
 
     @property
     def redis_address(self) -> Address:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from memory_app import tracing
 from memory_app.db.shards import HOME, LARGEST
 from memory_app.errors import InvalidInput
 from memory_app.hot.metrics import Pusher
@@ -30,7 +31,11 @@ def runtime() -> Runtime:
     # Threads may ask for it at the same moment, and two embedders would take twice the memory.
     with _lock:
         if _parts is None:
-            _parts = build(_for_worker(Settings()))
+            settings = Settings()
+            # First, as it watches what is made afterwards.
+            tracing.start("worker", endpoint=settings.tracing.endpoint, ratio=settings.tracing.ratio)
+            tracing.start_tasks()
+            _parts = build(_for_worker(settings))
             _pusher = Pusher(_parts.hot).start()
         return _parts
 
@@ -75,6 +80,7 @@ def close() -> None:
         if _parts is not None:
             _parts.close()
             _parts = None
+            tracing.stop()
 
 
 def _for_worker(settings: Settings) -> Settings:

@@ -13,7 +13,7 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.worker.request import Request
 
-from memory_app import correlation, metrics
+from memory_app import correlation, metrics, tracing
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.outage import OutageLog
 
@@ -73,9 +73,10 @@ class MemoryTask(Task):  # type: ignore[misc]
             seconds = time.monotonic() - started
             metrics.tasks.labels(self.name, "done").inc()
             metrics.task_seconds.labels(self.name).observe(seconds)
+            tracing.describe(task_id=str(work.task_id), **work.summary())
             # Most tasks only look whether there is something to do.
             say = log.info if work.has_effect else log.debug
-            say("task_done", ms=round(seconds * 1000, 1), **work.summary())
+            say("task_done", ms=round(seconds * 1000, 1), **work.summary(), **tracing.fields())
         return answer
 
     def apply_async(self, *args: Any, task_id: str | None = None, **options: Any) -> Any:

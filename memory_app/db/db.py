@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from memory_app import metrics
+from memory_app import metrics, tracing
 from memory_app.db import revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
@@ -146,6 +146,7 @@ def _engine(
         event.listen(
             engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
         )
+    tracing.watch_engine(engine)
     return engine
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from memory_app import tracing
 from memory_app.agents import routes, user_routes
 from memory_app.ask import routes as ask
 from memory_app.extraction import routes as extraction
@@ -68,6 +69,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan(runtime),
+        telemetry=tracing.telemetry(),
     )
     app.state.runtime = runtime
     app.state.registry = pipeline_registry(runtime)

@@ -15,7 +15,7 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from memory_app import blas_threads
+from memory_app import blas_threads, tracing
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
 from memory_app.log import configure
@@ -40,6 +40,7 @@ def serve(settings: Settings) -> None:
     """Serve until stopped. Before anything listens, raises `Misconfigured` for an address that would stand open, and
     `StoreRefused` for a database that waiting does not open."""
     configure(level=settings.log.level, form=settings.log.form)
+    tracing.start("api", endpoint=settings.tracing.endpoint, ratio=settings.tracing.ratio)
     runtime = wiring.build(settings)
     blas_threads.take_one()
     try:
@@ -51,6 +52,7 @@ def serve(settings: Settings) -> None:
         Server(create_app(runtime, anonymous=anonymous), settings.http).run()
     finally:
         runtime.close()
+        tracing.stop()
 
 
 class Server(uvicorn.Server):

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_app import correlation
+from memory_app import correlation, tracing
 from memory_app.correlation import Work
 from memory_app.log_redaction import kinds, places
 from memory_app.web.errors import answer
@@ -80,6 +80,8 @@ class Observation:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)[REQUEST_ID] = str(work.request_id)
+                # Now: the step of the trace ends with the last byte of the answer.
+                tracing.describe(request_id=str(work.request_id), **work.summary())
             await send(message)
 
         try:
@@ -107,4 +109,5 @@ class Observation:
             status=status,
             ms=round(seconds * 1000, 1),
             **work.summary(),
+            **tracing.fields(),
         )
