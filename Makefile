@@ -72,6 +72,8 @@ lock: $(READY) ## Take the newest allowed versions into the requirements locks
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) --all-extras --output-file requirements.lock
 	$(COMPILE) --output-file requirements-server.lock
+	$(subst pyproject.toml,deploy/helm/requirements.in,$(COMPILE)) --constraint requirements.lock \
+		--output-file deploy/helm/requirements.lock
 
 clean: ## Remove caches and what was built, not the data
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis out*.json
