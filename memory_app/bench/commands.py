@@ -1,5 +1,5 @@
-"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``shards``
-and ``erasure``."""
+"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``overhead``,
+``shards`` and ``erasure``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import model_throughput as model_throughput_bench
 from memory_app.bench import moves as moves_bench
+from memory_app.bench import overhead as overhead_bench
 from memory_app.bench import retrieval as retrieval_bench
 from memory_app.bench import throughput as throughput_bench
 from memory_app.bench.conversation import Conversation, read_json
@@ -136,6 +137,29 @@ def latency(
     figures = {"machine": stage.machine(), **figures}
     _write(json_file, figures)
     _show_times("milliseconds", figures["times"])
+
+
+@app.command()
+def overhead(
+    memories: Annotated[int, typer.Option(min=1, help="Rows in the scope that is recalled.")] = 1_000,
+    rounds: Annotated[int, typer.Option(min=2, help="Blocks of each API, in turns.")] = 12,
+    calls: Annotated[int, typer.Option(min=1, help="Calls of each kind in a block.")] = 50,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """What metrics and traces add to accept and recall, as ratios of processor time."""
+    with stage.prepared(data, say=say) as memory, temporary_folder(None) as folder:
+        figures = overhead_bench.measure(
+            memory, folder, memories=memories, rounds=rounds, calls=calls, say=say
+        )
+    _write(json_file, {"machine": stage.machine(), "rounds": rounds, "calls": calls, "figures": figures})
+    columns = ("what", "cpu ms a call", "ratio, quartiles", "ratio of the time waited")
+    for operation, variants in figures.items():
+        rows = [
+            (name, one["cpu_ms"], " ".join(f"{ratio:.3f}" for ratio in one["cpu_ratio"]), one["wall_ratio"])
+            for name, one in variants.items()
+        ]
+        write_table(operation, columns, rows)
 
 
 @app.command()
