@@ -148,7 +148,7 @@ def test_every_container_has_few_rights(objects: list[dict[str, Any]]) -> None:
         assert container["resources"]["limits"]["memory"], name
 
 
-def test_passwords_come_from_the_secret_and_each_part_has_its_own_of_redis() -> None:
+def test_passwords_are_in_the_secret_one_of_redis_for_each_part() -> None:
     acl = (ROOT / "deploy/redis/users.acl").read_text(encoding="utf-8")
     users = set(re.findall(r"^user memory-(\S+)", acl, re.MULTILINE))
     owners, keys = set(), set()
