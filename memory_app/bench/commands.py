@@ -1,5 +1,5 @@
-"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``overhead``,
-``shards`` and ``erasure``."""
+"""``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``shards``,
+``erasure`` and ``overhead``."""
 
 from __future__ import annotations
 
