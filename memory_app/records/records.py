@@ -164,7 +164,7 @@ class Ticket:
     seq: int
     stage: Stage
     duplicate: bool = False
-    redacted: Mapping[str, int] = field(default_factory=dict)
+    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
     """How many private parts of which kind were taken out before the turn was stored; empty for a duplicate."""
     cleaned: bool = False
     """True when NUL bytes or lone surrogates were removed from the text before it was stored."""

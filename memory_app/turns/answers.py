@@ -16,10 +16,10 @@ class TicketAnswer(Answer):
     seq: int = Field(description="Place in the session, from 1, without gaps.")
     stage: str = Field(description="`accepted`, `indexed`, `extracted` or `failed`.")
     duplicate: bool = Field(description="The key was used before; this is the first ticket.")
+    cleaned: bool = Field(description="Characters that cannot be stored were removed from the text.")
     redacted: dict[str, int] = Field(
         description="Private parts that were taken out before the turn was stored, by kind."
     )
-    cleaned: bool = Field(description="Characters that cannot be stored were removed from the text.")
 
 
 class TicketsAnswer(Answer):

@@ -23,7 +23,7 @@ class Prepared:
     turn: NewTurn
     speaker: str
     digest: bytes | None
-    digests: tuple[bytes, ...]
+    digests: tuple[bytes, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -22,6 +22,7 @@ from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.settings import Settings
 from memory_app.tenancy.rows import names
+from memory_app.turns.redacted import Prepared
 from memory_app.turns.rows import acceptance, sessions, stages, turns
 from memory_app.turns.rows.sessions import Debounce
 
@@ -89,7 +90,7 @@ def accept(trial: Trial) -> Actor:
             connection,
             trial.tenant,
             session,
-            new_turns=[(turn, "mira", None)],
+            new_turns=[Prepared(turn, "mira", None)],
             debounce=AT_ONCE,
             request_id=None,
         )
@@ -139,7 +140,9 @@ def test_every_order_of_two_drains_an_accept_and_an_expiry(
 def new_trial(impatient: Engine, tenant: int, number: int) -> Trial:
     """A session with two accepted turns."""
     scope = Scope("ada", "mira", f"session {number}")
-    said = [(NewTurn(Role.USER, f"I bought a kettle with the number {n}."), "mira", None) for n in (1, 2)]
+    said = [
+        Prepared(NewTurn(Role.USER, f"I bought a kettle with the number {n}."), "mira", None) for n in (1, 2)
+    ]
     with transaction(impatient, tenant) as connection:
         place = names.ensure_scope(connection, tenant, Scope("ada", "mira"))
         sessions.ensure_session(connection, tenant, place.id, name=scope.session or "")

@@ -63,7 +63,14 @@ def test_a_turn_is_answered_with_its_ticket(client: TestClient) -> None:
 
     assert answer.status_code == 202
     (ticket,) = answer.json()["tickets"]
-    assert ticket == {"id": ticket["id"], "seq": 1, "stage": "accepted", "duplicate": False, "cleaned": False}
+    assert ticket == {
+        "id": ticket["id"],
+        "seq": 1,
+        "stage": "accepted",
+        "duplicate": False,
+        "cleaned": False,
+        "redacted": {},
+    }
     (turn,) = get(client, TURNS)["turns"]
     assert turn == {
         "id": ticket["id"],
@@ -77,6 +84,7 @@ def test_a_turn_is_answered_with_its_ticket(client: TestClient) -> None:
         "emotional_tone": None,
         "tools_used": [],
         "metadata": {},
+        "redacted": {},
     }
 
 
