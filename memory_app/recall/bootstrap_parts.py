@@ -18,6 +18,7 @@ from memory_app.errors import MemoryAppError
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext, asked_about
 from memory_app.hot.window import HotContext
+from memory_app.language.text import normalise
 from memory_app.language.zones import zone_of
 from memory_app.memories.remember import needs_seed
 from memory_app.recall.own_card import EACH, RELATIONS, own_card, own_key
@@ -79,13 +80,44 @@ def bootstrap_parts(
 ) -> ContextParts:
     """Read the sections that do not depend on the query: 1–4, 6 and 9, and the user's own card."""
     bootstrap = _bootstrap_memories(runtime, connection, row, hot_context=hot_context, anchors=anchors)
-    # Until the user's first turns are read, what the agent begins with is not among their memories.
-    defaults = _defaults(row.default_memories, row.now) if needs_seed(row) else ()
-    parts = _parts((*bootstrap.memories, *defaults), row.persona, anchors=anchors)
+    start = _start(connection, row, bootstrap.memories)
+    memories = [memory for memory in bootstrap.memories if memory.id not in start.outdated]
+    parts = _parts((*memories, *start.missing), row.persona, anchors=anchors)
+    parts = replace(parts, outdated=start.outdated)
     # What tunes the expression stands in that section already.
     shown = {memory.id for memory in parts.expression.memories}
     card = own_card(row, [memory for memory in bootstrap.own if memory.id not in shown])
     return replace(parts, cards=(card,) if card else (), zone=zone_of(row.time_zone))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What the agent begins with now, against what its user got of it: ``missing`` defaults, and ids of ``outdated``
+    ones, which the agent no longer has."""
+
+    missing: tuple[Memory, ...] = ()
+    outdated: frozenset[UUID] = frozenset()
+
+
+def _start(connection: Connection, row: ScopeRow, stored: Sequence[Memory]) -> _Start:
+    if row.user_id is None:
+        return _Start()
+    defaults = _defaults(row.default_memories, row.now)
+    if needs_seed(row):
+        return _Start(missing=defaults)
+    texts = {normalise(memory.text) for memory in defaults}
+    # Defaults are stored in the transaction that notes the time; one that was said again since is the user's own.
+    of_start = [
+        memory for memory in stored if memory.created_at == row.seeded_at and memory.repeat_count == 1
+    ]
+    outdated = frozenset(memory.id for memory in of_start if normalise(memory.text) not in texts)
+    known = {normalise(memory.text) for memory in stored}
+    missing = [memory for memory in defaults if normalise(memory.text) not in known]
+    if missing:
+        # What the user took back is not missing.
+        former = always_shown.former_texts(connection, row.id, [memory.text for memory in missing])
+        missing = [memory for memory in missing if memory.text not in former]
+    return _Start(tuple(missing), outdated)
 
 
 def first_parts(

@@ -56,10 +56,16 @@ def own_key(row: ScopeRow) -> str | None:
         return None
 
 
+def _is_label(memory: Memory, label: str | None) -> bool:
+    """Whether it says no more than that the card's label is the name."""
+    name = memory.object
+    return memory.relation == "name" and name is not None and name.casefold() == (label or "").casefold()
+
+
 def own_card(row: ScopeRow, facts: Iterable[Memory]) -> Card | None:
     """The card of the scope's user; None when nothing of it is known. ``facts`` are in the order of `RELATIONS`."""
     key = own_key(row)
-    texts = tuple(memory.text for memory in facts)[:FACTS_LIMIT]
+    texts = tuple(memory.text for memory in facts if not _is_label(memory, row.user))[:FACTS_LIMIT]
     if key is None or row.user is None or not texts:
         return None
     return Card(key=key, label=row.user, type="person, the user", facts=texts, is_own=True)

@@ -73,6 +73,8 @@ class ContextParts:
     """The user's time zone; every time is shown in it."""
     degraded: tuple[str, ...] = ()
     """Names of what could not be read in time; passed on."""
+    outdated: frozenset[UUID] = frozenset()
+    """Memories that are not shown: the agent began with them once, and no longer does."""
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -161,11 +161,18 @@ def _scale(scoped: ScopedQuery, candidates: Sequence[Candidate]) -> Scale:
 def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, score: float, hit_count: int) -> str | None:
     # A query without a text lists everything, and pinned memories are candidates of every query.
     is_listed_anyway = scoped.query.text is None or candidate.signals.get("pinned", 0.0) > 0
-    if candidate.relevance <= 0 and not is_listed_anyway:
+    if not _has_something(scoped, candidate) and not is_listed_anyway:
         return "nothing in common with the query"
     if scoped.query.min_score is not None and score < scoped.query.min_score:
         return LOW_SCORE
     return BELOW_LIMIT if hit_count >= scoped.query.limit else None
+
+
+def _has_something(scoped: ScopedQuery, candidate: Candidate) -> bool:
+    """Whether it has anything in common with the query."""
+    # A query after what the assistant said holds it against the user's rows; they may bear on it all the same.
+    held_against = min(scoped.weights["user_role"] * candidate.signals.get("user_role", 0.0), 0.0)
+    return candidate.relevance - held_against > 0
 
 
 def _repeat_key(hit: Hit) -> str:

@@ -52,6 +52,12 @@ _ABOUT = text(
     ORDER BY w.place, m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id
     """
 )
+_FORMER = text(
+    """
+    SELECT DISTINCT m.text FROM memories m
+    WHERE m.scope_id = :scope AND m.text = ANY(:texts) AND (m.retired_at IS NOT NULL OR m.valid_until <= now())
+    """
+)
 _BY_ID = MEMORIES.where(among(memories.c.scope_id, "scopes"), among(memories.c.id, "ids"), IS_CURRENT)
 
 
@@ -74,6 +80,11 @@ def about(
     """Read the current facts of a subject, at most ``each`` of a relation, in the order of ``relations``."""
     values = {"scope": scope_id, "subject": subject_key, "relations": list(relations), "each": each}
     return tuple(memory_of(row) for row in connection.execute(_ABOUT, values))
+
+
+def former_texts(connection: Connection, scope_id: int, texts: Sequence[str]) -> frozenset[str]:
+    """Return those of ``texts`` that a memory of the scope said once and no longer does."""
+    return frozenset(connection.execute(_FORMER, {"scope": scope_id, "texts": list(texts)}).scalars())
 
 
 def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Sequence[UUID]) -> tuple[Memory, ...]:

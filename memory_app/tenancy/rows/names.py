@@ -33,11 +33,16 @@ class ScopeRow:
     policy: dict[str, Any]
     persona: dict[str, Any] | None
     default_memories: list[dict[str, Any]]
-    is_seeded: bool
+    seeded_at: datetime | None
+    """When the agent's default memories were stored in it; None: not yet."""
     now: datetime
     """The database's clock when the row was read."""
     visible: tuple[int, ...]
     shared: tuple[int, ...]
+
+    @property
+    def is_seeded(self) -> bool:
+        return self.seeded_at is not None
 
     @property
     def own_first(self) -> tuple[int, ...]:
@@ -50,7 +55,7 @@ ZONE = """CASE WHEN u.zone_is_set OR u.time_zone <> 'UTC' THEN u.time_zone
 """The zone that is set for the user ``u``, else the offset of their newest turn that has one; UTC without a user."""
 
 _COLUMNS = f"""c.id, c.agent_id, c.user_id, {ZONE} AS time_zone, a.name AS agent,
-    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at IS NOT NULL AS is_seeded,
+    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at,
     now() AS now,
     ARRAY(SELECT c.id UNION
           SELECT v.id FROM scopes v
@@ -346,7 +351,7 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         policy=dict(row.policy),
         persona=row.persona,
         default_memories=list(row.default_memories),
-        is_seeded=row.is_seeded,
+        seeded_at=row.seeded_at,
         now=row.now,
         visible=tuple(row.visible),
         shared=tuple(row.shared),

@@ -83,6 +83,21 @@ def test_a_month_selects_the_time_and_not_the_words(runtime: Runtime, tenant: in
     assert answers(runtime, tenant, question)[0] == "Evan loved Banff and Jasper while he toured Canada."
 
 
+def test_a_window_after_the_assistant_shows_the_user_too(runtime: Runtime, tenant: int) -> None:
+    asked = "Four days until the exam. What did you suggest for studying?"
+    turns = [
+        NewTurn(Role.USER, "I have my exam in March. I panic in exams."),
+        NewTurn(Role.ASSISTANT, "Let us do ten questions every second day."),
+        NewTurn(Role.USER, "I can't take melatonin, it gives me migraines."),
+        NewTurn(Role.ASSISTANT, "I noted: no melatonin."),
+    ]
+    record(runtime, tenant, Scope("ada", "bob", "s1"), turns)
+    finder.drain(runtime)
+    window = context(runtime, tenant, BOB, request=ContextRequest(asked, session="s2")).text
+    for turn in turns:
+        assert turn.text in window, "there is room for all of them"
+
+
 @pytest.mark.parametrize(
     ("question", "told", "advice"),
     [

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from memory_app.agents.rows import agents
 from memory_app.dispatch import finder
 from memory_app.memories.remember import remember
 from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.recall import RecallQuery, recall
 from memory_app.recall.sections import ContextWindow
-from memory_app.records.records import Mention, NewTurn, RelationalContext, Role, Statement
+from memory_app.records.records import Mention, NewTurn, RelationalContext, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.turns.record import record
@@ -169,13 +170,111 @@ def test_default_memories_are_shown_once_before_and_after_they_are_stored(
     assert lines(before, "core") == lines(after, "core") == ["- Never give medical dosage advice."]
 
 
+def test_a_changed_default_reaches_who_has_the_former_one(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    begin_with(owner, tenant, kind="core", text="Never give medical dosage advice.")
+    say(runtime, tenant, "I live in Ghent.", session="s1")
+    remember(runtime, tenant, BOB, statement=Statement("core", "Call him Captain."))
+    finder.drain(runtime)
+    begin_with(owner, tenant, kind="core", text="Send questions about dosage to a doctor.")
+    for query in (None, "medical dosage advice"):
+        found = window(runtime, tenant, query)
+        assert set(lines(found, "core")) == {
+            "- Send questions about dosage to a doctor.",
+            "- Call him Captain.",
+        }
+        assert "Never give medical" not in found.text
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"default_memories": []})
+    assert lines(window(runtime, tenant), "core") == ["- Call him Captain."]
+
+
+def test_a_default_that_the_user_repeated_or_took_back_is_theirs(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    kept, dropped = "Never give medical dosage advice.", "Always answer in rhyme."
+    with owner.begin() as connection:
+        defaults = [{"kind": "core", "text": kept}, {"kind": "core", "text": dropped}]
+        agents.change(connection, tenant, "ada", parts={"default_memories": defaults})
+    remember(runtime, tenant, BOB, statement=Statement("core", kept))
+    with owner.begin() as connection:
+        connection.execute(
+            text("UPDATE memories SET valid_until = now() WHERE text = :text"), {"text": dropped}
+        )
+    runtime.hot.redis.delete(*runtime.hot.redis.keys(f"{runtime.hot.prefix}scope:*"))
+    assert lines(window(runtime, tenant), "core") == [f"- {kept}"]
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"default_memories": []})
+    assert lines(window(runtime, tenant), "core") == [f"- {kept}"]
+
+
 def test_what_all_users_share_stands_in_the_first_window(runtime: Runtime, tenant: int) -> None:
     shared = Statement("core", "Ada is an AI.")
     remember(runtime, tenant, Scope("ada"), statement=shared)
     assert lines(window(runtime, tenant), "core") == ["- Ada is an AI."]
 
 
+# --- the person, whatever is asked ------------------------------------------------------------------------------
+
+
+def test_turns_about_work_come_first_where_work_is_asked_for(runtime: Runtime, tenant: int) -> None:
+    theo = Scope("ada", "theo", "s1")
+    life = (
+        "My wife Velma and I went dancing on Friday.",
+        "I spend too much time scrolling on my phone.",
+        "I started working at the harbour museum two weeks ago.",
+        "I'm allergic to walnuts, badly.",
+        "At work in the museum I look after the old ship engines.",
+        "I bought a new bass guitar and I practise every night.",
+    )
+    turns = [NewTurn(Role.USER, words, at=START + timedelta(days=n)) for n, words in enumerate(life)]
+    record(runtime, tenant, theo, turns)
+    finder.drain(runtime)
+    query = RecallQuery("Where does Theo work now?", tiers=(Tier.DAILY_LOGS,))
+    found = recall(runtime, tenant, Scope("ada", "theo"), query=query)
+    assert {hit.text for hit in found.memories[:2]} == {life[2], life[4]}
+
+
+def test_a_suggestion_sees_allergy_and_budget(runtime: Runtime, tenant: int) -> None:
+    for words in (
+        "I'm allergic to shellfish.",
+        "My budget for eating out is 40 euros.",
+        "I don't want Italian food, please.",
+        "I play the guitar.",
+    ):
+        say(runtime, tenant, words, session="s1")
+    finder.drain(runtime)
+    found = window(runtime, tenant, "Suggest a restaurant for my dad's birthday.").text
+    assert "shellfish" in found and "40 euros" in found and "Italian" in found
+
+
+def test_without_entity_extraction_a_turn_makes_no_entity_and_no_card(
+    runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    with owner.begin() as connection:
+        agents.change(connection, tenant, "ada", parts={"policy": {"entity_extraction": False}})
+    say(runtime, tenant, "My friend Ludmila lives in Prague.", "Ludmila works at Tesla.", session="s1")
+    finder.drain(runtime)
+    with owner.connect() as connection:
+        keys = connection.execute(text("SELECT key FROM entities WHERE key <> 'person:bob'")).scalars().all()
+    assert keys == []
+    query = RecallQuery("Where does Ludmila live?", tiers=(Tier.ENTITIES,))
+    assert recall(runtime, tenant, BOB, query=query).memories == ()
+
+
 # --- times ----------------------------------------------------------------------------------------------------
+
+
+def test_the_offset_of_a_time_is_the_zone_of_the_window(runtime: Runtime, tenant: int) -> None:
+    at = datetime(2026, 3, 10, 8, 30, tzinfo=timezone(timedelta(hours=9)))
+    turns = [NewTurn(Role.USER, "Yesterday I bought a piano.", at=at)]
+    record(runtime, tenant, Scope("ada", "bob", "s1"), turns)
+    finder.drain(runtime)
+    query = RecallQuery("When did I buy a piano?", tiers=(Tier.FACTS,))
+    (fact,) = recall(runtime, tenant, BOB, query=query).memories
+    assert "2026-03-09" in fact.text
+    assert "2026-03-10 08:30" in window(runtime, tenant, "When did I buy a piano?").text
 
 
 def test_times_of_a_session_are_those_of_its_turns(runtime: Runtime, tenant: int) -> None:
