@@ -159,6 +159,12 @@ _METADATA = Sort(
     f"an object of plain JSON, nested {METADATA_DEPTH} deep at most,",
     lambda value: isinstance(value, dict) and _is_plain(value, depth=0),
 )
+_COUNTS = Sort(
+    "an object of whole numbers",
+    lambda value: (
+        isinstance(value, dict) and all(map(_is_text, value)) and all(map(COUNT.fits, value.values()))
+    ),
+)
 _EMOTION = _object_of(
     {"valence": _one_of(VALENCES), "intensity": _number(0, 1), "user_impact": _or_null(TEXT)},
     required=("valence",),
@@ -298,8 +304,8 @@ _SORTS: Mapping[type[Any], Sort] = {
     UUID: ID,
     list: _TEXTS,
     dict: _METADATA,
-    # What SQLAlchemy says of a column of JSON.
-    object: _METADATA,
+    # What SQLAlchemy says of a column of JSON; the only one is what was redacted of a turn.
+    object: _COUNTS,
 }
 """By the Python type of a column, for those that have no line of their own."""
 

@@ -184,6 +184,15 @@ def test_an_import_is_redacted_and_still_found(
     assert leaks(owner) == []
 
 
+def test_an_import_takes_no_counts_that_are_none(masking: MemoryApp, runtime: Runtime, tenant: int) -> None:
+    masking.record(CHAT, WORDS)
+    document = json.loads(json.dumps(snapshots.export(runtime, tenant, MIRA)))
+    document["turns"][0]["redacted"] = {"card": "many"}
+    with pytest.raises(InvalidInput) as refused:
+        snapshots.load(runtime, tenant, Scope("zoe", "ann"), document)
+    assert refused.value.field == "turns[0].redacted"
+
+
 def test_a_provider_sees_nothing_also_of_what_was_stored_before(
     settings: Settings, owner: Engine, tenant: int
 ) -> None:
