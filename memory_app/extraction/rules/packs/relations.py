@@ -18,7 +18,7 @@ _OTHERS = """
     stepson stopped stopped_smoking struggles_with studied_at subscribes_to surname takes_medicine
     teacher uncle unemployed used_to used_to_like uses values visited volunteers_at wants_replies wants_to
     income_side keeps_at eats drinks
-    weight worked_as works_in worries_about
+    did weight worked_as works_in worries_about
 """
 KNOWN = frozenset({*RELATIONS, *_OTHERS.split()})
 
