@@ -286,7 +286,9 @@ def _start_day(author: _Author, rule: PackRule, match: DateMatch) -> StartDay | 
 def _may_begin(rule: PackRule, day: StartDay, today: date) -> bool:
     """Whether a date may stand in the clause: a state has a beginning, events lie behind and plans ahead."""
     if rule.when is When.PLAN:
-        return day.start >= today.replace(day=1)
+        # A month or a year that has begun is not over.
+        is_exact = day.exactness == "day" and day.until is None
+        return (day.until or day.start) >= (today if is_exact else today.replace(day=1))
     if day.start > today:
         return False
     if rule.when is When.EVENT:
