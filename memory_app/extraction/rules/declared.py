@@ -15,7 +15,7 @@ from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.names import NAME, is_name
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import read_sentences
-from memory_app.extraction.rules.packs.pack import Pack, pack_of
+from memory_app.extraction.rules.packs.pack import LANGUAGES, Pack, pack_of
 from memory_app.extraction.rules.packs.turn_language import ENGLISH
 from memory_app.language.detection import guesses
 from memory_app.language.words import COMMON, UNREAL, stem_of
@@ -32,6 +32,8 @@ _EXPERIENCE = re.compile(
 _SEVERAL_SENTENCES = re.compile(r"[.!?;:,]\s")
 _STAND_IN = "Anna"
 """A name that every pack reads as one, in place of that of the subject."""
+LIKELY_LANGUAGES = 3
+"""Languages in which a text is tried; no sentence is one fact from end to end in two of them."""
 _TAIL_CHARS = 12
 """What may follow the object: "years old", "now"."""
 _MOST_CHARS = 200
@@ -134,9 +136,9 @@ def _claim_of_speaker(text: str, today: date) -> _Claim | None:
 
 
 def _packs(text: str) -> Iterator[Pack]:
-    """The pack of the language of a text, and that of English, since a short text may be taken for another one."""
-    best = guesses(text)[:1]
-    for language in dict.fromkeys([*(guess.language for guess in best), ENGLISH]):
+    """The packs of the languages that a text may be in, and that of English: a short text is often taken for another."""
+    likely = [guess.language for guess in guesses(text) if guess.language in LANGUAGES]
+    for language in dict.fromkeys([*likely[:LIKELY_LANGUAGES], ENGLISH]):
         pack = pack_of(language)
         if pack is not None:
             yield pack

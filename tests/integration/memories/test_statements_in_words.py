@@ -47,6 +47,8 @@ def tell(request: pytest.FixtureRequest, runtime: Runtime, tenant: int, api_key:
         ("Mira works at Acme.", "Mira works at Apex."),
         ("Mira has 5 years of experience.", "Mira has 6 years of experience."),
         ("Tom lives in Porto.", "Tom moved to Lisbon."),
+        ("Mira wohnt in Porto.", "Mira wohnt in Lissabon."),
+        ("Mira habite à Porto.", "Mira habite à Lisbonne."),
     ],
 )
 def test_the_later_statement_supersedes_the_earlier_one(
