@@ -136,7 +136,7 @@ def _claim_of_speaker(text: str, today: date) -> _Claim | None:
 
 
 def _packs(text: str) -> Iterator[Pack]:
-    """The packs of the languages that a text may be in, and that of English: a short text is often taken for another."""
+    """The packs of the languages in which a text may be, and that of English: short ones are often mistaken."""
     likely = [guess.language for guess in guesses(text) if guess.language in LANGUAGES]
     for language in dict.fromkeys([*likely[:LIKELY_LANGUAGES], ENGLISH]):
         pack = pack_of(language)
