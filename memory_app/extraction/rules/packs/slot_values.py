@@ -91,7 +91,7 @@ def _value(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
 
 def first_name(pack: Pack, text: str) -> str | None:
     """The name with which ``text`` begins, where more words may follow: "Anna works"."""
-    words = text.split()
+    words = _without_possession(text.split())
     first = words[0].lower().rstrip(".")
     # A title alone names nobody.
     fewest = 2 if first in pack.words.titles else 1
@@ -101,6 +101,15 @@ def first_name(pack: Pack, text: str) -> str | None:
         if hit is not None:
             return hit
     return None
+
+
+def _without_possession(words: Sequence[str]) -> Sequence[str]:
+    """Up to the owner of what follows: of "Sara's birthday" that is "Sara"."""
+    for place, word in enumerate(words):
+        owner = word.removesuffix("'s")
+        if owner and owner != word:
+            return [*words[:place], owner]
+    return words
 
 
 def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
