@@ -119,7 +119,7 @@ def test_who_was_there_is_kept() -> None:
 def test_a_wish_for_how_to_speak_is_an_expression() -> None:
     statement = only("Please keep your answers short.")
     assert statement.kind == "expression"
-    assert statement.text == "Anna asked Nova: keep your answers short."
+    assert statement.text == "Anna asked: keep your answers short."
 
 
 def test_what_was_asked_to_be_remembered_weighs_more_and_is_tagged() -> None:

@@ -220,6 +220,9 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
         return
     if _is_shouted(text):
         return
+    if not pack.file.clause.beside:
+        yield from _plainer(pack, text, is_cut=is_cut)
+        return
     is_change = pack.change.search(text) is not None
     is_beside = not is_change and pack.beside.search(text) is not None
     for clause in _plainer(pack, text, is_cut=is_cut):
@@ -228,13 +231,14 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
             # First, since "a bakery in the mornings" looks like an object as well.
             shorter = clause.text[: day_part.start()]
             yield replace(clause, text=shorter, is_beside=not is_change, day_part=day_part["part"])
-        yield replace(clause, is_beside=is_beside)
+        yield replace(clause, is_beside=True) if is_beside else clause
 
 
 def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     opened = without_opening(pack, text)
     # "Mum takes warfarin" is about the speaker's own.
-    opened = pack.bare.sub(rf"{pack.file.people.own} \g<0>", opened)
+    if pack.file.people.bare:
+        opened = pack.bare.sub(rf"{pack.file.people.own} \g<0>", opened)
     date = find_date(pack, opened)
     holds_date = date is not None
     yield Clause(text, holds_date=holds_date, is_cut=is_cut)

@@ -177,8 +177,9 @@ def _of_sentence(author: _Author, sentence: str, persons: Persons) -> SentenceRe
             # Across a dash or a bracket nothing is joined again.
             unread.append((parts[place].separator or ". ") + parts[place].text)
         place += count
-        objects = [fact.object for fact in facts]
-        persons = persons.named_in(author.pack, " ".join(part.text for part in parts[:place]), objects)
+        if author.pack.file.people.pronouns:
+            objects = [fact.object for fact in facts]
+            persons = persons.named_in(author.pack, " ".join(part.text for part in parts[:place]), objects)
     # Without capitals nothing shows who is named in passing, but for the clauses that a pattern fits.
     if not author.is_loose:
         facts += chain.from_iterable(_in_passing(author.pack, part.text) for part in parts)
@@ -225,7 +226,8 @@ def _of_cut_clause(author: _Author, text: str) -> list[Fact]:
 
     Only of rules whose object cannot be cut by this: a name, a place or a number is whole where "and" begins.
     """
-    for end in islice(author.pack.end.finditer(text), CUTS):
+    end = author.pack.end.search(text)
+    if end is not None:
         facts = _of_clause(author, text[: end.start()])
         if facts:
             return facts
@@ -297,14 +299,11 @@ def _may_begin(rule: PackRule, day: StartDay, today: date) -> bool:
 
 
 def _of_first_match(author: _Author, patterns: Sequence[RulePattern], clause: Clause) -> list[Fact]:
-    words = frozenset(WORD.findall(clause.text.lower()))
     for candidate in patterns:
         if candidate.needs_capitals and author.is_loose:
             continue
-        if not candidate.unless.isdisjoint(words):
-            continue
         match = candidate.pattern.fullmatch(clause.text)
-        if match is None:
+        if match is None or not candidate.unless.isdisjoint(WORD.findall(clause.text.lower())):
             continue
         if _may_fill(match, clause):
             facts = _of_match(author, candidate, match)
