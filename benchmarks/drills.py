@@ -40,7 +40,7 @@ POLL_SECONDS = 0.2
 HELD_SECONDS = 12
 """Longer than an erasure may take by its alert."""
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 FIRE_SECONDS = 180.0
 SCRAPE_SECONDS = 2
 SCOPE = "/v1/agents/ada/users/mira"
