@@ -12,6 +12,7 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import Metric
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
 from memory_app import metrics
@@ -111,21 +112,8 @@ def test_the_page_names_every_metric_with_its_labels(families: dict[str, Metric]
 
 def declared(name: str) -> set[str]:
     """Labels of a metric that has no series yet."""
-    for collector in (
-        metrics.model_tokens,
-        metrics.model_dollars,
-        metrics.degraded,
-        metrics.tasks,
-        metrics.task_seconds,
-        metrics.tasks_sent,
-        metrics.runs,
-        metrics.run_seconds,
-        metrics.fenced,
-        metrics.erasures,
-        metrics.model_seconds,
-        metrics.hints,
-    ):
-        if collector._name == name:
+    for collector in vars(metrics).values():
+        if isinstance(collector, MetricWrapperBase) and collector._name == name:
             return {*collector._labelnames, "source"}
     return {"reason"} if name == "memory_dropped_items" else set()
 
