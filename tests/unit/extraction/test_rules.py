@@ -137,6 +137,12 @@ def test_what_was_asked_to_be_remembered_weighs_more_and_is_tagged() -> None:
         ("I live in Berlin and I love it here.", "assistant", "not said by the user"),
         ("I live in Berlin and I love it here.", "tool", "not said by the user"),
         ("It was a long day, nothing happened.", "user", "nothing noteworthy"),
+        (
+            "My passphrase is correct horse battery.",
+            "user",
+            "guarded: names a password, a key or a card number",
+        ),
+        ("我对花生过敏。", "user", "language not read by rules: zh"),
     ],
 )
 def test_a_turn_without_a_statement_says_why(text: str, role: str, reason: str) -> None:
