@@ -35,6 +35,7 @@ from memory_app.hot import (
     limits,
     narrative,
     recall_counts,
+    shown,
     stream,
 )
 from memory_app.hot.cache import CachedContext
@@ -43,6 +44,7 @@ from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.metrics import Pusher
 from memory_app.hot.narrative import StoredNarrative, Wish
+from memory_app.hot.shown import ShownWindow
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
 
@@ -705,10 +707,13 @@ def use_everything(hot: Hot, scope: int) -> None:
     life.note(hot, ["finder"], "host:1")
     Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)
     answer_drops.note(hot, {"no evidence": 1})
-    narrative.wish(hot, scope, Wish(1, "How is Rex?"))
+    narrative.wish(hot, scope, Wish(1, (uuid4(),)))
     narrative.put(
         hot, scope, StoredNarrative("Rex is well.", frozenset()), token=narrative.token(hot, (scope, 3))
     )
+    pipeline = hot.redis.pipeline()
+    shown.put_to(pipeline, hot, ShownWindow(scope, "monday", NOON, (uuid4(),)))
+    pipeline.execute()
     counted = prometheus_client.CollectorRegistry()
     pusher = Pusher(hot, counted)
     prometheus_client.Counter("accepted", "Turns.", registry=counted).inc()
@@ -727,7 +732,7 @@ def test_forgetting_a_scope_leaves_none_of_its_keys(hot: Hot, raw: Redis) -> Non
     use_everything(hot, 7)
     use_everything(hot, 77)
     rebuild_token, context_token = newest_turns(hot, 7).token, cached_context(hot, (7, 3)).token
-    assert erase(hot, [7]) == 7
+    assert erase(hot, [7]) == 8
     assert list(raw.scan_iter(f"{hot.prefix}scope:{{7}}*")) == []
     assert newest_turns(hot, 77).is_whole
     assert not stream.rebuild(hot, 7, entries(2), token=rebuild_token)
