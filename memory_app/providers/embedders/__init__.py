@@ -19,7 +19,7 @@ from memory_app.providers.embedders.hashing import HashEmbedder
 from memory_app.providers.embedders.options import Options, Pooling
 from memory_app.providers.embedders.prefixed import Prefixed
 from memory_app.providers.embedders.previous import Formers
-from memory_app.providers.embedders.redacting import Redacting
+from memory_app.providers.embedders.redacting_embedder import Redacting
 from memory_app.providers.embedders.word_llama import WordLlamaEmbedder
 
 __all__ = [

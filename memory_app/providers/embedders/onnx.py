@@ -31,6 +31,7 @@ from memory_app.providers.onnx_model import (
     open_session,
     open_tokenizer,
 )
+from memory_app.providers.texts import well_formed
 
 PIECES_AT_MOST = 16
 """Pieces of one text that are run, evenly spread over it: at 256 tokens each, some 40 ms apiece on one core."""
@@ -74,8 +75,7 @@ class OnnxEmbedder:
 
     def _pieces(self, text: str) -> list[list[int]]:
         """Token ids without marks; none for a text without tokens."""
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        ids = self._tokenizer.encode(whole, add_special_tokens=False).ids
+        ids = self._tokenizer.encode(well_formed(text), add_special_tokens=False).ids
         size = self._piece_tokens
         pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
         if len(pieces) <= PIECES_AT_MOST:

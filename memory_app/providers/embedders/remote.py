@@ -26,6 +26,7 @@ from memory_app.providers.embedders.embedder import (
 )
 from memory_app.providers.embedders.options import Options
 from memory_app.providers.provider import Passage, Wire, connect, open_gate
+from memory_app.providers.texts import sendable
 
 PIECE_BYTES = 6_000
 """A token has at least one byte and in English four, so that a piece stays under the 8,191 tokens of OpenAI."""
@@ -186,17 +187,11 @@ def _connection(base_url: str, options: Options) -> Wire:
 
 def _pieces(place: int, text: str) -> Iterator[_Piece]:
     """``text`` in pieces of at most `PIECE_BYTES`, cut at spaces where there are some; none for an empty text."""
-    rest = _sendable(text)
+    rest = sendable(text)
     while rest:
         piece = _beginning(rest)
         yield _Piece(place, piece, weight=len(piece))
         rest = rest[len(piece) :].lstrip()
-
-
-def _sendable(text: str) -> str:
-    """``text`` without half an emoji and null characters, which servers refuse."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole.replace("\0", " ").strip()
 
 
 def _beginning(text: str) -> str:

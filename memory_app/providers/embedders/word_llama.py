@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 
 from memory_app.errors import Misconfigured
 from memory_app.providers.embedders.embedder import Thresholds, Vectors, thresholds_of, unit_rows, verified
+from memory_app.providers.texts import well_formed
 
 DIMENSIONS = (64, 128, 256)
 """Lengths the model was trained to be cut to (Matryoshka): the first ones of a vector are a vector."""
@@ -63,15 +64,10 @@ class WordLlamaEmbedder:
     def _sum(self, text: str) -> NDArray[np.float64]:
         """Sum over tokens; its direction is that of the mean. A repeated token is fetched once."""
         # One text at a time: the batch call starts threads in the tokenizer, which a later fork would break.
-        encoding = self._weights.tokenizer.encode(_well_formed(text), add_special_tokens=False)
+        encoding = self._weights.tokenizer.encode(well_formed(text), add_special_tokens=False)
         ids, counts = np.unique(np.asarray(encoding.ids, dtype=np.intp), return_counts=True)
         rows = self._weights.tokens[ids, : self.dimensions]
         return np.asarray(np.sum(rows * counts[:, None], axis=0, dtype=np.float64))
-
-
-def _well_formed(text: str) -> str:
-    """Lone surrogates become the replacement character; the tokenizer refuses them."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @cache

@@ -22,6 +22,7 @@ from memory_app.providers.onnx_model import (
     open_tokenizer,
 )
 from memory_app.providers.rerankers.reranker import Options, Reranker
+from memory_app.providers.texts import well_formed
 
 QUERY_SHARE = 2
 """A query takes at most this part of the tokens, so that something of every text is read."""
@@ -48,12 +49,12 @@ class OnnxReranker:
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """See `Reranker.score`; 0–1. Raises `ProviderUnavailable` when the time for all texts is over."""
         ends_at = time.monotonic() + self._seconds
-        beginning = _first_tokens(self._tokenizer, _whole(query), self._tokens_limit // QUERY_SHARE)
+        beginning = _first_tokens(self._tokenizer, well_formed(query), self._tokens_limit // QUERY_SHARE)
         scores = []
         for text in texts:
             if time.monotonic() > ends_at:
                 raise ProviderUnavailable("the reranker did not finish in time")
-            scores.append(self._score(beginning, _whole(text)))
+            scores.append(self._score(beginning, well_formed(text)))
         return scores
 
     def _score(self, query: str, text: str) -> float:
@@ -91,8 +92,3 @@ def _probability(logits: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> f
 def _first_tokens(tokenizer: Tokenizer, text: str, limit: int) -> str:
     encoded = tokenizer.encode(text, add_special_tokens=False)
     return text if len(encoded.ids) <= limit else text[: encoded.offsets[limit - 1][1]]
-
-
-def _whole(text: str) -> str:
-    """``text`` without halves of characters, which the tokenizer does not take."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

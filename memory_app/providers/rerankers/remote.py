@@ -17,10 +17,14 @@ from typing import Protocol
 from memory_app.errors import BadModelOutput, Misconfigured, ProviderUnavailable
 from memory_app.providers.provider import Wire, connect
 from memory_app.providers.rerankers.reranker import Options, Reranker
+from memory_app.providers.texts import sendable
 
 PROVIDER = "the reranker"
 
 BYTES_PER_TOKEN = 4
+
+EMPTY = "-"
+"""Sent for a text of which nothing is left: servers refuse empty ones."""
 
 TEI_BATCH = 32
 """Texts that a TEI takes in one call unless it was started with more."""
@@ -64,7 +68,7 @@ class RemoteReranker:
         """See `Reranker.score`."""
         # A call has a limit of its own, several of them have none.
         ends_at = time.monotonic() + self._seconds
-        query = _sendable(query)
+        query = sendable(query) or EMPTY
         scores: list[float] = []
         for start in range(0, len(texts), self._batch):
             if time.monotonic() > ends_at:
@@ -73,7 +77,7 @@ class RemoteReranker:
         return scores
 
     def _scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        sent = [_sendable(text) for text in texts]
+        sent = [sendable(text) or EMPTY for text in texts]
         tokens = sum(len(text.encode()) for text in (query, *sent)) // BYTES_PER_TOKEN + 1
         with self._gate(tokens):
             rows = self._ask(self._wire, self._server_model, query, sent)
@@ -132,9 +136,3 @@ def _in_order(rows: Sequence[object], count: int) -> list[float]:
     if scores.keys() != set(range(count)):
         raise BadModelOutput(f"{PROVIDER} answered scores for {len(scores)} of {count} texts")
     return [scores[place] for place in range(count)]
-
-
-def _sendable(text: str) -> str:
-    """``text`` without half an emoji and null characters, which servers refuse; never empty."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole.replace("\0", " ").strip() or "-"
