@@ -23,7 +23,6 @@ from memory_app.memories.rows.memory_rows import ScopedMemory
 from memory_app.records.records import Memory, Origin, Outcome, Retirement, Statement, content_of
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
-from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import where_stored
 
@@ -55,7 +54,6 @@ def correct(
     policy = parse_policy(row.policy)
     check_allowed(text, policy.instructions.never)
     statement = _statement(stored.memory, text, triple or {})
-    runtime = with_redaction(runtime, policy)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = remember.prepare(runtime, [statement], policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:

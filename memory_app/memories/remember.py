@@ -115,7 +115,6 @@ def remember(
         statement = read(statement, row)
     check_allowed(statement.text, policy.instructions.never)
     # Between two transactions: none is open while the embedder is called.
-    runtime = with_redaction(runtime, policy)
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(
         tenant_id,

@@ -85,7 +85,7 @@ def for_provider(text: str, rules: Rules) -> str:
 def with_redaction(runtime: Runtime, policy: Policy) -> Runtime:
     """The same parts, with an embedder behind a network that is given redacted texts only."""
     rules = policy.redaction_rules
-    if not rules.is_on or is_local(runtime):
+    if not rules.is_on or is_local(runtime) or isinstance(runtime.embedder, Redacting):
         return runtime
     return replace(
         runtime, embedder=Redacting(runtime.embedder, redact=lambda text: for_provider(text, rules))

@@ -72,7 +72,7 @@ _NAMED: tuple[tuple[str, str, Check], ...] = (
     (
         r"ssn|social security(?: number)?|itin|tax(?:payer)? id",
         r"\d{3} ?\d{2} ?\d{4}",
-        lambda n: ssn.is_valid(n) or itin.is_valid(n),
+        _is_american,
     ),
     (r"sin|social insurance(?: number)?", r"\d{3}[ -]?\d{3}[ -]?\d{3}", sin.is_valid),
     (r"nhs(?: number| no)?", r"\d{3} ?\d{3} ?\d{4}", nhs.is_valid),

@@ -12,7 +12,7 @@ from memory_app.language.language import words_in
 from memory_app.language.redaction.kinds import PrivateKind, Span
 
 _NAMES = (
-    r"pass(?:word|wort|phrase|code)s?|kennw[oö]rt|kennwort|passwd|pwd|login data|contrase[ñn]as?|mot de passe|senha"
+    r"pass(?:word|wort|phrase|code)s?|kennw[oö]rt|passwd|pwd|login data|contrase[ñn]as?|mot de passe|senha"
     r"|palavra[- ]passe|parola d['’]ordine|wachtwoord|пароль|密码|密碼|パスワード|비밀번호"
 )
 _IS = r"(?:is now|was|is|ist|lautet|war|es|era|est|était|foi|é|è|são|was|:=|=>|=|：|:|是|は)"
