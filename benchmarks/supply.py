@@ -73,10 +73,9 @@ def packages(lock: str) -> Iterator[Package]:
 
 def licence_of(name: str) -> str | None:
     """The licence that an installed package names; None where it names none or is not installed."""
-    try:
-        fields = metadata.metadata(name)
-    except metadata.PackageNotFoundError:
-        return KNOWN.get(name)
+    if not is_installed(name):
+        return None
+    fields = metadata.metadata(name)
     classifiers = [
         line.rpartition(" :: ")[2]
         for line in fields.get_all("Classifier", [])
@@ -128,16 +127,17 @@ def unlicensed(lock: str) -> list[str]:
     """Packages whose licence is not among those that may be used, or that name none."""
     wrong = []
     for package in packages(lock):
-        licence = licence_of(package.name)
         # The locks hold packages of other systems and Pythons, which are not installed here.
-        if licence is None and not _is_installed(package.name):
+        if not is_installed(package.name):
             continue
+        licence = licence_of(package.name)
         if licence is None or FORBIDDEN.search(licence) or not ALLOWED.search(licence):
             wrong.append(f"{package.name} {package.version}: {licence or 'names no licence'}")
     return wrong
 
 
-def _is_installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Whether the environment has the package."""
     try:
         metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -13,3 +13,17 @@ def rows(database: Engine | str, statement: str, **values: object) -> list[Any]:
     engine = create_engine(database, poolclass=NullPool) if isinstance(database, str) else database
     with engine.connect() as connection:
         return list(connection.execute(text(statement), values))
+
+
+def tables_with(owner: Engine, word: str) -> list[str]:
+    """Every table in which the word still stands, in any column."""
+    listed = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1")
+    with owner.connect() as connection:
+        return [
+            table
+            for table in connection.execute(listed).scalars()
+            if connection.execute(
+                text(f"SELECT EXISTS (SELECT FROM {table} t WHERE t::text ILIKE :like)"),
+                {"like": f"%{word}%"},
+            ).scalar_one()
+        ]

@@ -35,9 +35,6 @@ _TRIGGERS = """
     CREATE TRIGGER ledger_delete AFTER DELETE ON {table} REFERENCING OLD TABLE AS changed
         FOR EACH STATEMENT EXECUTE FUNCTION note_rows('{column}');
 """
-_SCOPES = text(
-    "SELECT c.id FROM scopes c JOIN users u ON u.id = c.user_id WHERE u.name = :user ORDER BY c.id"
-)
 # The scope goes last, and takes along with it what is still there: the transaction that deleted it is the erasure.
 _SUMS = text(
     """
@@ -51,7 +48,7 @@ _SUMS = text(
     FROM row_ledger WHERE scope_id = ANY(:scopes) GROUP BY relation
     """
 )
-_KNOWN_SCOPES = text("SELECT DISTINCT scope_id FROM row_ledger WHERE relation = 'scopes' AND change < 0")
+_GONE_SCOPES = text("SELECT DISTINCT scope_id FROM row_ledger WHERE relation = 'scopes' AND change < 0")
 _TABLES = text(
     """SELECT table_name FROM information_schema.tables
     WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> 'row_ledger' ORDER BY 1"""
@@ -75,7 +72,7 @@ def begin(owner: Connection) -> None:
 
 def sums(owner: Connection) -> Mapping[str, Sum]:
     """What was stored and erased of the scopes that are gone, by table."""
-    scopes = list(owner.execute(_KNOWN_SCOPES).scalars())
+    scopes = gone_scopes(owner)
     return {row.relation: Sum(row.stored, row.erased) for row in owner.execute(_SUMS, {"scopes": scopes})}
 
 
@@ -92,7 +89,7 @@ def tables_with(owner: Connection, word: str) -> Mapping[str, int]:
 
 def rows_of_scopes_gone(owner: Connection) -> Mapping[str, int]:
     """Rows that still name a scope which was deleted, by table."""
-    scopes = list(owner.execute(_KNOWN_SCOPES).scalars())
+    scopes = gone_scopes(owner)
     found = {}
     for table, column in SCOPE_KEYS.items():
         statement = text(f"SELECT count(*) FROM {table} WHERE {column} = ANY(:scopes)")
@@ -110,4 +107,4 @@ def users_named(owner: Connection, user: str) -> int:
 
 def gone_scopes(owner: Connection) -> list[int]:
     """Ids of scopes that were deleted."""
-    return list(owner.execute(_KNOWN_SCOPES).scalars())
+    return list(owner.execute(_GONE_SCOPES).scalars())

@@ -17,6 +17,7 @@ from commands import Memory
 from databases import failures, libpq_url, run_program, settings_for
 from own_servers import postgres_server
 from pydantic import SecretStr
+from queries import tables_with
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
@@ -75,20 +76,6 @@ def tell(runtime: Runtime, tenant: int, user: str, words: str, **fields: Any) ->
     return remember.remember(
         runtime, tenant, Scope("ada", user), statement=Statement("fact", words, **fields)
     ).id
-
-
-def tables_with(owner: Engine, word: str) -> list[str]:
-    """Every table in which the word still stands, in any column."""
-    listed = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1")
-    with owner.connect() as connection:
-        return [
-            table
-            for table in connection.execute(listed).scalars()
-            if connection.execute(
-                text(f"SELECT EXISTS (SELECT FROM {table} t WHERE t::text ILIKE :like)"),
-                {"like": f"%{word}%"},
-            ).scalar_one()
-        ]
 
 
 def rows_of(owner: Engine, user: str) -> dict[str, list[str]]:

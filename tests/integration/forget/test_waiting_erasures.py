@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 from commands import Memory
+from queries import tables_with
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -75,19 +76,6 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def rows_with(owner: Engine, word: str) -> list[str]:
-    tables = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1")
-    with owner.connect() as connection:
-        return [
-            table
-            for table in connection.execute(tables).scalars()
-            if connection.execute(
-                text(f"SELECT EXISTS (SELECT FROM {table} t WHERE t::text ILIKE :like)"),
-                {"like": f"%{word}%"},
-            ).scalar_one()
-        ]
-
-
 ADDRESSES = {
     "user": "/v1/users/mira",
     "session": "/v1/agents/ada/users/mira/sessions/chat",
@@ -122,7 +110,7 @@ def test_an_erasure_in_a_busy_scope_is_taken_and_done_in_turn(
         options = connection.execute(text("SELECT options FROM runs WHERE name = 'forget'")).scalars().all()
     assert options == [{"of": of, "dry_run": False}], "the name goes with what it named"
     if of == "user":
-        assert rows_with(owner, "mira") == []
+        assert tables_with(owner, "mira") == []
 
 
 def test_a_worker_waits_in_line_and_shows_how_far_it_is(hasty: Runtime, tenant: int, owner: Engine) -> None:
@@ -141,7 +129,7 @@ def test_a_worker_waits_in_line_and_shows_how_far_it_is(hasty: Runtime, tenant: 
     done = jobs.read(hasty, tenant, run.id)
     assert (done.state, done.attempts) == (RunState.DONE, 0)
     assert done.report["counts"]["turns"] == 2
-    assert rows_with(owner, "mira") == []
+    assert tables_with(owner, "mira") == []
 
 
 def blocked(owner: Engine) -> int:
@@ -254,7 +242,7 @@ def test_the_command_follows_an_erasure_to_its_receipt(
     assert done.status == 0
     assert "receipt: " in done.out
     assert ": queued" in done.err
-    assert rows_with(owner, "mira") == []
+    assert tables_with(owner, "mira") == []
 
 
 def waiting_runs(owner: Engine) -> int:
