@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
-from memory_app.hot import shown
+from memory_app.hot import shown_windows
 from memory_app.hot.client import Hot
 from memory_app.hot.keys import HINT, RECALLED, milliseconds
-from memory_app.hot.shown import ShownWindow
+from memory_app.hot.shown_windows import ShownWindow
 
 MOST_WAITING = 20_000
 """Ids kept while no worker takes them; the oldest go first."""
@@ -39,7 +39,7 @@ def note(
         # No MULTI: each of the commands is right without the others, and a request waits for them.
         pipeline = redis.pipeline(transaction=False)
         if window is not None and window.ids:
-            shown.put_to(pipeline, hot, window)
+            shown_windows.put_to(pipeline, hot, window)
         pipeline.rpush(key, *lines)
         # New ids come in at the end, so the oldest stand at the beginning.
         pipeline.ltrim(key, -MOST_WAITING, -1)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, TooLarge
-from memory_app.hot import shown
+from memory_app.hot import shown_windows
 from memory_app.language.text import clean_given
 from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import feedback, memories
@@ -157,7 +157,7 @@ def _target(runtime: Runtime, connection: Connection, row: ScopeRow, target: UUI
 
 def _shown_before(runtime: Runtime, turn: RatedTurn) -> tuple[UUID, ...]:
     try:
-        return shown.before(runtime.hot, turn.scope_id, session=turn.session, at=turn.accepted_at)
+        return shown_windows.before(runtime.hot, turn.scope_id, session=turn.session, at=turn.accepted_at)
     except MemoryAppError as error:
         log.warning("window_of_reply_not_read", error=error.kind)
         return ()

@@ -61,12 +61,12 @@ def _kind_limits(anchors: Anchors) -> tuple[KindLimit, ...]:
     """Return the kinds that are read for every window, whatever the query."""
     least = ANCHOR_IMPORTANCE if anchors.importance is None else anchors.importance
     limits = []
-    for section, (most, floor) in {**_READS, Section.RELATIONSHIP: (anchors.limit, least)}.items():
+    for section, (limit, floor) in {**_READS, Section.RELATIONSHIP: (anchors.limit, least)}.items():
         for kind in kinds_of_section(section):
             # The usual importance of a kind is enough, whatever its section requires: else a new kind might never show.
             is_chosen = section is Section.RELATIONSHIP and anchors.importance is not None
             least_of_kind = floor if is_chosen else min(floor, KINDS[kind].importance)
-            limits.append(KindLimit(kind, most, least=least_of_kind))
+            limits.append(KindLimit(kind, limit, least=least_of_kind))
     return tuple(limits)
 
 
@@ -85,8 +85,8 @@ def bootstrap_parts(
     parts = _parts((*memories, *start.missing), row.persona, anchors=anchors)
     parts = replace(parts, outdated=start.outdated)
     # What tunes the expression stands in that section already.
-    shown = {memory.id for memory in parts.expression.memories}
-    card = own_card(row, [memory for memory in bootstrap.own if memory.id not in shown])
+    in_expression = {memory.id for memory in parts.expression.memories}
+    card = own_card(row, [memory for memory in bootstrap.own if memory.id not in in_expression])
     return replace(parts, cards=(card,) if card else (), zone=zone_of(row.time_zone))
 
 
@@ -105,14 +105,14 @@ def _start(connection: Connection, row: ScopeRow, stored: Sequence[Memory]) -> _
     defaults = _defaults(row.default_memories, row.now)
     if needs_seed(row):
         return _Start(missing=defaults)
-    texts = {normalise(memory.text) for memory in defaults}
+    default_texts = {normalise(memory.text) for memory in defaults}
     # Defaults are stored in the transaction that notes the time; one that was said again since is the user's own.
     of_start = [
         memory for memory in stored if memory.created_at == row.seeded_at and memory.repeat_count == 1
     ]
-    outdated = frozenset(memory.id for memory in of_start if normalise(memory.text) not in texts)
-    known = {normalise(memory.text) for memory in stored}
-    missing = [memory for memory in defaults if normalise(memory.text) not in known]
+    outdated = frozenset(memory.id for memory in of_start if normalise(memory.text) not in default_texts)
+    stored_texts = {normalise(memory.text) for memory in stored}
+    missing = [memory for memory in defaults if normalise(memory.text) not in stored_texts]
     if missing:
         # What the user took back is not missing.
         former = always_shown.former_texts(connection, row.id, [memory.text for memory in missing])
@@ -217,11 +217,11 @@ def _bootstrap_memories(
         return _read_bootstrap(connection, row, limits)
     cached = hot_context.cached.context
     # Part of the key, so that a kind or a relation that is new in this version shows at once.
-    asked = asked_about("bootstrap", *limits, *RELATIONS)
-    if cached is not None and cached.asked == asked:
+    cache_key = asked_about("bootstrap", *limits, *RELATIONS)
+    if cached is not None and cached.asked == cache_key:
         return _bootstrap_of(connection, row, cached)
     bootstrap = _read_bootstrap(connection, row, limits)
-    fresh = CachedContext(asked, {"bootstrap": _ids(bootstrap.memories), "own": _ids(bootstrap.own)})
+    fresh = CachedContext(cache_key, {"bootstrap": _ids(bootstrap.memories), "own": _ids(bootstrap.own)})
     try:
         # The token was taken before the read, so a change in between invalidates this entry.
         cache.put(runtime.hot, row.own_first, fresh, token=hot_context.cached.token)

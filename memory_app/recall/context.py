@@ -18,7 +18,7 @@ from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import expression, window
 from memory_app.hot.expression import Expression
-from memory_app.hot.shown import ShownWindow
+from memory_app.hot.shown_windows import ShownWindow
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
 from memory_app.recall.bootstrap_parts import Anchors, bootstrap_parts, first_parts, persona_parts

@@ -16,7 +16,7 @@ from memory_app import queue
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.hot import hints, recall_counts
-from memory_app.hot.shown import ShownWindow
+from memory_app.hot.shown_windows import ShownWindow
 from memory_app.memories.rows import memories
 from memory_app.recall.records import Hit
 from memory_app.records.records import Tier

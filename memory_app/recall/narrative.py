@@ -115,22 +115,23 @@ def _make(runtime: Runtime, scope_id: int) -> None:
     if len(rows) < FEWEST_ROWS:
         return
     asking = model_calls.for_narratives(runtime, wish.tenant_id, parse_policy(row.policy))
-    told = narrate(asking, rows, zone=zone_of(row.time_zone), names=(row.user or "", row.agent))
-    model_calls.count_dropped(runtime, told.provenance.dropped)
+    narrative = narrate(asking, rows, zone=zone_of(row.time_zone), names=(row.user or "", row.agent))
+    model_calls.count_dropped(runtime, narrative.provenance.dropped)
     with transaction(runtime.engine, wish.tenant_id) as connection:
         is_erased = _is_erased(connection, scope_id)
-    if told.sentences and not is_erased:
-        story = " ".join(sentence.text for sentence in told.sentences)
-        made = StoredNarrative(story, _best(wish.rows))
-        store.put(runtime.hot, scope_id, made, token=token)
-    log.info("narrative_made", scope=scope_id, sentences=len(told.sentences), calls=told.provenance.calls)
+    if narrative.sentences and not is_erased:
+        story = " ".join(sentence.text for sentence in narrative.sentences)
+        store.put(runtime.hot, scope_id, StoredNarrative(story, _best(wish.rows)), token=token)
+    log.info(
+        "narrative_made", scope=scope_id, sentences=len(narrative.sentences), calls=narrative.provenance.calls
+    )
 
 
 def _read_rows(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -> list[Row]:
     """Return what is still there of the memories and turns, best first."""
-    found = {memory.id: _memory_row(memory) for memory in always_shown.visible_by_ids(connection, row, ids)}
-    found |= {turn.id: _turn_row(turn) for turn in turns.by_ids(connection, row.own_first, ids)}
-    return [found[id] for id in ids if id in found]
+    by_id = {memory.id: _memory_row(memory) for memory in always_shown.visible_by_ids(connection, row, ids)}
+    by_id |= {turn.id: _turn_row(turn) for turn in turns.by_ids(connection, row.own_first, ids)}
+    return [by_id[id] for id in ids if id in by_id]
 
 
 def _is_erased(connection: Connection, scope_id: int) -> bool:

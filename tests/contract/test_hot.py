@@ -35,7 +35,7 @@ from memory_app.hot import (
     limits,
     narrative,
     recall_counts,
-    shown,
+    shown_windows,
     stream,
 )
 from memory_app.hot.cache import CachedContext
@@ -44,7 +44,7 @@ from memory_app.hot.erase import erase
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.metrics import Pusher
 from memory_app.hot.narrative import StoredNarrative, Wish
-from memory_app.hot.shown import ShownWindow
+from memory_app.hot.shown_windows import ShownWindow
 from memory_app.hot.stream import Entry
 from memory_app.redis_url import read
 
@@ -712,7 +712,7 @@ def use_everything(hot: Hot, scope: int) -> None:
         hot, scope, StoredNarrative("Rex is well.", frozenset()), token=narrative.token(hot, (scope, 3))
     )
     pipeline = hot.redis.pipeline()
-    shown.put_to(pipeline, hot, ShownWindow(scope, "monday", NOON, (uuid4(),)))
+    shown_windows.put_to(pipeline, hot, ShownWindow(scope, "monday", NOON, (uuid4(),)))
     pipeline.execute()
     counted = prometheus_client.CollectorRegistry()
     pusher = Pusher(hot, counted)
