@@ -135,7 +135,7 @@ class Sender:
         # Pools of our own: those of Celery belong to the whole process and are never given back.
         self._connections = broker.Pool(limit=SENDERS)
         # Of the pools only this one has no types.
-        self._producers: Any = ProducerPool(self._connections, limit=SENDERS)  # type: ignore[no-untyped-call]
+        self._producers: Any = ProducerPool(self._connections, limit=SENDERS)  # type: ignore[no-untyped-call]  # Kombu has none
 
     def send(self, name: str, *, to: str | None = None, **ids: Any) -> bool:
         """One message, to the task's own queue if ``to`` names no other.

@@ -21,8 +21,8 @@ def find_idle() -> None:
 def find_periodic() -> None:
     """Enqueue a run for each scope of which a periodic job is due, end silent sessions, and free what waits for a cap
     that was lifted."""
-    caps.free_below_cap(runtime())
     periodic.enqueue_due(runtime())
+    caps.free_below_cap(runtime())
 
 
 @app.task(name=queue.INDEX_SCOPES, base=MemoryTask, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]

@@ -9,7 +9,7 @@ from memory_app.extraction import model_calls
 from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
 from memory_app.tenancy import shards
-from memory_app.turns.rows import sessions, waiting
+from memory_app.turns.rows import extract_work, sessions
 
 log = structlog.get_logger(__name__)
 
@@ -28,8 +28,9 @@ def free_below_cap(runtime: Runtime) -> int:
 
 def _free_below_cap(runtime: Runtime) -> int:
     with transaction(runtime.engine, None) as connection:
-        tenants = waiting.capped_tenants(connection, most=TENANTS)
+        tenants = extract_work.capped_tenants(connection, most=TENANTS)
     freed = 0
+    # One by one: row-level security shows what a tenant spent to that tenant alone.
     for tenant_id in tenants:
         if model_calls.cap_wait(runtime, tenant_id) > 0:
             continue

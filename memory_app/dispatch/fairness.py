@@ -16,7 +16,7 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
 from memory_app.turns import extract, index
-from memory_app.turns.rows import waiting
+from memory_app.turns.rows import extract_work
 
 TENANTS = 4
 """Tenants of which one session, or one run, each is done first."""
@@ -30,7 +30,7 @@ def extract_in_turn(runtime: Runtime, session_id: int) -> None:
     if runtime.pace.is_due():
         index.index_turns(runtime, most_batches=1)
         with transaction(runtime.engine, None) as connection:
-            due = waiting.due_sessions(connection, most=TENANTS)
+            due = extract_work.due_sessions(connection, most=TENANTS)
         for session in due:
             # Not done on the side: calls of a model, which take seconds, and what may have killed its worker.
             is_quick = not session.asks_model and not session.is_suspect

@@ -6,7 +6,7 @@ Any number may run at once, in Beat's task and as processes of their own: a clai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.tenancy import shards
 from memory_app.turns import extract, index, routing
-from memory_app.turns.rows import waiting
-from memory_app.turns.rows.waiting import DueSession
+from memory_app.turns.rows import extract_work
+from memory_app.turns.rows.extract_work import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ def look(runtime: Runtime) -> Due:
     """Read what is due now in the runtime's shard, over all tenants and fair across them."""
     with transaction(runtime.engine, None) as connection:
         state = health.pipeline_state(connection)
-        due_sessions = waiting.due_sessions(connection, most=runtime.settings.finder.batch)
+        due_sessions = extract_work.due_sessions(connection, most=runtime.settings.finder.batch)
         due_runs = runs.due(connection, most=runtime.settings.finder.batch)
     return Due(state.claimable, due_sessions, due_runs)
 
@@ -93,20 +93,22 @@ def drain(runtime: Runtime, *, on_step: Callable[[], None] = lambda: None) -> Du
 def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:
     due = look(runtime)
     # Who asked to be erased does not wait until everything about them was read.
-    for run in due.runs:
-        if run.name == RunName.FORGET:
-            on_step()
-            jobs.perform(runtime, run.run_id, JOBS)
+    erasures = [run for run in due.runs if run.name == RunName.FORGET]
+    _perform(runtime, erasures, on_step)
     if due.turns:
         on_step()
         index.index_turns(runtime)
     for session in due.sessions:
         on_step()
         extract.extract_session(runtime, session.id)
-    for run in due.runs:
+    _perform(runtime, [run for run in due.runs if run.name != RunName.FORGET], on_step)
+    return due
+
+
+def _perform(runtime: Runtime, due_runs: Iterable[DueRun], on_step: Callable[[], None]) -> None:
+    for run in due_runs:
         on_step()
         jobs.perform(runtime, run.run_id, JOBS)
-    return due
 
 
 def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:

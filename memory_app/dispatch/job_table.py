@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_app import queue
-from memory_app.forget import waiting
+from memory_app.forget import erasure_runs
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
 from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis, turn_synthesis
@@ -19,5 +19,5 @@ JOBS: Mapping[str, Job] = {
     RunName.DECAY: Job(queue.DECAY, decay.decay),
     RunName.SLEEP: Job(queue.SLEEP, cycle.sleep),
     RunName.END_SESSION: Job(queue.SLEEP, session_end.end),
-    RunName.FORGET: Job(queue.FORGET, waiting.erase_in_turn, of_scope=False),
+    RunName.FORGET: Job(queue.FORGET, erasure_runs.erase_in_turn, of_scope=False),
 }

@@ -26,8 +26,8 @@ NoteCounts = Callable[[Counts], None]
 """Told the rows by table that went so far: first with none, when the rows are held."""
 
 
-def _note_nothing(_: Counts) -> None:
-    pass
+def note_nothing(_: Counts) -> None:
+    """Nobody follows an erasure that is over when the caller gets the answer."""
 
 
 def erase_memory(connection: Connection, tenant_id: int, memory_id: UUID) -> Forgotten | None:
@@ -93,7 +93,7 @@ def erase_user(
     user: str,
     *,
     before: datetime | None = None,
-    note: NoteCounts = _note_nothing,
+    note: NoteCounts = note_nothing,
 ) -> Forgotten:
     """Erase a person with all agents: turns, sessions, memories, entities, and what of it stands elsewhere."""
     # First of all locks: a message of a person whom nobody knows yet holds the name only, and is waited for.
@@ -125,7 +125,7 @@ def _erase_person(
     user: str,
     user_id: int,
     scope_ids: tuple[int, ...],
-    note: NoteCounts = _note_nothing,
+    note: NoteCounts = note_nothing,
 ) -> Forgotten:
     # Memories for all users of an agent may rest on what this person said. They are read before the turns go.
     outside, text = erase.resting_outside(connection, scope_ids)

@@ -17,12 +17,12 @@ from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import NotFound
 from memory_app.forget.carry_out import Erase, WriteRun, add_to_file, carry_out, new_receipt, rehearse
+from memory_app.forget.erasure_runs import BUSY, enqueue
 from memory_app.forget.receipt import Receipt, Subject, receipt_line
 from memory_app.forget.rows import receipts
 from memory_app.forget.rows.receipts import Erasure
-from memory_app.forget.settlement import Counts, Forgotten
+from memory_app.forget.settlement import Forgotten
 from memory_app.forget.target import Target
-from memory_app.forget.waiting import BUSY, enqueue
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
 from memory_app.records.reports import ForgetReport
@@ -118,7 +118,7 @@ def _forget(runtime: Runtime, tenant_id: int, target: Target, *, dry_run: bool =
 
 def _forget_here(runtime: Runtime, *, tenant_id: int, target: Target, dry_run: bool) -> Run:
     def erase(connection: Connection) -> Forgotten:
-        return target.erase(connection, tenant_id, note=_note_nothing)
+        return target.erase(connection, tenant_id)
 
     write_run = _run_writer(tenant_id, {"of": target.of}, dry_run=dry_run)
     if dry_run:
@@ -133,10 +133,6 @@ def _forget_here(runtime: Runtime, *, tenant_id: int, target: Target, dry_run: b
     )
     add_to_file(runtime, receipt)
     return run
-
-
-def _note_nothing(_: Counts) -> None:
-    """Nobody follows what is done when the caller gets the answer."""
 
 
 def _run_writer(tenant_id: int, options: dict[str, Any], *, dry_run: bool) -> WriteRun:

@@ -10,7 +10,14 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memory_app.errors import NotFound
-from memory_app.forget.erasure import NoteCounts, erase_memory, erase_session, erase_turn, erase_user
+from memory_app.forget.erasure import (
+    NoteCounts,
+    erase_memory,
+    erase_session,
+    erase_turn,
+    erase_user,
+    note_nothing,
+)
 from memory_app.forget.receipt import Subject
 from memory_app.forget.settlement import Forgotten
 from memory_app.records.scope import Scope
@@ -52,7 +59,7 @@ class Target:
                 return self.names[1]
         return None
 
-    def erase(self, connection: Connection, tenant_id: int, *, note: NoteCounts) -> Forgotten:
+    def erase(self, connection: Connection, tenant_id: int, *, note: NoteCounts = note_nothing) -> Forgotten:
         """Erase it in the caller's transaction. `NotFound` for a turn or memory that is not in this shard."""
         match self.of:
             case Subject.USER:

@@ -97,7 +97,7 @@ def parse_policy(value: Mapping[str, object]) -> Policy:
     Raises `InvalidInput` whose field is ``policy.<name>`` for an unknown name or a value that does not fit.
     """
     # Each parser gives the type of its field, which a mapping of parsers cannot say.
-    return Policy(**parse_fields(value, "policy", parsers=_PARSERS))  # type: ignore[arg-type]
+    return Policy(**parse_fields(value, "policy", parsers=_PARSERS))  # type: ignore[arg-type]  # each parser returns its field's
 
 
 def _extraction(value: object, path: str) -> ExtractionMode:

@@ -97,7 +97,7 @@ class Live:
         self._provider.add_span_processor(BatchSpanProcessor(Discreet(exporter)))
         self._tracer = self._provider.get_tracer(PRODUCT)
         self._clients: list[Any] = [RedisInstrumentor(), HTTPX2ClientInstrumentor()]
-        self._tasks = CeleryInstrumentor()  # type: ignore[no-untyped-call]
+        self._tasks = CeleryInstrumentor()  # type: ignore[no-untyped-call]  # it has no types
         for client in self._clients:
             client.instrument(tracer_provider=self._provider)
 
@@ -112,7 +112,7 @@ class Live:
         # Not by its instrumentor, which claims SQLAlchemy below 2.1 and loads the asyncio side of it. This part listens
         # to the events of an engine, which are the same in both.
         usage = NoOpMeter(PRODUCT).create_up_down_counter("connections")
-        EngineTracer(self._tracer, engine, usage)  # type: ignore[no-untyped-call]
+        EngineTracer(self._tracer, engine, usage)  # type: ignore[no-untyped-call]  # it has no types
 
     def watch_tasks(self) -> None:
         """Make each task a step; what `carrier` wrote into its message is what it goes on with."""
@@ -137,7 +137,7 @@ class Live:
         for instrument in (*self._clients, self._tasks):
             if instrument.is_instrumented_by_opentelemetry:
                 instrument.uninstrument()
-        EngineTracer.remove_all_event_listeners()  # type: ignore[no-untyped-call]
+        EngineTracer.remove_all_event_listeners()  # type: ignore[no-untyped-call]  # nor this
         self._provider.shutdown()
 
 

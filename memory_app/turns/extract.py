@@ -43,12 +43,11 @@ from memory_app.memories.rows import queries as query_store
 from memory_app.records.records import Extraction, Role, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
-from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
 from memory_app.turns import extraction_failures, extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
-from memory_app.turns.rows import sessions, stages, waiting
+from memory_app.turns.rows import extract_work, sessions, stages
 from memory_app.turns.rows.sessions import Claim
 from memory_app.turns.sources import sourced
 
@@ -134,7 +133,7 @@ def _clear_hint(runtime: Runtime, session_id: int) -> None:
 
 def _hint_rest(runtime: Runtime, claimed: Claim) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        session = waiting.due_session(connection, claimed.scope_id, claimed.session_id)
+        session = extract_work.due_session(connection, claimed.scope_id, claimed.session_id)
     if session is not None:
         routing.hint_session(runtime, session)
 
@@ -227,7 +226,6 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     statements = extraction.statements if batch.policy.fact_curation else ()
     of_speakers = [_sourced(statement, batch) for statement in statements]
     questions = _questions(batch, extraction)
-    runtime = with_redaction(runtime, batch.policy)
     prepared = remember.prepare(runtime, [*of_speakers, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(

@@ -34,9 +34,9 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy import redaction
 from memory_app.tenancy.rows import names
 from memory_app.turns import routing
-from memory_app.turns.rows import failed_turns, index_work, speakers, turns, waiting
+from memory_app.turns.rows import extract_work, failed_turns, index_work, speakers, turns
+from memory_app.turns.rows.extract_work import DueSession
 from memory_app.turns.rows.index_work import ClaimedTurn, IndexedTurn
-from memory_app.turns.rows.waiting import DueSession
 
 log = structlog.get_logger(__name__)
 
@@ -196,7 +196,7 @@ def _write(
         new_speakers = [(scope_of[turn.id], turn.speaker) for turn in borrowed_turns if turn.id in written]
         speakers.add(connection, tenant_id, new_speakers)
         schedule.wake(connection, runtime, set(scope_of.values()))
-        due = waiting.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
+        due = extract_work.due_sessions_of(connection, list(set(scope_of.values())), list(scope_of))
         failpoint.reach("index.before_commit")
     failpoint.reach("index.after_commit")
     correlation.note(correlation.TURNS, written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from memory_app import queue
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
-from memory_app.turns.rows.waiting import DueSession
+from memory_app.turns.rows.extract_work import DueSession
 
 
 def hint_session(runtime: Runtime, session: DueSession) -> None:

@@ -109,7 +109,7 @@ def add(
         "label": label,
         "note": note,
     }
-    return connection.execute(_ADD, values).scalar_one()  # type: ignore[no-any-return]
+    return int(connection.execute(_ADD, values).scalar_one())
 
 
 def turn(connection: Connection, scope_ids: Sequence[int], turn_id: UUID) -> RatedTurn | None:

@@ -38,7 +38,7 @@ from memory_app.transfer.snapshot import canonical_meta
 from memory_app.turns.extract import extract_session
 from memory_app.turns.index import index_turns
 from memory_app.turns.record import record
-from memory_app.turns.rows import index_work, waiting
+from memory_app.turns.rows import extract_work, index_work
 
 pytestmark = pytest.mark.one_shard
 
@@ -214,7 +214,7 @@ def test_sessions_runs_and_jobs_that_are_due_are_taken_from_each_tenant(
         one.due_runs()
         one.schedules()
     with transaction(runtime.engine, None) as connection:
-        due_sessions = [session.id for session in waiting.due_sessions(connection, most=10)]
+        due_sessions = [session.id for session in extract_work.due_sessions(connection, most=10)]
         due_runs = [run.run_id for run in runs.due(connection, most=10)]
         due_jobs = schedules.due(connection, most=20)
     theirs = set(column(owner, "SELECT id FROM sessions WHERE tenant_id = :id", id=other_tenant))
