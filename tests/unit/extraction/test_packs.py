@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_app.extraction.rules import extract
-from memory_app.extraction.rules.packs.facts import Fact, read
+from memory_app.extraction.rules.packs.fact import Fact
+from memory_app.extraction.rules.packs.facts import read
 from memory_app.extraction.rules.packs.pack import LANGUAGES, pack_of
 from memory_app.extraction.rules.packs.turn_language import language_of
 from memory_app.records.records import Extraction, Role, Statement, Turn
