@@ -279,10 +279,8 @@ def wait_in_line(connection: Connection) -> None:
 
 
 def plan_anew(connection: Connection) -> None:
-    """From here on the transaction plans each statement for the scopes at hand: for searches.
-
-    A kept plan fits the scope of average size, which is none: after a few questions of a big scope it would read
-    everybody's rows for a small one.
+    """From here on the transaction plans each statement for the scopes at hand: for those that are large or have
+    indexes of their own, since a kept plan fits a scope of average size and no index of one scope.
     """
     connection.execute(_PLAN_ANEW)
 

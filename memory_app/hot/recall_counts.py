@@ -11,9 +11,11 @@ from uuid import UUID
 
 from memory_app.hot import shown_windows
 from memory_app.hot.client import Hot
-from memory_app.hot.keys import HINT, RECALLED, milliseconds
+from memory_app.hot.keys import RECALLED, milliseconds
 from memory_app.hot.shown_windows import ShownWindow
 
+MANY_WAITING = 2_000
+"""Ids from which on they are counted at once; fewer wait for the periodic task."""
 MOST_WAITING = 20_000
 """Ids kept while no worker takes them; the oldest go first."""
 
@@ -23,11 +25,9 @@ def note(
     tenant_id: int,
     ids: Iterable[UUID],
     *,
-    hint: str,
-    life_ms: int,
     window: ShownWindow | None = None,
 ) -> bool:
-    """Add ids; True when the caller should send the message ``hint``, as `hints.claim` says. One round trip.
+    """Add ids; True when so many wait that they should not wait for the periodic task. One round trip.
 
     A ``window`` in which some of them stood is noted with them. Raises `HotUnavailable`.
     """
@@ -44,8 +44,8 @@ def note(
         # New ids come in at the end, so the oldest stand at the beginning.
         pipeline.ltrim(key, -MOST_WAITING, -1)
         pipeline.pexpire(key, milliseconds(RECALLED.life))
-        pipeline.set(hot.named_key(HINT, hint), 1, nx=True, px=min(life_ms, milliseconds(HINT.life)))
-        return bool(pipeline.execute()[-1])
+        *_, waiting, _, _ = pipeline.execute()
+    return int(waiting) >= MANY_WAITING
 
 
 def take(hot: Hot, *, most: int) -> dict[int, Counter[UUID]]:

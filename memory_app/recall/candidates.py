@@ -101,6 +101,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         threshold=query.threshold,
         indexed=scoped.indexed,
         anchors=scoped.anchors,
+        is_large=scoped.facts.is_large,
     )
 
 

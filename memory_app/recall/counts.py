@@ -40,14 +40,14 @@ def note_hits(
     ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
     hint = hint_name(queue.NOTE_RECALLS)
     try:
-        is_free = recall_counts.note(
-            runtime.hot, tenant_id, ids, hint=hint, life_ms=HINT_LIFE_MS, window=window
+        # The periodic task counts them. A message of their own would cost more than the rest of the answer's noting.
+        is_due = recall_counts.note(runtime.hot, tenant_id, ids, window=window) and hints.claim(
+            runtime.hot, hint, life_ms=HINT_LIFE_MS
         )
     except MemoryAppError as error:
         log.warning("recalls_not_noted", error=error.kind)
         return
-    # One message for whatever is noted until the task begins, not one for each answer.
-    if is_free:
+    if is_due:
         runtime.sender.send(queue.NOTE_RECALLS)
 
 

@@ -170,8 +170,6 @@ def prepare_query(
 
     Raises `NotFound` for an unknown session that is asked for.
     """
-    # A cached plan fits a scope of average size and reads far too much for a small one.
-    plan_anew(connection)
     policy = parse_policy(row.policy)
     text = query.text or ""
     # Where time has no weight, the date is found by its words: that of a turn is among those of the turn.
@@ -187,6 +185,8 @@ def prepare_query(
         entity_keys=entity_keys,
         sessions=[name for name in (query.session, session) if name is not None],
     )
+    if facts.is_large:
+        plan_anew(connection)
     if query.session is not None and query.session not in facts.sessions:
         raise NotFound(f"session: no session {query.session!r} here", field="session")
     tiers = _tiers(query)

@@ -206,7 +206,7 @@ def _fill_in(runtime: Runtime, lists: Mapping[str, Sequence[dict[str, Any]]]) ->
             weights = keyword_weights(terms(str(node["text"])))
             node |= {
                 # The check of a snapshot takes vectors as PostgreSQL writes them, without spaces.
-                "embedding": vector_text(vector).replace(" ", ""),
+                "embedding": vector_text(vector),
                 "embedding_model": runtime.embedder.model,
                 "keywords": sparse_text(weights),
                 "terms": sorted(weights),

@@ -74,7 +74,7 @@ def _nodes(runtime: Runtime, nodes: list[Row], rules: Rules) -> list[Row]:
         for place, vector in zip(embedded, runtime.embedder.embed(texts), strict=True):
             redacted[place] |= {
                 # As PostgreSQL writes vectors, which a snapshot holds.
-                "embedding": vector_text(vector).replace(" ", ""),
+                "embedding": vector_text(vector),
                 "embedding_model": runtime.embedder.model,
             }
     return redacted

@@ -702,7 +702,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     expression.note(hot, scope, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
     hints.claim(hot, "memory.index_turns", life_ms=5_000)
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
-    recall_counts.note(hot, 1, [uuid4()], hint="memory.note_recalls", life_ms=5_000)
+    recall_counts.note(hot, 1, [uuid4()])
     fail(hot, 2)
     life.note(hot, ["finder"], "host:1")
     Counting(hot.prefix, Counter({DropReason.MALFORMED: 1})).write(hot.redis)

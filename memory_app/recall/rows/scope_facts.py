@@ -24,6 +24,9 @@ MENTIONING_LIMIT = 100
 
 HOP_SHARE = 0.5
 
+LARGE_FROM_ROWS = 5_000
+"""A scan of so many rows takes far longer than to plan it."""
+
 _FACTS = text(
     """
     SELECT now() AS now,
@@ -89,6 +92,11 @@ class ScopeFacts:
     sessions: Mapping[str, int]
     models: tuple[ScopeModel, ...]
     has_fresh_turns: bool
+
+    @property
+    def is_large(self) -> bool:
+        """The searches are planned for these scopes; those of all others share plans that the server keeps."""
+        return self.rows > LARGE_FROM_ROWS or any(model.is_indexed for model in self.models)
 
 
 def read(

@@ -69,7 +69,8 @@ class Probe:
     terms: the keyword index of a big scope is asked for rows that hold all of any one set. ``speakers`` are the names
     in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``periods``
     the times it names, ``threshold`` the least cosine. Each arm hands ``candidates`` rows to the scoring (half as many
-    where indexes name the hits) and ``limit`` come back, no fewer than ``least`` if the scopes have them.
+    where indexes name the hits) and ``limit`` come back, no fewer than ``least`` if the scopes have them. ``is_large``
+    as in `ScopeFacts`.
     """
 
     scope_ids: tuple[int, ...]
@@ -87,6 +88,7 @@ class Probe:
     threshold: float | None = None
     indexed: tuple[IndexedScope, ...] = ()
     anchors: tuple[tuple[int, ...], ...] = ()
+    is_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,7 @@ def _shape(probe: Probe, filters: Sequence[str], traits: Sequence[Trait]) -> Sha
         has_periods=bool(probe.periods),
         has_threshold=probe.threshold is not None,
         traits=tuple(trait for trait in traits if probe.weights[SIGNALS[trait]]),
+        is_large=probe.is_large,
     )
 
 

@@ -26,7 +26,7 @@ class Shape:
     its own with the places in ``models`` it has them for; ``filters`` are names of `_TURN_FILTERS` or
     `_MEMORY_FILTERS`. ``has_frequency``: the weights count how common the entities of a memory are.
     ``has_periods``: the query names times. ``has_threshold``: a row needs a cosine of at least so much.
-    ``traits`` are those that weigh for it.
+    ``traits`` are those that weigh for it. ``is_large``: the statement is planned anew each time.
     """
 
     models: tuple[tuple[str, int], ...]
@@ -37,6 +37,7 @@ class Shape:
     has_periods: bool = False
     has_threshold: bool = False
     traits: tuple[Trait, ...] = ()
+    is_large: bool = False
 
 
 _TURN_FILTERS = {
@@ -82,7 +83,16 @@ def _traits(shape: Shape) -> str:
 def turns(shape: Shape) -> TextClause:
     """The best turns: every signal of theirs, and what is shown of them."""
     near = _near_indexed(shape) if shape.indexed else _near_scanned(shape)
-    return text(f"WITH {near}, {_best_turns(shape)}")
+    return text(f"{_mark(shape)}WITH {near}, {_best_turns(shape)}")
+
+
+def _mark(shape: Shape) -> str:
+    """What tells the statements of large scopes from the others.
+
+    PostgreSQL keeps a plan of a statement where its cost is not above the average of those made anew. What large scopes
+    cost must not stand in the average of the small ones: a plan that reads everybody's rows would pass for cheap.
+    """
+    return "/* large */ " if shape.is_large else ""
 
 
 def _best_turns(shape: Shape) -> str:
@@ -133,7 +143,7 @@ def memories(shape: Shape) -> TextClause:
     else:
         scored = f"scored AS MATERIALIZED ({_scored_memories(shape, 'm.scope_id = ANY(:scopes)')})"
     return text(
-        f"WITH {scored}, {_SHARED if shape.has_frequency else _NOTHING_SHARED}, {_best_memories(shape)}"
+        f"{_mark(shape)}WITH {scored}, {_SHARED if shape.has_frequency else _NOTHING_SHARED}, {_best_memories(shape)}"
     )
 
 

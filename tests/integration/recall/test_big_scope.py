@@ -10,15 +10,17 @@ from datetime import UTC, datetime
 from itertools import islice
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from memory_app.bench.plain_rows import unjudged_row
 from memory_app.db.db import plan_anew, transaction
+from memory_app.db.meter import Meter
 from memory_app.memories.remember import prepare
 from memory_app.memories.rows import memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.recall import scope_index
 from memory_app.recall.recall import Hit, RecallQuery, recall
+from memory_app.recall.rows import search
 from memory_app.records.records import NewTurn, Role, Statement, Tier
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -146,6 +148,10 @@ def test_few_rows_among_a_hundred_thousand_are_found_as_by_an_exact_scan(
             ),
             {"other": other},
         )
+        connection.execute(
+            text("UPDATE terms SET row_count = row_count + 100000 WHERE scope_id = :other AND term = :rows"),
+            {"other": other, "rows": term_store.ROWS},
+        )
     vectors = runtime.embedder.embed(said)
     for words in ("harbour lantern meadow", "velvet", said[7]):
         found = asked(runtime, tenant, words, preset="vector", limit=20)
@@ -153,10 +159,31 @@ def test_few_rows_among_a_hundred_thousand_are_found_as_by_an_exact_scan(
         exact = sorted(range(50), key=lambda place: -cosines[place])[:20]
         assert {hit.text for hit in found} == {said[place] for place in exact}
         assert [hit.text for hit in found[:5]] == [said[place] for place in exact[:5]]
+    # Often enough that the server keeps plans of the statements: none that would read everybody's rows.
+    eve = Scope("ada", "eve")
+    for _ in range(12):
+        recall(runtime, tenant, eve, query=RecallQuery("harbour lantern"))
+        asked(runtime, tenant, "harbour lantern")
+    with Meter(runtime.engine, owner).measured() as cost:
+        asked(runtime, tenant, "harbour lantern")
+    assert cost.rows < 5_000
+    assert "auto" in plan_modes(runtime, tenant, BOB) and "auto" not in plan_modes(runtime, tenant, eve)
+
+
+def plan_modes(runtime: Runtime, tenant: int, scope: Scope) -> set[str]:
+    """How the server plans the searches of a recall in the scope."""
+    modes = set()
+
+    def note(connection: Connection, *_: object) -> None:
+        modes.add(connection.exec_driver_sql("SHOW plan_cache_mode").scalar_one())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "memory_hits", lambda connection, probe: note(connection) or ())
+        recall(runtime, tenant, scope, query=RecallQuery("harbour lantern"))
+    return modes
 
 
 def test_searches_are_planned_for_the_scopes_at_hand(runtime: Runtime, tenant: int) -> None:
-    """A kept plan is one for the scope of average size: among big ones it reads everybody's rows for a small one."""
     with transaction(runtime.engine, tenant) as connection:
         plan_anew(connection)
         assert connection.execute(text("SHOW plan_cache_mode")).scalar_one() == "force_custom_plan"

@@ -7,9 +7,12 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy import Engine, text
 
+from memory_app import queue
 from memory_app.db.db import transaction
+from memory_app.hot import recall_counts
 from memory_app.memories.remember import remember
 from memory_app.memories.rows import links
 from memory_app.recall.context import ContextRequest, context
@@ -196,6 +199,25 @@ def test_what_was_shown_is_counted_by_the_task_and_not_by_the_question(
     counted = counts(owner)
     assert counted[horse] >= 3 and counted[van] == 1
     assert note_recalls(runtime) == 0, "a second run finds nothing to count"
+
+
+def test_an_answer_sends_a_message_only_where_many_counts_wait(
+    runtime: Runtime, tenant: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(runtime.sender, "send", lambda name, **_: bool(sent.append(name)) or True)
+    know(runtime, tenant, "Bob rides a horse.")
+    sent.clear()
+    asked(runtime, tenant, "horse")
+    assert sent == []
+    monkeypatch.setattr(recall_counts, "MANY_WAITING", 3)
+    for _ in range(4):
+        asked(runtime, tenant, "horse")
+    assert sent == [queue.NOTE_RECALLS], "one message until the task begins"
+    note_recalls(runtime)
+    for _ in range(3):
+        asked(runtime, tenant, "horse")
+    assert sent == [queue.NOTE_RECALLS] * 2
 
 
 def test_a_memory_that_is_gone_meanwhile_is_not_counted(runtime: Runtime, tenant: int, owner: Engine) -> None:
