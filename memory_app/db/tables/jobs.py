@@ -26,6 +26,7 @@ from memory_app.db.tables.schema import (
     instant,
     metadata,
     of_scope,
+    reference,
     tenant,
     tenant_of_scope,
     time_ordered,
@@ -71,12 +72,9 @@ runs = Table(
         name="runs_scope_fkey",
         ondelete="CASCADE",
     ),
-    ForeignKeyConstraint(
-        ["scope_id", "session_id"],
-        ["sessions.scope_id", "sessions.id"],
-        name="runs_session_id_fkey",
-        ondelete="CASCADE",
-    ),
+    reference("runs_session_id_fkey", ("scope_id", "session_id"), "sessions"),
+    # What a run did refers to it.
+    Index("runs_reference_key", "id", "tenant_id", unique=True),
     CheckConstraint(f"state IN ({literals(RunState)})", name="state"),
     CheckConstraint(f"state <> '{RunState.FAILED}' OR reason IS NOT NULL", name="reason"),
     # One run of a job for each scope and period, however many Beats and finders ask for it. A job without a scope

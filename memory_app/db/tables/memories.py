@@ -30,6 +30,8 @@ from memory_app.db.tables.schema import (
     instant,
     metadata,
     of_scope,
+    reference,
+    referenced,
     serial,
     tenant_of_scope,
     time_ordered,
@@ -39,12 +41,7 @@ from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
 
 
 def _memory_reference(column: str, table: str) -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(
-        ["scope_id", column],
-        ["memories.scope_id", "memories.id"],
-        name=f"{table}_{column}_fkey",
-        ondelete="CASCADE",
-    )
+    return reference(f"{table}_{column}_fkey", ("scope_id", column), "memories")
 
 
 memories = Table(
@@ -98,18 +95,10 @@ memories = Table(
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
     # With the scope, here and below: no row can refer to one of another scope.
-    ForeignKeyConstraint(
-        ["scope_id", "session_id"],
-        ["sessions.scope_id", "sessions.id"],
-        name="memories_session_id_fkey",
-        ondelete="CASCADE",
-    ),
-    ForeignKeyConstraint(
-        ["scope_id", "successor"],
-        ["memories.scope_id", "memories.id"],
-        name="memories_successor_fkey",
-        # The scope is half of this reference and part of the row's own key, so it must stay.
-        ondelete="SET NULL (successor)",
+    reference("memories_session_id_fkey", ("scope_id", "session_id"), "sessions"),
+    # Tenant and scope are part of this reference and of the row's own keys, so they must stay.
+    reference(
+        "memories_successor_fkey", ("scope_id", "successor"), "memories", ondelete="SET NULL (successor)"
     ),
     CheckConstraint("valid_until >= valid_from", name="validity"),
     CheckConstraint("(retired_at IS NULL) = (retired_reason IS NULL)", name="retired"),
@@ -166,7 +155,7 @@ memories = Table(
         postgresql_where=text(f"(pinned OR importance >= {PROMINENT}) AND retired_at IS NULL"),
     ),
     # The key begins with the scope, and whoever asks for a memory by its id does not know that.
-    Index("memories_id_idx", "id"),
+    referenced("memories"),
     Index("memories_session_idx", "scope_id", "session_id", postgresql_where=text("session_id IS NOT NULL")),
     Index("memories_run_idx", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index("memories_successor_idx", "scope_id", "successor", postgresql_where=text("successor IS NOT NULL")),
@@ -199,9 +188,7 @@ entities = Table(
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "key"),
     of_scope(),
-    ForeignKeyConstraint(
-        ["scope_id", "merged_into"], ["entities.scope_id", "entities.id"], name="entities_merged_into_fkey"
-    ),
+    reference("entities_merged_into_fkey", ("scope_id", "merged_into"), "entities", ondelete=None),
     CheckConstraint(f"type IN ({literals(ENTITY_TYPES)})", name="type"),
     CheckConstraint("merged_into <> id", name="merged_into"),
     Index(
@@ -210,6 +197,7 @@ entities = Table(
         "merged_into",
         postgresql_where=text("merged_into IS NOT NULL"),
     ),
+    referenced("entities"),
     Index("entities_first_word_idx", "scope_id", text('key COLLATE "C"')),
 )
 
@@ -241,12 +229,7 @@ mentions = Table(
     PrimaryKeyConstraint("scope_id", "memory_id", "entity_id"),
     of_scope(),
     _memory_reference("memory_id", "mentions"),
-    ForeignKeyConstraint(
-        ["scope_id", "entity_id"],
-        ["entities.scope_id", "entities.id"],
-        name="mentions_entity_id_fkey",
-        ondelete="CASCADE",
-    ),
+    reference("mentions_entity_id_fkey", ("scope_id", "entity_id"), "entities"),
     Index("mentions_entity_idx", "scope_id", "entity_id", "memory_id"),
 )
 
@@ -261,12 +244,7 @@ evidence = Table(
     PrimaryKeyConstraint("scope_id", "memory_id", "turn_scope_id", "turn_id"),
     of_scope(),
     _memory_reference("memory_id", "evidence"),
-    ForeignKeyConstraint(
-        ["turn_scope_id", "turn_id"],
-        ["turns.scope_id", "turns.id"],
-        name="evidence_turn_id_fkey",
-        ondelete="CASCADE",
-    ),
+    reference("evidence_turn_id_fkey", ("turn_scope_id", "turn_id"), "turns"),
     Index("evidence_turn_idx", "turn_scope_id", "turn_id"),
 )
 
@@ -284,12 +262,7 @@ feedback = Table(
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
     _memory_reference("memory_id", "feedback"),
-    ForeignKeyConstraint(
-        ["scope_id", "turn_id"],
-        ["turns.scope_id", "turns.id"],
-        name="feedback_turn_id_fkey",
-        ondelete="CASCADE",
-    ),
+    reference("feedback_turn_id_fkey", ("scope_id", "turn_id"), "turns"),
     CheckConstraint(f"label IN ({literals(Label)})", name="label"),
     # Exactly one of the two.
     CheckConstraint("(turn_id IS NULL) <> (memory_id IS NULL)", name="target"),

@@ -1,11 +1,13 @@
 """The metadata that every table registers on, and the forms of columns that several tables share.
 
-Three rules shape every table: the tenant stands in each row (row-level security reads it), keys of what grows begin
-with ``scope_id`` (so that it can be partitioned or distributed by scope), and every referencing column has an index
-(or erasing a person takes minutes).
+Three rules shape every table: the tenant stands in each row (row-level security reads it) and in each reference (or an
+insert would tell whether another tenant has an id), keys of what grows begin with ``scope_id`` (so that it can be
+partitioned or distributed by scope), and every referencing column has an index (or erasing a person takes minutes).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sqlalchemy import (
     BigInteger,
@@ -85,3 +87,22 @@ def of_scope() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
         ["tenant_id", "scope_id"], ["scopes.tenant_id", "scopes.id"], ondelete="CASCADE"
     )
+
+
+def reference(
+    name: str, columns: Sequence[str], to: str, *, ondelete: str | None = "CASCADE"
+) -> ForeignKeyConstraint:
+    """A reference to a row of the same tenant. ``columns`` are those of the row's key: the last is its id, and one
+    before it its scope."""
+    keys = ("scope_id", "id")[-len(columns) :]
+    return ForeignKeyConstraint(
+        ["tenant_id", *columns],
+        [f"{to}.tenant_id", *(f"{to}.{key}" for key in keys)],
+        name=name,
+        ondelete=ondelete,
+    )
+
+
+def referenced(table: str) -> Index:
+    """What `reference` needs of a table of a scope. It begins with the id, so that a row is found by that, too."""
+    return Index(f"{table}_reference_key", "id", "scope_id", "tenant_id", unique=True)

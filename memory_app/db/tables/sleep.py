@@ -6,7 +6,6 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
-    ForeignKeyConstraint,
     Index,
     PrimaryKeyConstraint,
     Table,
@@ -15,7 +14,7 @@ from sqlalchemy import (
 )
 
 from memory_app.db.literals import literals
-from memory_app.db.tables.schema import JSON_VALUE, metadata, of_scope, serial, tenant_of_scope
+from memory_app.db.tables.schema import JSON_VALUE, metadata, of_scope, reference, serial, tenant_of_scope
 from memory_app.records.run import Change
 
 images = Table(
@@ -32,7 +31,7 @@ images = Table(
     Column("after", JSON_VALUE),
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
-    ForeignKeyConstraint(["run_id"], ["runs.id"], name="images_run_id_fkey", ondelete="CASCADE"),
+    reference("images_run_id_fkey", ("run_id",), "runs"),
     CheckConstraint(f"change IN ({literals(Change)})", name="change"),
     Index("images_run_idx", "run_id", "id"),
 )

@@ -72,9 +72,9 @@ BY_HAND = {
         "ALTER TABLE memories so that repeat_count is integer NOT NULL DEFAULT 1",
     ),
     "index": (
-        "DROP INDEX turns_id_idx",
-        "index turns_id_idx is missing",
-        "CREATE INDEX turns_id_idx ON public.turns USING btree (id)",
+        "DROP INDEX evidence_turn_idx",
+        "index evidence_turn_idx is missing",
+        "CREATE INDEX evidence_turn_idx ON public.evidence USING btree (turn_scope_id, turn_id)",
     ),
     "constraint": (
         "ALTER TABLE links DROP CONSTRAINT links_ends_check",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, Engine, bindparam, create_engine, text
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import IntegrityError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
 from memory_app.db.db import transaction
@@ -389,3 +390,68 @@ def test_using_a_key_is_noted_once_a_minute(app: Engine, owner: Engine, api_key:
     first = note()
     assert first is not None
     assert note() == first
+
+
+# --- references ---------------------------------------------------------------------------------------------
+
+REFERENCES = """
+    SELECT r.conname AS name, c.relname AS table, t.relname AS target,
+           ARRAY(SELECT a.attname::text FROM unnest(r.conkey) WITH ORDINALITY k(number, place)
+                 JOIN pg_attribute a ON a.attrelid = r.conrelid AND a.attnum = k.number ORDER BY place) AS columns,
+           ARRAY(SELECT a.attname::text FROM unnest(r.confkey) WITH ORDINALITY k(number, place)
+                 JOIN pg_attribute a ON a.attrelid = r.confrelid AND a.attnum = k.number ORDER BY place) AS keys
+    FROM pg_constraint r JOIN pg_class c ON c.oid = r.conrelid JOIN pg_class t ON t.oid = r.confrelid
+    WHERE r.contype = 'f' AND r.connamespace = 'public'::regnamespace AND t.relname <> 'tenants' ORDER BY 2, 1"""
+
+
+@pytest.mark.one_shard
+def test_every_reference_names_the_tenant(owner: Engine) -> None:
+    references = found(owner, REFERENCES)
+    assert len(references) > 25
+    for reference in references:
+        assert (reference["columns"][0], reference["keys"][0]) == ("tenant_id", "tenant_id"), reference[
+            "name"
+        ]
+
+
+@pytest.mark.one_shard
+def test_a_reference_does_not_tell_whether_another_tenant_has_an_id(
+    app: Engine, owner: Engine, filled: tuple[int, int]
+) -> None:
+    """The same refusal for an id that is somebody else's and for one that is nobody's."""
+    mine, other = filled
+    probed = 0
+    for reference in found(owner, REFERENCES):
+        # Of its own scope a row is by a reference of its own; what else a caller may name is tried.
+        pairs = list(zip(reference["columns"], reference["keys"], strict=True))
+        named = [pair for pair in pairs if pair[0] not in ("tenant_id", "scope_id")]
+        table, columns, keys_ = reference["table"], [one for one, _ in named], [one for _, one in named]
+        if table in ("api_keys", "audit") or not named:
+            continue
+        key = ", ".join(f"CAST({column} AS text) AS {column}" for column in keys_)
+        theirs = found(
+            owner, f"SELECT {key} FROM {reference['target']} WHERE tenant_id = :other LIMIT 1", other=other
+        )[0]
+        nobodys = {column: str(uuid4()) if "-" in value else str(2**62) for column, value in theirs.items()}
+        # The scope is somebody's and only the id is nobody's: the second half of the key is probed, too.
+        half = theirs | {keys_[-1]: nobodys[keys_[-1]]}
+        refusals = {refusal(app, mine, table, columns, list(ids.values())) for ids in (theirs, nobodys, half)}
+        assert len(refusals) == 1, (reference["name"], refusals)
+        probed += 1
+    assert probed >= 14
+
+
+def refusal(app: Engine, tenant: int, table: str, columns: list[str], values: list[str]) -> str:
+    """Which constraint refuses to let the tenant's own row refer to this."""
+    types = {column.name: column.type for column in metadata.tables[table].columns}
+    settings = ", ".join(f"{column} = :v{place}" for place, column in enumerate(columns))
+    statement = text(f"UPDATE {table} SET {settings}").bindparams(
+        *(bindparam(f"v{place}", type_=types[column]) for place, column in enumerate(columns))
+    )
+    typed = [UUID(value) if "-" in value else int(value) for value in values]
+    with app.connect() as connection:
+        connection.execute(text("SELECT set_config('memory.tenant', :tenant, true)"), {"tenant": str(tenant)})
+        with pytest.raises(IntegrityError) as refused:
+            connection.execute(statement, {f"v{place}": value for place, value in enumerate(typed)})
+        connection.rollback()
+    return str(refused.value.orig.diag.constraint_name)  # type: ignore[union-attr]

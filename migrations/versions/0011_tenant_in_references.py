@@ -1,0 +1,60 @@
+"""The tenant in every foreign key: an insert could tell whether another tenant has an id, and name its turn or run.
+
+The indexes that found rows by their id alone make room for unique ones that begin with it. Each reference keeps its
+name; the new one is there before the old one goes, so that no row is written without one.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+KEYS = {
+    "memories": "id, scope_id, tenant_id",
+    "turns": "id, scope_id, tenant_id",
+    "sessions": "id, scope_id, tenant_id",
+    "entities": "id, scope_id, tenant_id",
+    "runs": "id, tenant_id",
+}
+REFERENCES = (
+    ("entities", "merged_into", "scope_id, merged_into", "entities", ""),
+    ("evidence", "memory_id", "scope_id, memory_id", "memories", "ON DELETE CASCADE"),
+    ("evidence", "turn_id", "turn_scope_id, turn_id", "turns", "ON DELETE CASCADE"),
+    ("feedback", "memory_id", "scope_id, memory_id", "memories", "ON DELETE CASCADE"),
+    ("feedback", "turn_id", "scope_id, turn_id", "turns", "ON DELETE CASCADE"),
+    ("images", "run_id", "run_id", "runs", "ON DELETE CASCADE"),
+    ("links", "source_id", "scope_id, source_id", "memories", "ON DELETE CASCADE"),
+    ("links", "target_id", "scope_id, target_id", "memories", "ON DELETE CASCADE"),
+    ("memories", "session_id", "scope_id, session_id", "sessions", "ON DELETE CASCADE"),
+    ("memories", "successor", "scope_id, successor", "memories", "ON DELETE SET NULL (successor)"),
+    ("mentions", "entity_id", "scope_id, entity_id", "entities", "ON DELETE CASCADE"),
+    ("mentions", "memory_id", "scope_id, memory_id", "memories", "ON DELETE CASCADE"),
+    ("runs", "session_id", "scope_id, session_id", "sessions", "ON DELETE CASCADE"),
+    ("turns", "session_id", "scope_id, session_id", "sessions", "ON DELETE CASCADE"),
+)
+"""Table, the column that its constraint is named after, columns, the table referred to, and what its deletion does."""
+
+
+def upgrade() -> None:
+    for table, columns in KEYS.items():
+        op.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_reference_key ON {table} ({columns})")
+    for table in ("memories", "turns", "sessions"):
+        op.execute(f"DROP INDEX {table}_id_idx")
+    for table, column, columns, target, action in REFERENCES:
+        name = f"{table}_{column}_fkey"
+        keys = "tenant_id, id" if target == "runs" else "tenant_id, scope_id, id"
+        op.execute(
+            f"ALTER TABLE {table} ADD CONSTRAINT {name}_new FOREIGN KEY (tenant_id, {columns}) "
+            f"REFERENCES {target} ({keys}) {action} NOT VALID"
+        )
+        op.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}_new")
+        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+        op.execute(f"ALTER TABLE {table} RENAME CONSTRAINT {name}_new TO {name}")
+
+
+def downgrade() -> None:
+    raise NotImplementedError("migrations go forward; restore a backup of the revision before")
