@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 import migrations
-from memory_app.db import app_role, catalog, prerequisites, revision
+from memory_app.db import app_role, catalog, prerequisites, revision, validation
 from memory_app.db.db import connect_owner, translated
 from memory_app.db.shards import HOME, LARGEST, first_key, schema_of
 from memory_app.errors import Conflict, Misconfigured, StoreUnavailable
@@ -88,9 +89,10 @@ def upgrade(
 ) -> str:
     """Migrate, give the application's role the password that ``app_url`` carries and its defaults; the new revision.
 
-    All of it or nothing. Several at once wait for each other. Raises `StoreUnavailable` when the server is away or its
-    tables stayed locked; `Misconfigured` where the server or a right of the owner is not enough, and behind a pooler
-    that shares server processes.
+    The tables of a shard are changed wholly or not at all; what its rows have to be compared with is compared then, and
+    the next call goes on with it. Several at once wait for each other. Raises `StoreUnavailable` when the server is
+    away or its tables stayed locked; `Misconfigured` where the server or a right of the owner is not enough, and behind
+    a pooler that shares server processes; `Conflict` where rows break a new constraint.
     """
     engine = connect_owner(owner_url, statement_timeout_ms=0)
     password = make_url(app_url).password
@@ -99,6 +101,7 @@ def upgrade(
     try:
         with translated(engine):
             _insist(engine, lambda connection: _upgrade(connection, login), shard=HOME, deadline=deadline)
+            _validate(engine, HOME, deadline)
             # The home shard first, since it has the list of the others. One by one, so that the tables of each are
             # locked only for as long as its own work takes.
             for shard in _others(engine):
@@ -217,6 +220,35 @@ def _list_again(connection: Connection) -> None:
 
 def _migrate_shard(engine: Engine, shard: int, deadline: _Deadline) -> None:
     _insist(engine, lambda connection: _upgrade_shard(connection, shard), shard=shard, deadline=deadline)
+    _validate(engine, shard, deadline)
+
+
+def _validate(engine: Engine, shard: int, deadline: _Deadline) -> None:
+    """Compare the rows of a shard with the constraints that a revision added, while others read and write them."""
+    with engine.begin() as connection:
+        constraints = validation.pending(connection, shard)
+    for constraint in constraints:
+        work = partial(_validate_one, constraint=constraint)
+        _insist(engine, work, shard=shard, deadline=deadline)
+    if constraints:
+        _insist(
+            engine, lambda connection: _hide_from_owner(connection, shard), shard=shard, deadline=deadline
+        )
+
+
+def _validate_one(connection: Connection, constraint: validation.Pending) -> None:
+    _begin(connection)
+    # Nobody waits for this one.
+    connection.execute(_LIMIT_STATEMENT, {"statement_timeout": "0"})
+    validation.validate(connection, constraint)
+
+
+def _hide_from_owner(connection: Connection, shard: int) -> None:
+    """Let row-level security hold for the owner again, who had to see the rows."""
+    _begin(connection)
+    _set_path(connection, shard)
+    _lock_tables(connection, shard)
+    run_script(connection, "access.sql")
 
 
 def _upgrade(connection: Connection, login: _Login) -> None:
@@ -268,11 +300,7 @@ def _check_not_ahead(connection: Connection) -> None:
 
 def _apply(connection: Connection, shard: int) -> None:
     """Run the scripts and the revisions in a shard."""
-    # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
-    path = f"{prerequisites.search_path(connection, schema=schema_of(shard))}, pg_temp"
-    connection.execute(
-        _LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES), "shard": str(shard)}
-    )
+    _set_path(connection, shard)
     run_script(connection, "base.sql")
     if revision.stored(connection, shard=shard) != revision.newest():
         _lock_tables(connection, shard)
@@ -282,6 +310,15 @@ def _apply(connection: Connection, shard: int) -> None:
     command.upgrade(config, "head")
     # Last, as it gives rights on what the revisions made.
     run_script(connection, "access.sql")
+
+
+def _set_path(connection: Connection, shard: int) -> None:
+    """Lead the scripts to a shard, and tell them what it has."""
+    # Temporary objects last, as functions keep this path: nobody may slip in a table of theirs.
+    path = f"{prerequisites.search_path(connection, schema=schema_of(shard))}, pg_temp"
+    connection.execute(
+        _LET_SCRIPT_KNOW, {"path": path, "tables": ",".join(catalog.TABLES), "shard": str(shard)}
+    )
 
 
 def _others(engine: Engine) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """The tenant in every foreign key: an insert could tell whether another tenant has an id, and name its turn or run.
 
-The indexes that found rows by their id alone make room for unique ones that begin with it. Each reference keeps its
-name; the new one is there before the old one goes, so that no row is written without one.
+The indexes that found rows by their id alone make room for unique ones that begin with it; one that an operator made
+before, under its name here, is taken. Each reference keeps its name, and holds at once for what is written: `memory
+migrate` looks at the rows that are there afterwards, when the tables are no longer locked.
 """
 
 from __future__ import annotations
@@ -48,12 +49,9 @@ def upgrade() -> None:
         name = f"{table}_{column}_fkey"
         keys = "tenant_id, id" if target == "runs" else "tenant_id, scope_id, id"
         op.execute(
-            f"ALTER TABLE {table} ADD CONSTRAINT {name}_new FOREIGN KEY (tenant_id, {columns}) "
-            f"REFERENCES {target} ({keys}) {action} NOT VALID"
+            f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} "
+            f"FOREIGN KEY (tenant_id, {columns}) REFERENCES {target} ({keys}) {action} NOT VALID"
         )
-        op.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}_new")
-        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
-        op.execute(f"ALTER TABLE {table} RENAME CONSTRAINT {name}_new TO {name}")
 
 
 def downgrade() -> None:
