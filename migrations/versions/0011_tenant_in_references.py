@@ -42,7 +42,9 @@ REFERENCES = (
 
 def upgrade() -> None:
     for table, columns in KEYS.items():
-        op.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_reference_key ON {table} ({columns})")
+        key = f"{table}_reference_key"
+        op.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {key} ON {table} ({columns})")
+        op.execute(f"ALTER TABLE {table} ADD CONSTRAINT {key} UNIQUE USING INDEX {key}")
     for table in ("memories", "turns", "sessions"):
         op.execute(f"DROP INDEX {table}_id_idx")
     for table, column, columns, target, action in REFERENCES:

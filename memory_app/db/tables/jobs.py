@@ -13,6 +13,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
     text,
 )
@@ -74,7 +75,7 @@ runs = Table(
     ),
     reference("runs_session_id_fkey", ("scope_id", "session_id"), "sessions"),
     # What a run did refers to it.
-    Index("runs_reference_key", "id", "tenant_id", unique=True),
+    UniqueConstraint("id", "tenant_id", name="runs_reference_key"),
     CheckConstraint(f"state IN ({literals(RunState)})", name="state"),
     CheckConstraint(f"state <> '{RunState.FAILED}' OR reason IS NOT NULL", name="reason"),
     # One run of a job for each scope and period, however many Beats and finders ask for it. A job without a scope

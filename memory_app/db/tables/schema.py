@@ -19,6 +19,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    UniqueConstraint,
     Uuid,
     text,
 )
@@ -103,6 +104,6 @@ def reference(
     )
 
 
-def referenced(table: str) -> Index:
+def referenced(table: str) -> UniqueConstraint:
     """What `reference` needs of a table of a scope. It begins with the id, so that a row is found by that, too."""
-    return Index(f"{table}_reference_key", "id", "scope_id", "tenant_id", unique=True)
+    return UniqueConstraint("id", "scope_id", "tenant_id", name=f"{table}_reference_key")
