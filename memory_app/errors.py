@@ -1,7 +1,7 @@
 """Every error the product raises, in one tree.
 
     MemoryAppError
-    ├── InvalidInput            the caller must change the request (names the field)
+    ├── InvalidInput            the caller must change the request (names the field); also a ValueError
     │   └── TooLarge            a limit was passed
     ├── RequestTooSlow          the request did not arrive in time; the same may be sent again
     ├── Unauthorized            no key, or an unknown, revoked or expired one
@@ -16,6 +16,8 @@
     │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
     │   ├── HotUnavailable      Redis is away; hot memory is left out, nothing is lost (in `memory_app.hot.faults`)
     │   │   └── HotRefused      Redis refuses until a person acts: a wrong password, a missing right, a cluster
+    │   ├── ServerUnavailable   to a client: the API did not answer, so nobody knows whether it acted
+    │   ├── NotSent             to a client: the API was not reached, so nothing was done
     │   ├── Moved               the rows of a user are in another shard than the one that was asked
     │   └── StoreUnavailable    Postgres is away, or the outcome of a commit is unknown
     │       ├── StoreBusy       somebody else holds the rows; who can wait takes a turn
@@ -23,6 +25,7 @@
     └── Permanent               never retried; the run or turn says failed and why
         ├── BadModelOutput      an answer, or a request, that is of no use
         │   └── UnreadableAnswer a language model's answer in which nothing could be read, after one repair
+        ├── UnknownAnswer       to a client: an answer that it cannot read
         ├── DimensionMismatch   the embedder does not fit what is stored
         └── Misconfigured       settings or servers that cannot work together
 
@@ -42,9 +45,11 @@ class MemoryAppError(Exception):
         self.message = message
         self.field = field
         self.retry_after = retry_after
+        self.request_id: str | None = None
+        """To a client: what the API calls the request, in its log and in ``memory trace``."""
 
 
-class InvalidInput(MemoryAppError):
+class InvalidInput(MemoryAppError, ValueError):
     """The request cannot be taken as it is; ``field`` names what to change."""
 
     kind = "invalid_input"
@@ -126,6 +131,14 @@ class Moved(Transient):
         self.shard = shard
 
 
+class ServerUnavailable(Transient):
+    kind = "server_unavailable"
+
+
+class NotSent(Transient):
+    kind = "not_sent"
+
+
 class StoreUnavailable(Transient):
     kind = "store_unavailable"
 
@@ -160,6 +173,10 @@ class UnreadableAnswer(BadModelOutput):
     """The model does not answer in the form that it was asked for. Asked again about less, it would not either."""
 
     kind = "unreadable_answer"
+
+
+class UnknownAnswer(Permanent):
+    kind = "unknown_answer"
 
 
 class DimensionMismatch(Permanent):

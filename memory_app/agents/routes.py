@@ -16,7 +16,7 @@ router = APIRouter(route_class=StrictRoute, tags=["agents"])
 
 
 @router.get("/v1/agents/{agent}", responses=errors(404))
-def read_agent(call: Reader, scope: OfAgent) -> AgentAnswer:
+def get_agent(call: Reader, scope: OfAgent) -> AgentAnswer:
     """Persona, policy and default memories, with all defaults filled in."""
     return _answer(agents.agent(call.runtime, call.tenant_id, scope))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from fastapi import APIRouter
 from pydantic import Field
 
 from memory_app.agents import users
+from memory_app.agents.answers import UserAnswer
 from memory_app.agents.rows.users import UserRow
-from memory_app.web.answers import Answer
 from memory_app.web.call import Reader, UserName, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Body, CleanWords
@@ -28,17 +26,8 @@ class UserBody(Body):
     )
 
 
-class UserAnswer(Answer):
-    user: str
-    time_zone: str = Field(description="In which their times are read and shown.")
-    zone_is_set: bool = Field(
-        description="False: the offset of the times they sent last, or UTC where they have none."
-    )
-    created_at: datetime
-
-
 @router.get(PATH, responses=errors(404))
-def read_user(call: Reader, user: UserName) -> UserAnswer:
+def get_user(call: Reader, user: UserName) -> UserAnswer:
     """A user and the time zone in which they speak."""
     return _answer(users.user(call.runtime, call.tenant_id, _name(user)))
 

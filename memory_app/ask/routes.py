@@ -22,7 +22,7 @@ MOST_AT_ONCE = 2
 _questions = InFlight(MOST_AT_ONCE, what="questions of this tenant")
 
 
-@router.post(IN_SCOPE + "/ask", responses=errors(400, 404, 409))
+@router.post(IN_SCOPE + "/ask", operation_id="ask", responses=errors(400, 404, 409))
 def ask_memory(call: Reader, scope: OfUser, body: AskBody) -> AskAnswer:
     """Answer a question from memory by the agent's language model, each sentence with what it rests on.
 

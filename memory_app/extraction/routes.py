@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 
 from memory_app.extraction.declared import read_text
@@ -14,7 +16,7 @@ from memory_app.web.strict import StrictRoute
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
 
 
-@router.post(IN_SCOPE + "/memories", status_code=201, responses=errors(400, 413))
+@router.post(IN_SCOPE + "/memories", operation_id="remember", status_code=201, responses=errors(400, 413))
 def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> RememberedAnswer:
     """Remember a statement. The outcome says whether it was new, known already, merged, or took another's place.
 
@@ -23,7 +25,7 @@ def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> Reme
     remembered = remember(
         call.runtime,
         call.tenant_id,
-        scope,
+        replace(scope, session=body.session),
         statement=statement_of(body),
         deduplicate=body.deduplicate,
         read=read_text,

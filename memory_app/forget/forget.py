@@ -25,12 +25,12 @@ from memory_app.forget.settlement import Forgotten
 from memory_app.forget.target import Target
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.records.ids import checked_id
 from memory_app.records.reports import ForgetReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of
-from memory_app.tenancy.shards import checked_id
 
 
 def forget_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Run:

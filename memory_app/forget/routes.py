@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import Field
 
 from memory_app.forget import forget
+from memory_app.forget.answers import ErasureAnswer
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
-from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SESSION, Eraser, MemoryId, OfSession, Reader, TurnId, UserName, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Id
@@ -30,19 +27,6 @@ QUEUED: dict[str, Any] = {
 }
 
 
-class ErasureAnswer(Answer):
-    """A receipt: how much went, never what."""
-
-    id: UUID
-    state: str
-    counts: dict[str, int] = Field(description="Rows by table; empty when there was nothing.")
-    created_at: datetime
-    finished_at: datetime | None
-    receipt: str = Field(
-        description="The same as one line, to keep; `memory receipt verify` tells whether it was altered."
-    )
-
-
 @router.delete("/v1/turns/{id}", status_code=202, responses=errors(404))
 @audited(Action.ERASE_TURN)
 def forget_turn(call: Eraser, id: TurnId) -> RunStateAnswer:
@@ -54,7 +38,7 @@ def forget_turn(call: Eraser, id: TurnId) -> RunStateAnswer:
     "/v1/memories/{id}", status_code=204, tags=["memories"], responses={**errors(404), 202: QUEUED}
 )
 @audited(Action.ERASE_MEMORY)
-def delete_memory(call: Eraser, id: MemoryId) -> Response:
+def forget_memory(call: Eraser, id: MemoryId) -> Response:
     """Delete a memory for good, with the rows that were merged into it and what was made of it alone.
 
     To keep it as history invalidate it instead. The turns it came from stay; forgetting a turn is a call of its own.
@@ -89,7 +73,7 @@ def forget_user(call: Eraser, user: UserName, dry_run: DryRun = False) -> RunSta
 
 
 @router.get("/v1/erasures/{id}", responses=errors(404))
-def read_erasure(call: Reader, id: Annotated[Id, Path(description="Id of the receipt.")]) -> ErasureAnswer:
+def get_erasure(call: Reader, id: Annotated[Id, Path(description="Id of the receipt.")]) -> ErasureAnswer:
     """The receipt of something that was forgotten: counts per table."""
     erasure = forget.read_erasure(call.runtime, call.tenant_id, id)
     line = forget.read_receipt_line(call.runtime, call.tenant_id, id)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
+from memory_app.main.answers import AuditAnswer, ChainAnswer, EntryAnswer
 from memory_app.records.audit import Action, Entry
 from memory_app.tenancy import audit
-from memory_app.web.answers import Answer
 from memory_app.web.call import Admin, errors
 from memory_app.web.fields import NAME_SCHEMA
 from memory_app.web.strict import LARGEST_INTEGER, StrictRoute
@@ -19,34 +16,8 @@ from memory_app.web.strict import LARGEST_INTEGER, StrictRoute
 router = APIRouter(route_class=StrictRoute, tags=["audit"])
 
 
-class EntryAnswer(Answer):
-    seq: int = Field(description="Counts from 1 without a gap.")
-    at: datetime
-    key_id: int | None = Field(description="Null: the operator, on the command line or in Python.")
-    action: str
-    agent: str | None
-    subject: str | None = Field(description="Digest of the person's name.")
-    target: str | None
-    outcome: str = Field(description="`begun`, `done`, `broke`, or the kind of error it was refused with.")
-    request_id: UUID | None
-    digest: str = Field(description="Over the entry and the digest of the one before.")
-
-
-class AuditAnswer(Answer):
-    entries: list[EntryAnswer]
-    cursor: int | None
-
-
-class ChainAnswer(Answer):
-    entries: int
-    head: str = Field(
-        description="Digest of the last entry: kept elsewhere, it shows later that nothing was cut off."
-    )
-    broken_at: int | None = Field(description="The first number at which something does not fit.")
-
-
 @router.get("/v1/audit", responses=errors())
-def read_audit(
+def get_audit(
     call: Admin,
     action: Annotated[Action | None, Query(description="Only this action.")] = None,
     user: Annotated[

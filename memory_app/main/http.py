@@ -69,6 +69,8 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan(runtime),
+        # Names of functions in generated clients: `operation_id` of a route where a service has that name already.
+        generate_unique_id_function=lambda route: route.name,
         telemetry=tracing.telemetry(),
     )
     app.state.runtime = runtime

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from memory_app.db.db import transaction
-from memory_app.db.shards import HOME
+from memory_app.main.answers import KeyAnswer, KeysAnswer, NewKeyAnswer
 from memory_app.records.audit import Action
-from memory_app.tenancy.rows import keys
-from memory_app.web.answers import Answer
+from memory_app.tenancy import keys
 from memory_app.web.call import Admin, errors
 from memory_app.web.fields import Body, Name
 from memory_app.web.strict import LARGEST_INTEGER, StrictRoute, audited
@@ -41,34 +38,10 @@ class RotationBody(Body):
     )
 
 
-class KeyAnswer(Answer):
-    id: int
-    prefix: str = Field(description="The first characters, by which its holder recognises it.")
-    rights: list[str]
-    label: str | None
-    agent: str | None = Field(validation_alias="agent_name")
-    user: str | None = Field(validation_alias="user_name")
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-
-
-class KeysAnswer(Answer):
-    keys: list[KeyAnswer]
-
-
-class NewKeyAnswer(Answer):
-    id: int
-    key: str = Field(description="Shown this once; only a digest is stored.")
-    expires_at: datetime | None
-
-
 @router.get("/v1/keys", responses=errors())
 def list_keys(call: Admin) -> KeysAnswer:
     """The keys of the tenant, ended ones too; never the keys themselves."""
-    with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:
-        rows = keys.listed(connection, None)
+    rows = keys.list_keys(call.runtime, call.tenant_id)
     return KeysAnswer(keys=[KeyAnswer.model_validate(row) for row in rows])
 
 
@@ -76,16 +49,7 @@ def list_keys(call: Admin) -> KeysAnswer:
 @audited(Action.KEY_CREATE)
 def make_key(call: Admin, body: KeyBody) -> NewKeyAnswer:
     """Make a key of the tenant."""
-    expires_at = None if body.days is None else datetime.now(UTC) + timedelta(days=body.days)
-    with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:
-        new = keys.add(
-            connection,
-            rights=body.rights,
-            label=body.label,
-            expires_at=expires_at,
-            agent=body.agent,
-            user=body.user,
-        )
+    new = keys.make_key(call.runtime, call.tenant_id, **body.model_dump())
     return NewKeyAnswer.model_validate(new)
 
 
@@ -93,8 +57,7 @@ def make_key(call: Admin, body: KeyBody) -> NewKeyAnswer:
 @audited(Action.KEY_ROTATE)
 def rotate_key(call: Admin, key: KeyId, body: RotationBody) -> NewKeyAnswer:
     """Make a key like this one, which ends after the overlap."""
-    with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:
-        new = keys.rotate(connection, key, overlap=timedelta(hours=body.overlap_hours))
+    new = keys.rotate_key(call.runtime, call.tenant_id, key, overlap_hours=body.overlap_hours)
     return NewKeyAnswer.model_validate(new)
 
 
@@ -102,6 +65,5 @@ def rotate_key(call: Admin, key: KeyId, body: RotationBody) -> NewKeyAnswer:
 @audited(Action.KEY_REVOKE)
 def revoke_key(call: Admin, key: KeyId) -> Response:
     """End a key at once; processes that know it follow within seconds."""
-    with transaction(call.runtime.at(HOME).engine, call.tenant_id) as connection:
-        keys.revoke(connection, key)
+    keys.revoke_key(call.runtime, call.tenant_id, key)
     return Response(status_code=204)

@@ -115,3 +115,65 @@ class EntitiesAnswer(Answer):
 
 def memory_answer(memory: Memory) -> MemoryAnswer:
     return MemoryAnswer.model_validate(memory)
+
+
+class LinkedEntityAnswer(Answer):
+    key: str
+    label: str
+    memories: int = Field(description="In so many memories the two stand together.")
+
+
+class CardAnswer(EntityAnswer):
+    alias_keys: list[str] = Field(description="Keys that were merged into it and lead here.")
+    facts: list[MemoryAnswer] = Field(description="The strongest current memories that mention it.")
+    linked: list[LinkedEntityAnswer]
+
+
+class MergedEntityAnswer(Answer):
+    card: CardAnswer
+    run: UUID = Field(description="`POST /v1/runs/{id}/undo` takes the merge back.")
+
+
+class FactAnswer(MemoryAnswer):
+    """A fact as it was known at the time asked about: what was ended later is open then."""
+
+    score: float | None = Field(None, description="With `query`: cosine, or keyword score.")
+    overlapping: bool = Field(
+        False, description="Another value was said of the same time, where only one can hold."
+    )
+
+
+class FactsAnswer(Answer):
+    facts: list[FactAnswer]
+    cursor: str | None = Field(description="Give it back for the next page; null on the last one.")
+
+
+class FeedbackAnswer(Answer):
+    target: UUID
+    label: str
+    moved: list[UUID] = Field(
+        description="Memories whose score moved: the target or what it was merged into, or those that rest on the turn."
+    )
+    neighbours: list[UUID] = Field(description="Memories similar to them, which moved half as far.")
+    shown: list[UUID] = Field(
+        description="Memories that stood in the context window before the reply, which moved half as far."
+    )
+
+
+class SimilarQueryAnswer(Answer):
+    id: UUID
+    score: float = Field(description="The similarity, with the bias to the session; at most 1.")
+    similarity: float = Field(description="Cosine.")
+    text: str
+    canonical_key: str
+    source: str = Field(description="`session`: asked in the session going on; `agent`: elsewhere.")
+    session: str | None
+    repeats: int = Field(description="How often it was asked.")
+
+
+class SimilarQueriesAnswer(Answer):
+    queries: list[SimilarQueryAnswer]
+
+
+class VersionsAnswer(Answer):
+    memories: list[MemoryAnswer] = Field(description="Oldest first; the one that stands comes last.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import ConfigDict, Field
 
 from memory_app.records.records import EmotionalState, RelationalContext, Statement
-from memory_app.web.fields import Body, ImportanceScale, Instant, KindName, Number, Words
+from memory_app.web.fields import Body, ImportanceScale, Instant, KindName, Name, Number, Words
 
 
 class EmotionalStateBody(Body):
@@ -24,6 +26,11 @@ class RelationalContextBody(Body):
     shared_references: list[Words] = Field(default_factory=list)
     user_values: list[Words] = Field(default_factory=list)
     user_struggles: list[Words] = Field(default_factory=list)
+
+
+SaidIn = Annotated[
+    Name | None, Field(description="The session in which it was said; a turn of it was recorded before.")
+]
 
 
 class StatementBody(Body):
@@ -67,6 +74,7 @@ class StatementBody(Body):
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
     pinned: bool = Field(False, description="Never fades and is always considered.")
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")
+    session: SaidIn = None
 
 
 class CorrectionBody(Body):
@@ -84,7 +92,9 @@ def statement_of(body: StatementBody) -> Statement:
     """The statement as the write path takes it: declared by the caller."""
     feeling, relationship = body.emotional_state, body.relational_context
     return Statement(
-        **body.model_dump(exclude={"deduplicate", "tags", "emotional_state", "relational_context"}),
+        **body.model_dump(
+            exclude={"deduplicate", "session", "tags", "emotional_state", "relational_context"}
+        ),
         tags=tuple(body.tags),
         emotional_state=None if feeling is None else EmotionalState(**feeling.model_dump()),
         relational_context=None if relationship is None else _relational_context(relationship),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Path
 from pydantic import ConfigDict, Field
 
 from memory_app.memories import entities
-from memory_app.memories.answers import EntityAnswer, MemoryAnswer, memory_answer
+from memory_app.memories.answers import (
+    CardAnswer,
+    EntityAnswer,
+    LinkedEntityAnswer,
+    MergedEntityAnswer,
+    memory_answer,
+)
 from memory_app.memories.entities import Card
-from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Body, CleanWords
@@ -30,31 +34,14 @@ class MergeBody(Body):
     into: CleanWords = Field(description="Key of the entity that stays.")
 
 
-class LinkedEntityAnswer(Answer):
-    key: str
-    label: str
-    memories: int = Field(description="In so many memories the two stand together.")
-
-
-class CardAnswer(EntityAnswer):
-    alias_keys: list[str] = Field(description="Keys that were merged into it and lead here.")
-    facts: list[MemoryAnswer] = Field(description="The strongest current memories that mention it.")
-    linked: list[LinkedEntityAnswer]
-
-
-class MergedEntityAnswer(Answer):
-    card: CardAnswer
-    run: UUID = Field(description="`POST /v1/runs/{id}/undo` takes the merge back.")
-
-
 @router.get(IN_SCOPE + "/entities/{key}", responses=errors(404))
-def read_card(call: Reader, scope: OfUser, key: Key) -> CardAnswer:
+def get_entity(call: Reader, scope: OfUser, key: Key) -> CardAnswer:
     """What is known of one entity; a merged key leads to what it was merged into."""
     return _card(entities.card(call.runtime, call.tenant_id, scope, key=key.replace(SLASH, "/")))
 
 
 @router.post(IN_SCOPE + "/entities/{key}/merge", responses=errors(400, 404, 409))
-def merge_entity(call: Writer, scope: OfUser, key: Key, body: MergeBody) -> MergedEntityAnswer:
+def merge_entities(call: Writer, scope: OfUser, key: Key, body: MergeBody) -> MergedEntityAnswer:
     """The entity is the same thing as another: its mentions and aliases move there and its key becomes an alias."""
     merged = entities.merge(call.runtime, call.tenant_id, scope, key=key.replace(SLASH, "/"), into=body.into)
     return MergedEntityAnswer(card=_card(merged.card), run=merged.run_id)

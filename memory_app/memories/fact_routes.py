@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from memory_app.memories.answers import MemoryAnswer, RememberedAnswer, memory_answer
+from memory_app.memories.answers import FactAnswer, FactsAnswer, RememberedAnswer, memory_answer
+from memory_app.memories.bodies import SaidIn
 from memory_app.memories.facts import FactQuery, Match, add_fact, find_facts
 from memory_app.memories.rows.facts import FactHit
 from memory_app.records.records import ENTITY_TYPES, Origin, Statement
-from memory_app.web.answers import Answer, next_cursor
+from memory_app.web.answers import next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, CleanWords, ImportanceScale, Instant, Number, Words
 from memory_app.web.strict import StrictRoute
@@ -59,27 +61,14 @@ class FactBody(Body):
     tags: list[Words] = Field(default_factory=list)
     pinned: bool = Field(False, description="Never fades and is always considered.")
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known in other words.")
+    session: SaidIn = None
 
 
-class FactAnswer(MemoryAnswer):
-    """A fact as it was known at the time asked about: what was ended later is open then."""
-
-    score: float | None = Field(None, description="With `query`: cosine, or keyword score.")
-    overlapping: bool = Field(
-        False, description="Another value was said of the same time, where only one can hold."
-    )
-
-
-class FactsAnswer(Answer):
-    facts: list[FactAnswer]
-    cursor: str | None = Field(description="Give it back for the next page; null on the last one.")
-
-
-@router.post(IN_SCOPE + "/facts", status_code=201, responses=errors(400, 413))
+@router.post(IN_SCOPE + "/facts", operation_id="add_fact", status_code=201, responses=errors(400, 413))
 def add(call: Writer, scope: OfUser, body: FactBody) -> RememberedAnswer:
     """Add a fact by hand. What it ends is closed, what came before it finds its place, and entities are made of both
     ends where there are none yet."""
-    left_out = {"deduplicate", "subject_type", "object_type", "tags", "text"}
+    left_out = {"deduplicate", "session", "subject_type", "object_type", "tags", "text"}
     statement = Statement(
         kind="fact",
         text=body.text or "",
@@ -90,7 +79,7 @@ def add(call: Writer, scope: OfUser, body: FactBody) -> RememberedAnswer:
     remembered = add_fact(
         call.runtime,
         call.tenant_id,
-        scope,
+        replace(scope, session=body.session),
         statement=statement,
         subject_type=body.subject_type,
         object_type=body.object_type,
@@ -100,7 +89,7 @@ def add(call: Writer, scope: OfUser, body: FactBody) -> RememberedAnswer:
 
 
 @router.get(IN_SCOPE + "/facts", responses=errors(404, 413))
-def read(
+def list_facts(
     call: Reader,
     scope: OfUser,
     subject: Annotated[CleanWords | None, Query(description="Whom it is about; aliases count.")] = None,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from typing import Literal
-from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from memory_app.memories.answers import FeedbackAnswer, SimilarQueriesAnswer, SimilarQueryAnswer
 from memory_app.memories.feedback import give_feedback
 from memory_app.memories.query_graph import LIMIT_MAX, search
 from memory_app.records.records import Label
 from memory_app.records.scope import Scope
-from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, CleanWords, Id, Name, Words
 from memory_app.web.strict import StrictRoute
@@ -36,18 +35,6 @@ class FeedbackBody(Body):
     note: Words | None = Field(None, description="Why, in a sentence.")
 
 
-class FeedbackAnswer(Answer):
-    target: UUID
-    label: str
-    moved: list[UUID] = Field(
-        description="Memories whose score moved: the target or what it was merged into, or those that rest on the turn."
-    )
-    neighbours: list[UUID] = Field(description="Memories similar to them, which moved half as far.")
-    shown: list[UUID] = Field(
-        description="Memories that stood in the context window before the reply, which moved half as far."
-    )
-
-
 class QueryBody(Body):
     """A question to compare with."""
 
@@ -62,23 +49,8 @@ class QueryBody(Body):
     )
 
 
-class SimilarQueryAnswer(Answer):
-    id: UUID
-    score: float = Field(description="The similarity, with the bias to the session; at most 1.")
-    similarity: float = Field(description="Cosine.")
-    text: str
-    canonical_key: str
-    source: str = Field(description="`session`: asked in the session going on; `agent`: elsewhere.")
-    session: str | None
-    repeats: int = Field(description="How often it was asked.")
-
-
-class SimilarQueriesAnswer(Answer):
-    queries: list[SimilarQueryAnswer]
-
-
 @router.post(IN_SCOPE + "/feedback", status_code=201, responses=errors(400, 404, 413))
-def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAnswer:
+def feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAnswer:
     """Rate an answer or a memory. What is similar to it moves half as far; scores stay within -1 and 1."""
     effect = give_feedback(
         call.runtime, call.tenant_id, scope, target=body.target, label=Label(body.label), note=body.note
@@ -87,7 +59,7 @@ def add_feedback(call: Writer, scope: OfUser, body: FeedbackBody) -> FeedbackAns
 
 
 @router.post(IN_SCOPE + "/queries/search", tags=["recall"], responses=errors(400, 404))
-def search_queries(call: Reader, scope: OfUser, body: QueryBody) -> SimilarQueriesAnswer:
+def similar_queries(call: Reader, scope: OfUser, body: QueryBody) -> SimilarQueriesAnswer:
     """Questions the user asked that are like this one, best first. Reading writes nothing."""
     in_session = Scope(scope.agent, scope.user, body.session)
     rows = search(call.runtime, call.tenant_id, in_session, text=body.text, limit=body.limit)

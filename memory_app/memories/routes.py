@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
 from memory_app.memories import fate
 from memory_app.memories import lookup as memories
@@ -15,21 +14,17 @@ from memory_app.memories.answers import (
     ParentAnswer,
     RememberedAnswer,
     RunAnswer,
+    VersionsAnswer,
     WhyAnswer,
     memory_answer,
 )
 from memory_app.memories.bodies import CorrectionBody
 from memory_app.memories.correct import correct
 from memory_app.memories.lookup import MemoryFilter
-from memory_app.web.answers import Answer, TurnAnswer, next_cursor
+from memory_app.web.answers import TurnAnswer, next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import CleanWords, KindName
 from memory_app.web.strict import StrictRoute
-
-
-class VersionsAnswer(Answer):
-    memories: list[MemoryAnswer] = Field(description="Oldest first; the one that stands comes last.")
-
 
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
 
@@ -54,18 +49,20 @@ def list_memories(
 
 
 @router.get("/v1/memories/{id}", responses=errors(404))
-def read_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
+def get_memory(call: Reader, id: MemoryId) -> MemoryAnswer:
     """One memory; retired ones too, with the reason."""
     return memory_answer(memories.read_memory(call.runtime, call.tenant_id, id))
 
 
 @router.post("/v1/memories/{id}/invalidate", responses=errors(404, 409))
-def invalidate_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+def invalidate(call: Writer, id: MemoryId) -> MemoryAnswer:
     """It is no longer true: close its interval now and keep it as history."""
     return memory_answer(memories.invalidate(call.runtime, call.tenant_id, id))
 
 
-@router.post("/v1/memories/{id}/correct", status_code=201, responses=errors(400, 404, 409, 413))
+@router.post(
+    "/v1/memories/{id}/correct", operation_id="correct", status_code=201, responses=errors(400, 404, 409, 413)
+)
 def correct_memory(call: Writer, id: MemoryId, body: CorrectionBody) -> RememberedAnswer:
     """Other words for a memory: a new row takes its place, with kind, importance, tags, pin and evidence of the old."""
     given = body.model_dump(exclude={"text"}, exclude_none=True)
@@ -74,19 +71,19 @@ def correct_memory(call: Writer, id: MemoryId, body: CorrectionBody) -> Remember
 
 
 @router.post("/v1/memories/{id}/pin", responses=errors(404, 409))
-def pin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+def pin(call: Writer, id: MemoryId) -> MemoryAnswer:
     """Pin: it never fades, is never evicted and is always considered."""
     return memory_answer(memories.pin(call.runtime, call.tenant_id, id, pinned=True))
 
 
 @router.post("/v1/memories/{id}/unpin", responses=errors(404, 409))
-def unpin_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+def unpin(call: Writer, id: MemoryId) -> MemoryAnswer:
     """Take the pin off."""
     return memory_answer(memories.pin(call.runtime, call.tenant_id, id, pinned=False))
 
 
 @router.post("/v1/memories/{id}/revive", responses=errors(404, 409))
-def revive_memory(call: Writer, id: MemoryId) -> MemoryAnswer:
+def revive(call: Writer, id: MemoryId) -> MemoryAnswer:
     """Bring back a memory that expired or was evicted, as if it had just been seen."""
     return memory_answer(fate.revive(call.runtime, call.tenant_id, id))
 
@@ -99,7 +96,7 @@ def list_versions(call: Reader, id: MemoryId) -> VersionsAnswer:
 
 
 @router.get("/v1/memories/{id}/why", responses=errors(404))
-def explain_memory(call: Reader, id: MemoryId) -> WhyAnswer:
+def why(call: Reader, id: MemoryId) -> WhyAnswer:
     """Why it is there and how firmly: evidence, parents, successor, jobs, strength, and when it fades."""
     why = memories.why(call.runtime, call.tenant_id, id)
     return WhyAnswer(

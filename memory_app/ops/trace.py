@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
 
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
+from memory_app.ops.origin import Origin
 from memory_app.ops.rows import trace as rows
 from memory_app.ops.rows.trace import TracedMemory, TracedRun, TracedTurn
 from memory_app.records.run import RunState
@@ -22,16 +22,6 @@ from memory_app.tenancy.shards import in_usable
 from memory_app.turns.tickets import ticket
 
 Row = TypeVar("Row", TracedTurn, TracedRun, TracedMemory)
-
-
-class Origin(StrEnum):
-    """What the id that was asked about belongs to."""
-
-    TURN = "turn"
-    MEMORY = "memory"
-    RUN = "run"
-    REQUEST = "request"
-    TASK = "task"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,9 @@ class RecallBody(Body):
     session: Name | None = Field(
         None, description="Only rows of this session, and memories that belong to none."
     )
+    current_session: Name | None = Field(
+        None, description="The conversation going on; its rows are preferred a little."
+    )
     min_importance: int | None = Field(
         None, ge=1, le=10, description="Only memories at least this important."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -29,7 +30,7 @@ router = APIRouter(route_class=StrictRoute, tags=["recall"])
 
 
 @router.post(IN_SCOPE + "/context", responses=errors(400, 404, 413))
-def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswer:
+def get_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswer:
     """The context window for the next reply, within its budget.
 
     A part that is slow or away is left out and named in `degraded`; the chat goes on.
@@ -43,10 +44,11 @@ def read_context(call: Reader, scope: OfUser, body: ContextBody) -> ContextAnswe
     return answer.model_copy(update={"messages": messages})
 
 
-@router.post(IN_SCOPE + "/recall", responses=errors(400, 404, 413))
+@router.post(IN_SCOPE + "/recall", operation_id="recall", responses=errors(400, 404, 413))
 def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
     """What is remembered that answers a query, best first. Reading writes nothing."""
-    recalled = recall(call.runtime, call.tenant_id, scope, query=recall_query(body))
+    place = replace(scope, session=body.current_session)
+    recalled = recall(call.runtime, call.tenant_id, place, query=recall_query(body))
     return RecallAnswer(
         memories=[HitAnswer.model_validate(hit) for hit in recalled.memories],
         degraded=list(recalled.degraded),
@@ -54,7 +56,7 @@ def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
     )
 
 
-@router.get(IN_SCOPE + "/entities", responses=errors(404))
+@router.get(IN_SCOPE + "/entities", operation_id="list_entities", responses=errors(404))
 def read_entities(
     call: Reader,
     scope: OfUser,
@@ -66,7 +68,7 @@ def read_entities(
 
 
 @router.get(IN_SCOPE + "/stats", tags=["operations"], responses=errors(404))
-def read_stats(call: Reader, scope: OfUser) -> StatsAnswer:
+def get_stats(call: Reader, scope: OfUser) -> StatsAnswer:
     """Counts of what is stored for an agent and a user, and how much may be."""
     counts = stats(call.runtime, call.tenant_id, scope)
     rows = counts.rows

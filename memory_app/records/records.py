@@ -236,7 +236,7 @@ class Statement(Content):
     relations that hold one object at a time.
     """
 
-    importance: int | None = None
+    importance: float | None = None
     importance_scale: str | None = None
     """One of `SCALES` of `records.importance`; None is 1 to 10."""
     valid_from: datetime | None = None

@@ -52,7 +52,7 @@ DEFAULTS, NOTHING_GIVEN = SleepBody(), EndBody()
 
 
 @router.post(IN_SCOPE + "/sleep", status_code=202, responses=errors(400, 404, 409))
-def ask_for_sleep(call: Writer, scope: OfUser, body: SleepBody = DEFAULTS) -> RunStateAnswer:
+def sleep(call: Writer, scope: OfUser, body: SleepBody = DEFAULTS) -> RunStateAnswer:
     """Ask for a sleep cycle: similar memories become one, patterns are named, likenesses linked.
 
     A cycle after which the scope's own questions would find less is not applied. 409 while one is under way.
@@ -71,7 +71,7 @@ def end_session(call: Writer, scope: OfSession, body: EndBody = NOTHING_GIVEN) -
     return RunStateAnswer.model_validate(run)
 
 
-@router.post(IN_SCOPE + "/decay", status_code=202, responses=errors(404))
+@router.post(IN_SCOPE + "/decay", operation_id="decay", status_code=202, responses=errors(404))
 def ask_for_decay(call: Writer, scope: OfUser) -> RunStateAnswer:
     """Retire what has faded or is too much now, and delete what was retired long ago."""
     return RunStateAnswer.model_validate(decay.ask(call.runtime, call.tenant_id, scope))

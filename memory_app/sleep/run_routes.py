@@ -10,14 +10,14 @@ from pydantic import ConfigDict, Field
 
 from memory_app.jobs import jobs
 from memory_app.jobs.answers import RunStateAnswer
-from memory_app.memories.answers import MemoryAnswer, memory_answer
+from memory_app.memories.answers import memory_answer
 from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
 from memory_app.sleep import consolidate, undo
+from memory_app.sleep.answers import RestoredAnswer
 from memory_app.sleep.report import with_texts
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.tickets import WAIT_LIMIT_SECONDS
-from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, MemoryId, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, Id, KindName
 from memory_app.web.strict import StrictRoute, audited
@@ -36,11 +36,9 @@ class ConsolidateBody(Body):
     dry_run: bool = Field(False, description="Report what would be united, and change nothing.")
 
 
-class RestoredAnswer(Answer):
-    memories: list[MemoryAnswer] = Field(description="Current again, as they were.")
-
-
-@router.post(IN_SCOPE + "/consolidate", status_code=202, responses=errors(400, 404))
+@router.post(
+    IN_SCOPE + "/consolidate", operation_id="consolidate", status_code=202, responses=errors(400, 404)
+)
 def ask_to_consolidate(call: Writer, scope: OfUser, body: ConsolidateBody) -> RunStateAnswer:
     """Unite what says the same among the memories that are stored. Nothing is blended that differs in a number, a date,
     a negation or a name, and the run can be undone."""
@@ -49,7 +47,7 @@ def ask_to_consolidate(call: Writer, scope: OfUser, body: ConsolidateBody) -> Ru
 
 
 @router.get("/v1/runs/{id}", responses=errors(404, 429))
-async def read_run(
+async def get_run(
     call: Reader,
     id: RunId,
     wait_seconds: Annotated[
@@ -67,7 +65,7 @@ async def read_run(
     return RunStateAnswer.model_validate(await call.work(read_texts))
 
 
-@router.post("/v1/runs/{id}/undo", responses=errors(404, 409))
+@router.post("/v1/runs/{id}/undo", operation_id="undo", responses=errors(404, 409))
 @audited(Action.UNDO)
 def undo_run(call: Writer, id: RunId) -> RunStateAnswer:
     """Take back everything a run did, or nothing: 409 names what stands on it."""
@@ -76,7 +74,7 @@ def undo_run(call: Writer, id: RunId) -> RunStateAnswer:
 
 @router.post("/v1/memories/{id}/unmerge", tags=["memories"], responses=errors(404, 409))
 @audited(Action.UNMERGE)
-def unmerge_memory(call: Writer, id: MemoryId) -> RestoredAnswer:
+def unmerge(call: Writer, id: MemoryId) -> RestoredAnswer:
     """Take one merged memory apart: its parts are current again and it is gone. 409 names what blocks it."""
     parts = undo.undo_merge(call.runtime, call.tenant_id, id)
     return RestoredAnswer(memories=[memory_answer(part) for part in parts])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-from decimal import Decimal
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -12,8 +10,8 @@ from pydantic import ConfigDict, Field
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.scope import Scope
 from memory_app.sleep import synthesis
+from memory_app.sleep.answers import UsageAnswer, UsageDayAnswer
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
-from memory_app.web.answers import Answer
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body
 from memory_app.web.strict import StrictRoute
@@ -37,21 +35,8 @@ class SynthesisBody(Body):
     )
 
 
-class UsageDayAnswer(Answer):
-    day: date = Field(description="In UTC.")
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost_usd: Decimal
-
-
-class UsageAnswer(Answer):
-    days: list[UsageDayAnswer]
-
-
 @router.post(IN_SCOPE + "/synthesis", status_code=202, responses=errors(400, 404))
-def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunStateAnswer:
+def synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunStateAnswer:
     """Have a language model say what the latest turns mean, what remains of a session, or what some days show together.
 
     Of a deep synthesis only what holds takes effect: memories are united where they are alike and the sentence keeps
@@ -71,7 +56,7 @@ def ask_to_synthesize(call: Writer, scope: OfUser, body: SynthesisBody) -> RunSt
 
 
 @router.get("/v1/usage", tags=["operations"], responses=errors())
-def read_usage(
+def get_usage(
     call: Reader,
     days: Annotated[int, Query(ge=1, le=DAYS_LIMIT, description="How far back.")] = 30,
 ) -> UsageAnswer:

@@ -14,7 +14,6 @@ from uuid import UUID
 from memory_app.db.directory import Shard
 from memory_app.db.shards import HOME, hint_of
 from memory_app.errors import (
-    InvalidInput,
     MemoryAppError,
     Moved,
     NotFound,
@@ -22,6 +21,7 @@ from memory_app.errors import (
     ShardMissing,
     StoreUnavailable,
 )
+from memory_app.records.ids import checked_id
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 
@@ -123,17 +123,6 @@ def _act_in(runtime: Runtime, shards: Iterable[Shard], act: Callable[[Runtime], 
     if failure is not None:
         raise failure
     return answers
-
-
-def checked_id(id: UUID | str) -> UUID:
-    """The id; `InvalidInput` for what is none."""
-    # Callers in Python may hand on what they read from JSON.
-    if isinstance(id, UUID):
-        return id
-    try:
-        return UUID(id)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput("id: not a UUID", field="id") from error
 
 
 def _order(runtime: Runtime, id: UUID) -> Iterator[int]:

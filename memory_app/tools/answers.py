@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from memory_app.errors import MemoryAppError, Transient
+from memory_app.web.answers import Answer
 
 TEXT_CHARS = 2_000
 """Longest text of one row in an answer; a longer one is cut, since it goes into a model's context."""
@@ -57,3 +60,13 @@ def day(at: datetime | None) -> str:
 
 def instant(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
+
+
+class ToolsAnswer(Answer):
+    tools: list[dict[str, Any]] = Field(description="As the parameter `tools` of a chat-completion API.")
+
+
+class ToolCallAnswer(Answer):
+    data: dict[str, Any] = Field(description="For the model; an error stands under `error`.")
+    text: str = Field(description="For people to see.")
+    is_error: bool = Field(description="The call was wrong, and `data` says how to mend it.")

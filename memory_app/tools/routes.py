@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request
-from pydantic import Field
 
 from memory_app.records.scope import Scope
+from memory_app.tools.answers import ToolCallAnswer, ToolsAnswer
 from memory_app.tools.calls import TOOLS, ToolFormat, call_tool, definitions, find_tool, noting_tool
-from memory_app.web.answers import Answer
 from memory_app.web.auth import Need
 from memory_app.web.call import IN_SCOPE, OfUser, Reader, errors
 from memory_app.web.fields import Name
@@ -18,16 +17,6 @@ from memory_app.web.strict import StrictRoute
 router = APIRouter(route_class=StrictRoute, tags=["tools"])
 
 ToolName = Annotated[str, Path(description=f"One of {', '.join(TOOLS)}.")]
-
-
-class ToolsAnswer(Answer):
-    tools: list[dict[str, Any]] = Field(description="As the parameter `tools` of a chat-completion API.")
-
-
-class ToolCallAnswer(Answer):
-    data: dict[str, Any] = Field(description="For the model; an error stands under `error`.")
-    text: str = Field(description="For people to see.")
-    is_error: bool = Field(description="The call was wrong, and `data` says how to mend it.")
 
 
 @router.get("/v1/tools", responses=errors())
@@ -39,13 +28,13 @@ def list_tools(
     return ToolsAnswer(tools=definitions(format))
 
 
-@router.post(IN_SCOPE + "/tools/{name}", responses=errors(400, 404, 413))
+@router.post(IN_SCOPE + "/tools/{name}", operation_id="call_tool", responses=errors(400, 404, 413))
 def use_tool(
     request: Request,
     call: Reader,
     scope: OfUser,
     name: ToolName,
-    arguments: Annotated[dict[str, Any], Body(description="What the model wrote.")],
+    arguments: Annotated[dict[str, Any] | str, Body(description="What the model wrote, or its text.")],
     session: Annotated[Name | None, Query(description="The conversation going on.")] = None,
 ) -> ToolCallAnswer:
     """Call a tool with a model's arguments. A wrong argument is answered with `is_error`, for the model to mend.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
@@ -15,8 +13,9 @@ from pydantic import ConfigDict, Field
 from memory_app.records.audit import Action
 from memory_app.records.scope import Scope
 from memory_app.transfer import snapshots
+from memory_app.transfer.answers import CheckpointAnswer, CheckpointsAnswer, ImportedAnswer, SnapshotAnswer
 from memory_app.transfer.export_routes import joined
-from memory_app.web.answers import Answer, next_cursor
+from memory_app.web.answers import next_cursor
 from memory_app.web.call import IN_SCOPE, Cursor, OfUser, Reader, Writer, errors
 from memory_app.web.fields import Body, Id, Name
 from memory_app.web.strict import StrictRoute, audited, takes_snapshot
@@ -24,28 +23,6 @@ from memory_app.web.strict import StrictRoute, audited, takes_snapshot
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 
 CheckpointId = Annotated[Id, Path(description="Id of the checkpoint.")]
-Rows = list[dict[str, Any]]
-
-
-class SnapshotAnswer(Answer):
-    """A scope, row by row. An empty scope can be filled from it."""
-
-    format: str
-    version: int
-    created_at: datetime
-    scope: dict[str, Any]
-    embedder: dict[str, Any] = Field(description="Kind, model and dimensions of its vectors.")
-    canonical: dict[str, Any] = Field(
-        description="Version of the normaliser, and a hash over the keys of the nodes."
-    )
-    counts: dict[str, int]
-    nodes: Rows = Field(description="Memories, retired ones too.")
-    links: Rows
-    entities: Rows
-    mentions: Rows
-    sessions: Rows
-    turns: Rows
-    evidence: Rows
 
 
 class SnapshotBody(Body):
@@ -73,10 +50,6 @@ class SnapshotBody(Body):
     evidence: Any = None
 
 
-class ImportedAnswer(Answer):
-    counts: dict[str, int] = Field(description="Rows stored, by the name of their list.")
-
-
 class CheckpointBody(Body):
     """What to keep."""
 
@@ -86,22 +59,9 @@ class CheckpointBody(Body):
     most: int | None = Field(None, ge=1, le=10_000, description="So many of the strongest.")
 
 
-class CheckpointAnswer(Answer):
-    id: UUID
-    session: str | None
-    created_at: datetime
-    nodes: int
-    links: int
-
-
-class CheckpointsAnswer(Answer):
-    checkpoints: list[CheckpointAnswer]
-    cursor: UUID | None
-
-
 @router.get(IN_SCOPE + "/export", response_model=SnapshotAnswer, responses=errors(404))
 @audited(Action.EXPORT_SCOPE)
-def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
+def export(call: Reader, scope: OfUser) -> StreamingResponse:
     """Everything that is stored for an agent and a user, as one document."""
     return _document(snapshots.export(call.runtime, call.tenant_id, scope))
 
@@ -109,7 +69,7 @@ def export_scope(call: Reader, scope: OfUser) -> StreamingResponse:
 @router.post(IN_SCOPE + "/import", responses=errors(400, 409, 413))
 @takes_snapshot
 @audited(Action.IMPORT)
-def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
+def load(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAnswer:
     """Fill an empty agent and user from a snapshot: the same ids, counts, links and results.
 
     409: it is not empty, or the person was erased once and `new_consent` is not true.
@@ -124,7 +84,7 @@ def import_scope(call: Writer, scope: OfUser, body: SnapshotBody) -> ImportedAns
 
 
 @router.post(IN_SCOPE + "/checkpoints", status_code=201, responses=errors(400, 404))
-def make_checkpoint(call: Writer, scope: OfUser, body: CheckpointBody) -> CheckpointAnswer:
+def checkpoint(call: Writer, scope: OfUser, body: CheckpointBody) -> CheckpointAnswer:
     """Keep the strongest memories, of a session or of all, as a document."""
     of = Scope(scope.agent, scope.user, body.session)
     checkpoint = snapshots.make_checkpoint(call.runtime, call.tenant_id, of, most=body.most)

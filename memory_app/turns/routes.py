@@ -76,7 +76,7 @@ def record_turns(
 
 
 @router.get(IN_SESSION + "/turns", responses=errors(404))
-def read_turns(
+def list_turns(
     call: Reader,
     scope: OfSession,
     limit: Annotated[int, Query(ge=1, le=500, description="Most turns.")] = 20,
@@ -87,7 +87,7 @@ def read_turns(
 
 
 @router.get("/v1/turns/{id}", responses=errors(404, 429))
-async def read_ticket(
+async def get_ticket(
     call: Reader,
     id: TurnId,
     wait_seconds: Annotated[
@@ -105,7 +105,7 @@ async def read_ticket(
     return TicketStateAnswer.model_validate(row)
 
 
-@router.get(IN_SCOPE + "/sessions", tags=["sessions"], responses=errors(404))
+@router.get(IN_SCOPE + "/sessions", operation_id="list_sessions", tags=["sessions"], responses=errors(404))
 def read_sessions(
     call: Reader,
     scope: OfUser,
@@ -125,7 +125,7 @@ def clear_session(call: Writer, scope: OfSession) -> Response:
 
 
 @router.get("/v1/failed", tags=["operations"], responses=errors())
-def read_failed(
+def list_failed(
     call: Reader,
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most turns.")] = 100,
@@ -138,7 +138,7 @@ def read_failed(
     )
 
 
-@router.get("/v1/refused", tags=["operations"], responses=errors())
+@router.get("/v1/refused", operation_id="list_refused", tags=["operations"], responses=errors())
 def read_refused(
     call: Reader,
     cursor: Cursor = None,
@@ -154,7 +154,7 @@ def read_refused(
 
 @router.post("/v1/failed/{id}/replay", tags=["operations"], status_code=202, responses=errors(404, 409))
 @audited(Action.REPLAY)
-def replay_failed(call: Writer, id: TurnId) -> Response:
+def replay(call: Writer, id: TurnId) -> Response:
     """Index and extract the turn once more, once the cause is mended. Follow it with `GET /v1/turns/{id}`."""
     failed.replay(call.runtime, call.tenant_id, id)
     return Response(status_code=202)
@@ -162,7 +162,7 @@ def replay_failed(call: Writer, id: TurnId) -> Response:
 
 @router.post("/v1/failed/{id}/discard", tags=["operations"], status_code=202, responses=errors(404, 409))
 @audited(Action.DISCARD)
-def discard_failed(call: Writer, id: TurnId) -> Response:
+def discard(call: Writer, id: TurnId) -> Response:
     """Give the turn up: it stays readable and has no effects; a session that waited for it goes on."""
     failed.discard(call.runtime, call.tenant_id, id)
     return Response(status_code=202)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Answer(BaseModel):
     """A JSON object of an answer, read from a record's attributes."""
 
-    model_config = ConfigDict(from_attributes=True, frozen=True)
+    model_config = ConfigDict(from_attributes=True, frozen=True, defer_build=True)
 
 
 class ErrorDetail(Answer):

@@ -146,7 +146,7 @@ def curate(statements: Sequence[Statement], log_chars: int) -> tuple[tuple[State
     return tuple(rest), len(dropped)
 
 
-def _curation_order(fact: Statement) -> tuple[int, int]:
+def _curation_order(fact: Statement) -> tuple[float, int]:
     # The shorter first among equals, so that more of them have room.
     return (-(fact.importance or 0), len(fact.text))
 

@@ -170,8 +170,8 @@ def test_over_http_from_python_and_on_the_command_line(
         assert client.post(f"/v1/memories/{old}/correct", json={"words": "Mira sings."}).status_code == 422
     app = MemoryApp(runtime, tenant)
     second = app.correct(UUID(answer.json()["id"]), "Mira plays the violin.")
-    with pytest.raises(InvalidInput, match="importance"):
-        app.correct(second.id, "Mira plays the harp.", importance="9")
+    with pytest.raises(InvalidInput, match="memory_id"):
+        app.correct("the second", "Mira plays the harp.")
     done = memory("correct", str(second.id), "Mira plays the harp.", "--subject", "Mira", *FACT)
     assert done.json["outcome"] == "superseded"
     assert current(owner) == ["Mira plays the harp."]

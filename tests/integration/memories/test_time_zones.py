@@ -55,16 +55,16 @@ def test_offsets_of_every_kind_are_read(memory_app: MemoryApp, owner: Engine, at
 
 
 def test_a_zone_that_is_set_wins_over_the_offset(memory_app: MemoryApp, owner: Engine) -> None:
-    memory_app.set_time_zone("mira", "America/New_York")
+    memory_app.change_user("mira", time_zone="America/New_York")
 
     # 08:30 in Seoul is the evening of the ninth in New York.
     assert "2026-03-08" in bought(memory_app, owner, MORNING)
-    memory_app.set_time_zone("mira", None)
+    memory_app.change_user("mira", time_zone=None)
     assert "2026-03-09" in bought(memory_app, owner, MORNING, "drum")
 
 
 def test_utc_may_be_set_on_purpose(memory_app: MemoryApp, owner: Engine) -> None:
-    memory_app.set_time_zone("mira", "UTC")
+    memory_app.change_user("mira", time_zone="UTC")
     assert "2026-03-08" in bought(memory_app, owner, MORNING)
 
 
@@ -88,7 +88,7 @@ def test_a_zone_that_does_not_exist_is_refused(client: TestClient, memory_app: M
 
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "time_zone")
     with pytest.raises(InvalidInput, match="time_zone"):
-        memory_app.set_time_zone("mira", zone)
+        memory_app.change_user("mira", time_zone=zone)
     with pytest.raises(NotFound):
         memory_app.user("mira")
 

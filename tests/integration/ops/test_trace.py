@@ -15,7 +15,8 @@ from memory_app import correlation
 from memory_app.dispatch import finder
 from memory_app.errors import NotFound
 from memory_app.main.http import create_app
-from memory_app.ops.trace import Origin, Trace, trace
+from memory_app.ops.origin import Origin
+from memory_app.ops.trace import Trace, trace
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime

@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-import uvicorn
+from api_server import serving
 from commands import Memory
-from own_servers import free_port, wait_until
+from own_servers import wait_until
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -388,22 +387,6 @@ def test_over_http_an_export_ends_when_its_reader_hangs_up(
             assert b" 200 " in reader.recv(100)
             assert runtime.engine.pool.checkedout() == 1  # type: ignore[attr-defined]
         wait_until(lambda: runtime.engine.pool.checkedout() == 0, "the transaction has ended")  # type: ignore[attr-defined]
-
-
-@contextmanager
-def serving(runtime: Runtime) -> Iterator[int]:
-    """A real server in a thread of its own; its port."""
-    port = free_port()
-    config = uvicorn.Config(create_app(runtime), host="127.0.0.1", port=port, log_config=None)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run)
-    thread.start()
-    try:
-        wait_until(lambda: server.started, "the server has started")
-        yield port
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 @contextmanager

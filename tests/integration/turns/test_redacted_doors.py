@@ -217,7 +217,7 @@ def test_a_provider_sees_nothing_also_of_what_was_stored_before(
             app.remember(MIRA, f"Mira pays with {CARD}.")
             app.recall(MIRA, f"who has {CARD}?")
             app.context(CHAT, f"who writes from {MAIL}?")
-            app.facts(MIRA, text=f"whose is {PHONE}?")
+            app.facts(MIRA, query=f"whose is {PHONE}?")
             app.similar_queries(MIRA, f"whose is {PHONE}?")
             sent = [json.dumps(request.body, ensure_ascii=False) for request in stub.requests]
         finally:

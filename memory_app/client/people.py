@@ -1,0 +1,57 @@
+"""Calls of agents and users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory_app.agents.answers import AgentAnswer, UserAnswer
+from memory_app.client.call import Call, answer_of, in_agent, json_of, path
+from memory_app.records.scope import check_name
+from memory_app.records.unchanged import UNCHANGED, Unchanged
+from memory_app.transfer.answers import PersonReportAnswer
+
+
+def agent(agent: str) -> Call[AgentAnswer]:
+    """An agent with its persona, policy and default memories, all defaults filled in."""
+    return Call("GET", in_agent(agent), answer_of(AgentAnswer))
+
+
+def change_agent(
+    agent: str,
+    *,
+    persona: Mapping[str, Any] | Unchanged | None = UNCHANGED,
+    policy: Mapping[str, Any] | Unchanged | None = UNCHANGED,
+    default_memories: Sequence[Mapping[str, Any]] | Unchanged | None = UNCHANGED,
+) -> Call[AgentAnswer]:
+    """Replace parts as a whole; None puts one back to its default. The agent is made when it is new."""
+    parts = {"persona": persona, "policy": policy, "default_memories": default_memories}
+    body = {name: part for name, part in parts.items() if part is not UNCHANGED}
+    return Call("PUT", in_agent(agent), answer_of(AgentAnswer), body=json_of(body))
+
+
+def amend_agent(
+    agent: str, *, policy: Mapping[str, Any] | None = None, persona: Mapping[str, Any] | None = None
+) -> Call[AgentAnswer]:
+    """Change single fields of policy and persona; the others stay, None puts one back to its default."""
+    body = json_of({"policy": policy, "persona": persona})
+    return Call("PATCH", in_agent(agent), answer_of(AgentAnswer), body=body)
+
+
+def user(user: str) -> Call[UserAnswer]:
+    """A user and the time zone in which their times are read and shown."""
+    return Call("GET", _of(user), answer_of(UserAnswer))
+
+
+def change_user(user: str, *, time_zone: str | None) -> Call[UserAnswer]:
+    """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
+    return Call("PATCH", _of(user), answer_of(UserAnswer), body=json_of({"time_zone": time_zone}))
+
+
+def report_user(user: str) -> Call[PersonReportAnswer]:
+    """What is held about a person with all agents: how much, since when, and what is believed now."""
+    return Call("GET", _of(user, "report"), answer_of(PersonReportAnswer))
+
+
+def _of(user: str, *rest: str) -> str:
+    return path("v1", "users", check_name(user, field="user"), *rest)

@@ -1,0 +1,335 @@
+"""Every operation of the API is there in process, in both clients and, where it is meant to be, on the command line.
+
+The list is the OpenAPI document's. A method has the name of the operation without ``get_`` or ``list_``, and its
+parameters; what is otherwise stands below with the reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from memory_app import MemoryApp
+from memory_app.client import (
+    AsyncMemoryClient,
+    MemoryClient,
+    jobs,
+    memories,
+    operations,
+    people,
+    recall,
+    transfer,
+    turns,
+)
+from memory_app.main.commands import COMMANDS
+from memory_app.main.http import create_app
+from memory_app.runtime import Runtime
+
+DOORS = (MemoryApp, MemoryClient, AsyncMemoryClient)
+
+NO_METHOD = {
+    "live": "asked by load balancers, without a key; in process there is nobody to ask",
+    "ready": "asked by load balancers, without a key; `memory health` and `memory doctor` for people",
+    "metrics": "asked by Prometheus, without a key",
+}
+
+OTHER_NAMES = {
+    "record_turns": ("record", "record_all"),
+    "forget_user": ("forget",),
+    "export_user": ("export_lines",),
+    "export_agent": ("export_lines",),
+    "export_tenant": ("export_lines",),
+}
+"""Several methods of one operation, or one of several; the parameters must be those of all of them."""
+
+NO_PARAMETER = {
+    ("get_context", "format"): "windows have all forms; the clients always ask for that of messages",
+    ("report_user", "format"): "the text is for people: `memory report user`",
+    ("load", "*"): "the parts of a snapshot come as one, `snapshot`, but for `new_consent`",
+    ("record_turns", "Idempotency-Key"): "the header does what `idempotency_key` does",
+    ("record_turns", "messages"): "`record_all` takes messages as turns",
+    ("record_turns", "turns"): "`record_all` takes turns as they are",
+    ("call_tool", "session"): "the session of the scope",
+}
+
+IN_PROCESS_ONLY = {
+    "connect": "makes the facade",
+    "beside": "makes the facade",
+    "close": "of both; not an operation",
+    "import_lines": "reads a file of the operator's, also larger than a request; `memory import`",
+}
+
+MORE_PARAMETERS = {
+    ("remember", "shared"): "of memories about the agent itself, which the API does not write",
+    ("remember", "mentions"): "what a program in the same process has recognised itself",
+    ("add_fact", "shared"): "as for `remember`",
+}
+"""Parameters of the facade alone."""
+
+ADMIN = "a right of programs and of the page for operators; the command is `keys`, as the database's owner"
+COMMAND_OF = {
+    "record_turns": "record",
+    "get_context": "context",
+    "recall": "recall",
+    "ask": "ask",
+    "remember": "remember",
+    "correct": "correct",
+    "list_memories": "list",
+    "list_facts": "list",
+    "why": "why",
+    "get_agent": "agent",
+    "amend_agent": "agent",
+    "list_failed": "failed",
+    "list_refused": "refused",
+    "replay": "replay",
+    "discard": "discard",
+    "sleep": "sleep",
+    "undo": "undo",
+    "forget_user": "forget",
+    "get_erasure": "erasures",
+    "export": "export",
+    "export_user": "export",
+    "export_agent": "export",
+    "export_tenant": "export",
+    "load": "import",
+    "report_user": "report",
+    "get_usage": "usage",
+    "get_trace": "trace",
+    "get_audit": "audit",
+    "verify_audit": "audit",
+    "list_keys": "keys",
+    "make_key": "keys",
+    "rotate_key": "keys",
+    "revoke_key": "keys",
+    "live": "health",
+    "ready": "doctor",
+    "metrics": "status",
+    "get_ticket": "trace",
+    "get_run": "trace",
+}
+NO_COMMAND = {
+    "list_turns": "what was said is read by programs and on the page, not in a terminal's scroll-back",
+    "list_sessions": "`memory status` counts them",
+    "clear_session": "part of a chat program's own flow",
+    "end_session": "part of a chat program's own flow",
+    "forget_session": "a choice of the person, made in the program",
+    "forget_turn": "a choice of the person, made in the program",
+    "forget_memory": "a choice of the person, made in the program",
+    "similar_queries": "a building block of programs",
+    "feedback": "given by the person, in the program",
+    "get_stats": "`memory status` counts",
+    "get_memory": "`memory why` shows it with its reasons",
+    "list_versions": "`memory why` shows predecessors and successor",
+    "pin": "given by the person, in the program",
+    "unpin": "given by the person, in the program",
+    "invalidate": "`memory correct` says what is true instead",
+    "revive": "`memory why` tells how; a choice of the person",
+    "unmerge": "`memory undo` takes the run back",
+    "add_fact": "`memory remember` reads facts from words",
+    "list_entities": "a building block of programs",
+    "get_entity": "a building block of programs",
+    "merge_entities": "a decision for a page that shows both",
+    "consolidate": "`memory sleep` does it with the rest",
+    "decay": "periodic; `memory sleep` asks for it",
+    "synthesize": "periodic; asked for by programs",
+    "list_tools": "for programs; `memory mcp` serves them",
+    "call_tool": "for programs; `memory mcp` serves them",
+    "checkpoint": "part of a session's end",
+    "list_checkpoints": "part of a session's end",
+    "read_checkpoint": "part of a session's end",
+    "change_agent": "`memory agent` changes single fields",
+    "get_user": "asked by programs",
+    "change_user": "known to programs, not to operators",
+}
+
+
+@pytest.fixture
+def described(runtime: Runtime) -> dict[str, Any]:
+    return create_app(runtime).openapi()
+
+
+def operations_of(described: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            yield operation["operationId"], operation
+
+
+def methods_of(operation_id: str) -> tuple[str, ...]:
+    return OTHER_NAMES.get(operation_id, (re.sub("^(get|list)_", "", operation_id),))
+
+
+def builders() -> dict[str, Callable[..., Any]]:
+    """The functions that make the calls of the clients, which have their types."""
+    modules = (jobs, memories, operations, people, recall, transfer, turns)
+    return {
+        name: function
+        for module in modules
+        for name, function in vars(module).items()
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
+    }
+
+
+def fields_of(described: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Parameters of the address and the query, and the fields of the body, with their schemas."""
+    fields = {part["name"]: part["schema"] for part in operation.get("parameters", ())}
+    content = operation.get("requestBody", {}).get("content", {})
+    for schema in (part["schema"] for part in content.values()):
+        for choice in schema.get("oneOf", schema.get("anyOf", [schema])):
+            name = choice.get("$ref", "").rpartition("/")[2]
+            fields |= described["components"]["schemas"].get(name, {}).get("properties", {})
+    return fields
+
+
+def parameter_for(field: str, parameters: Mapping[str, Any]) -> str | None:
+    """The parameter of a method that carries a field of the operation."""
+    if field in parameters:
+        return field
+    if field in ("agent", "user", "session", "current_session") and "scope" in parameters:
+        return "scope"
+    if field == "id":
+        return next((name for name in parameters if name.endswith("_id")), None)
+    return None
+
+
+def test_ids_of_operations_are_short_and_each_there_once(described: dict[str, Any]) -> None:
+    ids = [id for id, _ in operations_of(described)]
+    assert len(ids) > 60
+    assert len(set(ids)) == len(ids)
+    assert [id for id in ids if not re.fullmatch(r"[a-z]+(_[a-z]+){0,2}", id)] == []
+    assert {"record_turns", "recall", "get_context"} <= set(ids)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_every_operation_has_a_method_with_its_fields(described: dict[str, Any], door: type) -> None:
+    missing = []
+    for id, operation in operations_of(described):
+        if id in NO_METHOD:
+            continue
+        names = methods_of(id)
+        absent = [name for name in names if not hasattr(door, name)]
+        missing += [f"{id}: {door.__name__} has no method {name}()" for name in absent]
+        if absent:
+            continue
+        parameters: dict[str, Any] = {}
+        for name in names:
+            parameters |= inspect.signature(getattr(door, name)).parameters
+        missing += [
+            f"{id}: {door.__name__}.{names[0]}() has no parameter for {field!r}"
+            for field in fields_of(described, operation)
+            if (id, field) not in NO_PARAMETER
+            and not (
+                (id, "*") in NO_PARAMETER and "snapshot" in parameters and field not in ("agent", "user")
+            )
+            and parameter_for(field, parameters) is None
+        ]
+    assert missing == []
+
+
+def test_the_doors_have_no_methods_beyond_the_operations(described: dict[str, Any]) -> None:
+    known = {name for id, _ in operations_of(described) for name in methods_of(id)}
+    for door in DOORS:
+        methods = {name for name in vars(door) if name[0] != "_" and callable(getattr(door, name))}
+        allowed = known | (IN_PROCESS_ONLY.keys() if door is MemoryApp else {"send", "close"})
+        assert methods - allowed == set()
+
+
+def test_facade_and_clients_take_the_same_parameters() -> None:
+    """Names, order, kinds, defaults and types; the answers are records here and JSON objects there."""
+    different = []
+    for name, build in builders().items():
+        in_process = dict(inspect.signature(getattr(MemoryApp, name)).parameters)
+        in_process.pop("self")
+        for extra in [extra for method, extra in MORE_PARAMETERS if method == name]:
+            in_process.pop(extra)
+        over_http = inspect.signature(build).parameters
+        here, there = (typing.get_type_hints(function) for function in (getattr(MemoryApp, name), build))
+        for one, other in zip(in_process.values(), over_http.values(), strict=False):
+            if one.replace(annotation=None) != other.replace(annotation=None):
+                different.append(f"{name}({one.name}): {one} in process, {other} over HTTP")
+            elif here[one.name] != there[other.name]:
+                different.append(f"{name}({one.name}): {here[one.name]}, {there[other.name]} over HTTP")
+        if len(in_process) != len(over_http):
+            different.append(f"{name}: {set(in_process) ^ set(over_http)}")
+    assert different == []
+
+
+def test_both_clients_send_every_call_that_can_be_built() -> None:
+    for door in (MemoryClient, AsyncMemoryClient):
+        assert [name for name in builders() if not hasattr(door, name)] == []
+    for name, build in builders().items():
+        for door in (MemoryClient, AsyncMemoryClient):
+            parameters = list(inspect.signature(getattr(door, name)).parameters.values())[1:]
+            assert parameters == list(inspect.signature(build).parameters.values()), name
+
+
+def json_types_of(schema: Mapping[str, Any], described: Mapping[str, Any]) -> set[str]:
+    found = set()
+    for choice in schema.get("anyOf", [schema]):
+        name = choice.get("$ref", "").rpartition("/")[2]
+        found.add(described["components"]["schemas"].get(name, choice).get("type", "object"))
+    return found - {"null"}
+
+
+def python_types_of(annotation: Any) -> set[str]:
+    """The JSON types of what an annotation takes."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    choices = typing.get_args(annotation) if is_union else (annotation,)
+    return {_json_type(choice) for choice in choices} - {"null"}
+
+
+def _json_type(annotation: Any) -> str:
+    origin = typing.get_origin(annotation) or annotation
+    for kind, name in ((type(None), "null"), (bool, "boolean"), (int, "integer"), (float, "number")):
+        if origin is kind:
+            return name
+    name = getattr(origin, "__name__", "")
+    if name in ("Sequence", "tuple", "list"):
+        return "array"
+    return "string" if name in ("str", "UUID", "datetime", "Label", "Tier", "Role", "Action") else "object"
+
+
+def test_types_of_parameters_are_those_of_the_document(described: dict[str, Any]) -> None:
+    wrong = []
+    for id, operation in operations_of(described):
+        if id in NO_METHOD or id in OTHER_NAMES or (id, "*") in NO_PARAMETER:
+            continue
+        (name,) = methods_of(id)
+        build = builders().get(name)
+        if build is None:
+            wrong.append(f"{id}: the clients have no call {name}()")
+            continue
+        hints = typing.get_type_hints(build)
+        for field, schema in fields_of(described, operation).items():
+            parameter = parameter_for(field, hints)
+            if parameter is None or parameter == "scope":
+                continue
+            here = python_types_of(hints[parameter])
+            # Every integer is a number.
+            there = json_types_of(schema, described)
+            if not there <= here | ({"integer"} if "number" in here else set()):
+                wrong.append(f"{id}.{field}: {there} in the document, {here} in the client")
+    assert wrong == []
+
+
+def test_every_operation_has_a_command_or_a_reason(described: dict[str, Any]) -> None:
+    ids = {id for id, _ in operations_of(described)}
+    assert sorted(ids - COMMAND_OF.keys() - NO_COMMAND.keys()) == [], "neither a command nor a reason"
+    assert sorted((COMMAND_OF.keys() | NO_COMMAND.keys()) - ids) == [], "no such operation any more"
+    assert COMMAND_OF.keys() & NO_COMMAND.keys() == set()
+    assert set(COMMAND_OF.values()) - COMMANDS.keys() == set()
+
+
+def test_exceptions_are_about_what_there_is(described: dict[str, Any]) -> None:
+    by_id = dict(operations_of(described))
+    assert NO_METHOD.keys() | OTHER_NAMES.keys() <= by_id.keys()
+    for id, field in NO_PARAMETER:
+        assert field == "*" or field in fields_of(described, by_id[id]), (id, field)
+    for name, parameter in MORE_PARAMETERS:
+        assert parameter in inspect.signature(getattr(MemoryApp, name)).parameters
+    assert all(hasattr(MemoryApp, name) for name in IN_PROCESS_ONLY)
