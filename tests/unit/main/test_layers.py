@@ -32,7 +32,7 @@ MAY_READ_SETTINGS = (
 IMPORTERS = {
     "redis": r"(hot|broker)/",
     "openai": r"providers/",
-    "httpx2": r"providers/",
+    "httpx2": r"(providers|client)/",
     "wordllama": r"providers/",
     "onnxruntime": r"providers/",
     "pgvector": r"db/",
