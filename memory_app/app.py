@@ -53,6 +53,7 @@ from memory_app.recall.sections import ContextWindow
 from memory_app.records.audit import Action, Chain, Entry
 from memory_app.records.choice import choice_of
 from memory_app.records.ids import checked_id
+from memory_app.records.limits import Limits
 from memory_app.records.records import (
     EmotionalState,
     Label,
@@ -77,7 +78,9 @@ from memory_app.sleep import report, session_end, undo
 from memory_app.sleep import synthesis as synthesis_service
 from memory_app.tenancy import audit as audit_service
 from memory_app.tenancy import keys as key_service
+from memory_app.tenancy import quotas
 from memory_app.tenancy.audit import Noting, noting
+from memory_app.tenancy.quotas import Standing
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.erased import RefusedMessage
 from memory_app.tenancy.rows.keys import USUAL_RIGHTS, KeyRow, NewKey
@@ -674,7 +677,7 @@ class MemoryApp:
         return failed_service.failed(self.runtime, self.tenant_id, limit=limit, before=_cursor(cursor))
 
     def refused(self, *, cursor: UUID | str | None = None, limit: int = 100) -> tuple[RefusedMessage, ...]:
-        """Messages of the broker that were refused because what they carry was erased, newest first."""
+        """Messages of the broker that were refused for an erasure or a limit, newest first."""
         return erased_service.list_refused(self.runtime, self.tenant_id, limit=limit, before=_cursor(cursor))
 
     def replay(self, turn_id: UUID | str) -> None:
@@ -851,6 +854,18 @@ class MemoryApp:
         """End a key at once."""
         with self._noting(Action.KEY_REVOKE, target=key):
             key_service.revoke_key(self.runtime, self.tenant_id, key)
+
+    def limits(self) -> Standing:
+        """The limits of the tenant, which the operator sets, and how many turns it has stored."""
+        return quotas.standing(self.runtime, self.tenant_id)
+
+    def limit_key(
+        self, key: int, *, requests_per_minute: int | None = None, bytes_per_minute: int | None = None
+    ) -> Limits:
+        """Set the limits of a key; None is none. Processes follow within seconds."""
+        limits = {"requests_per_minute": requests_per_minute, "bytes_per_minute": bytes_per_minute}
+        with self._noting(Action.LIMIT_KEY, target=key):
+            return key_service.limit_key(self.runtime, self.tenant_id, key, limits=limits)
 
     def _noting(
         self,

@@ -11,6 +11,7 @@
     │   └── Erased              it would bring back what was erased
     ├── Transient               try again later; workers retry exactly this
     │   ├── RateLimited         a limit of ours or of a provider
+    │   │   └── QuotaExceeded   no more may be stored until something is erased or the quota is raised
     │   ├── CircuitOpen         a provider failed too often; waiting for its probe
     │   ├── ProviderUnavailable a provider did not answer, or answered 5xx
     │   ├── CapReached          a tenant spent what it may spend today; the work waits for tomorrow and has not failed
@@ -101,6 +102,12 @@ class Transient(MemoryAppError):
 
 class RateLimited(Transient):
     kind = "rate_limited"
+
+
+class QuotaExceeded(RateLimited):
+    """As much is stored as may be; ``field`` names the quota."""
+
+    kind = "quota_exceeded"
 
 
 class CircuitOpen(Transient):

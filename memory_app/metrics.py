@@ -74,6 +74,8 @@ redactions = _counter(
     "memory_redactions", "Private parts taken out of texts, by kind and by what held them.", "kind", "place"
 )
 
+limited = _counter("memory_limited", "Calls refused by a limit, by the limit.", "limit")
+
 # From the start, so that the first failure is a rise and not the beginning of a series.
 for _provider in ("chat", "embedding"):
     for _outcome in ("ok", "provider_unavailable", "circuit_open", "rate_limited", "bad_model_output"):

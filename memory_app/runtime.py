@@ -20,6 +20,7 @@ from memory_app.db import db
 from memory_app.db.backlog import Backlog
 from memory_app.db.directory import Directory
 from memory_app.db.lease import Returns
+from memory_app.db.recent import Recent
 from memory_app.db.shards import HOME, at_shard, shard_of
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
@@ -99,6 +100,8 @@ class Runtime:
     drops: Drops
     """How many messages were dropped at the broker; opened only by who asks."""
     backlog: Backlog
+    recent: Recent
+    """What this process read of limits and quotas a moment ago."""
     pace: Pace
     """When this process is to look whether it is the turn of other tenants."""
     returns: Returns
@@ -188,6 +191,7 @@ def build(settings: Settings) -> Runtime:
             timeout_seconds=settings.redis.timeout_seconds,
         ),
         backlog=Backlog(settings.record.backlog_limit),
+        recent=Recent(),
         pace=Pace(LOOK_AT_OTHERS_SECONDS),
         returns=Returns(),
     )

@@ -70,10 +70,10 @@ GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_un
     ON runs TO memory_finder;
 GRANT UPDATE (state, lease_until, fence, starts, started_at, waits_for_cap) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
-GRANT UPDATE (last_used_at, expires_at, revoked_at) ON api_keys TO memory_finder;
+GRANT UPDATE (last_used_at, expires_at, revoked_at, limits) ON api_keys TO memory_finder;
 GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
 GRANT SELECT, INSERT ON audit TO memory_finder;
-GRANT SELECT (id, name) ON tenants TO memory_finder;
+GRANT SELECT (id, name, limits) ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
 GRANT SELECT (shard) ON users TO memory_finder;
@@ -217,9 +217,10 @@ $$;
 
 -- Whose key is this? No row for an unknown, revoked or expired one.
 CREATE OR REPLACE FUNCTION authenticate(key_digest bytea)
-RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[], agent_name text, user_name text)
+RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[], agent_name text, user_name text,
+               limits jsonb, tenant_limits jsonb)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT k.id, k.tenant_id, t.name, k.rights, k.agent_name, k.user_name
+    SELECT k.id, k.tenant_id, t.name, k.rights, k.agent_name, k.user_name, k.limits, t.limits
     FROM api_keys k JOIN tenants t ON t.id = k.tenant_id
     WHERE k.digest = key_digest
       AND k.revoked_at IS NULL
@@ -243,6 +244,14 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
         -- A second call leaves the time of the first.
         revoked_at = CASE WHEN ends_at IS NULL THEN coalesce(revoked_at, now()) ELSE revoked_at END,
         expires_at = CASE WHEN ends_at IS NULL THEN expires_at ELSE least(expires_at, ends_at) END
+    WHERE id = wanted AND tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
+    RETURNING id
+$$;
+
+-- Set the limits of a key of the transaction's tenant. Nothing for an unknown id.
+CREATE OR REPLACE FUNCTION limit_key(wanted bigint, new_limits jsonb) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    UPDATE api_keys SET limits = new_limits
     WHERE id = wanted AND tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
     RETURNING id
 $$;
@@ -721,6 +730,7 @@ BEGIN
             ('authenticate', 'memory_finder'),
             ('add_key', 'memory_finder'),
             ('end_key', 'memory_finder'),
+            ('limit_key', 'memory_finder'),
             ('add_audit', 'memory_finder'),
             ('has_live_key', 'memory_finder'),
             ('tenant_named', 'memory_finder'),

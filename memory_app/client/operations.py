@@ -7,7 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from memory_app.client.call import Call, answer_of, body_of, in_user, json_of, nothing, path, query_of
-from memory_app.main.answers import AuditAnswer, ChainAnswer, KeysAnswer, NewKeyAnswer
+from memory_app.main.answers import (
+    AuditAnswer,
+    ChainAnswer,
+    KeysAnswer,
+    LimitsAnswer,
+    NewKeyAnswer,
+    TenantLimitsAnswer,
+)
 from memory_app.ops.answers import TraceAnswer
 from memory_app.records.audit import Action
 from memory_app.records.ids import checked_id
@@ -93,3 +100,16 @@ def rotate_key(key: int, *, overlap_hours: float = 24) -> Call[NewKeyAnswer]:
 def revoke_key(key: int) -> Call[None]:
     """End a key at once."""
     return Call("DELETE", path("v1", "keys", key), nothing)
+
+
+def limits() -> Call[TenantLimitsAnswer]:
+    """The limits of the tenant, which the operator sets, and how many turns it has stored."""
+    return Call("GET", path("v1", "limits"), answer_of(TenantLimitsAnswer))
+
+
+def limit_key(
+    key: int, *, requests_per_minute: int | None = None, bytes_per_minute: int | None = None
+) -> Call[LimitsAnswer]:
+    """Set the limits of a key; None is none. Processes follow within seconds."""
+    body = body_of(requests_per_minute=requests_per_minute, bytes_per_minute=bytes_per_minute)
+    return Call("PUT", path("v1", "keys", key, "limits"), answer_of(LimitsAnswer), body=body)

@@ -149,6 +149,8 @@ class MemoryClient:
     make_key = _sent(operation_calls.make_key)
     rotate_key = _sent(operation_calls.rotate_key)
     revoke_key = _sent(operation_calls.revoke_key)
+    limits = _sent(operation_calls.limits)
+    limit_key = _sent(operation_calls.limit_key)
 
     def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False

@@ -1,4 +1,7 @@
-"""The backlog limit: a tenant whose turns pile up gets 429 before anything is accepted, not an endless queue after."""
+"""What is read of a tenant before its turns are accepted, in one statement: how many of them wait, and its limits.
+
+The backlog limit: a tenant whose turns pile up gets 429 before anything is accepted, not an endless queue after.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from threading import Lock
 
 from sqlalchemy import Connection, Engine, text
 
+from memory_app import metrics
 from memory_app.db.db import transaction
 from memory_app.errors import RateLimited
+from memory_app.records.limits import NO_LIMITS, Limits, stored_limits
 
 KNOWN_SECONDS = 2.0
 """How long a count is trusted; the limit is a brake, not a promise to the turn."""
@@ -22,33 +27,38 @@ class Backlog:
     """The latest counts of this process, by tenant. Safe between threads."""
 
     limit: int
-    _known: dict[int, tuple[float, int]] = field(default_factory=dict)
+    _known: dict[int, tuple[float, int, Limits]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def admit(self, engine: Engine, tenant_id: int) -> None:
-        """Return if the tenant may hand over more; `RateLimited` while too many of its turns wait to be indexed."""
+    def admit(self, engine: Engine, tenant_id: int) -> Limits:
+        """The limits of a tenant that may hand over more; `RateLimited` while too many of its turns wait to be
+        indexed."""
         now = time.monotonic()
         with self._lock:
-            counted_at, waiting = self._known.get(tenant_id, (-KNOWN_SECONDS, 0))
+            counted_at, waiting, limits = self._known.get(tenant_id, (-KNOWN_SECONDS, 0, NO_LIMITS))
         # Counted outside of the lock: two threads may count at once, and none waits for the other's query.
         if now - counted_at >= KNOWN_SECONDS:
             with transaction(engine, tenant_id) as connection:
-                waiting = backlog(connection, limit=self.limit)
+                waiting, limits = backlog(connection, tenant_id, limit=self.limit)
             with self._lock:
-                self._known[tenant_id] = (now, waiting)
+                self._known[tenant_id] = (now, waiting, limits)
         if waiting >= self.limit:
+            metrics.limited.labels("backlog").inc()
             raise RateLimited(
                 f"{waiting} accepted turns wait to be indexed; slow down", retry_after=RETRY_AFTER_SECONDS
             )
+        return limits
 
 
 # Whoever is over the limit by a million waits no longer for this count than at the limit.
 _BACKLOG = text(
-    """SELECT count(*) FROM (
-        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :limit) AS waiting"""
+    """SELECT (SELECT count(*) FROM (
+        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :limit) AS w) AS waiting,
+    (SELECT limits FROM public.tenants WHERE id = :tenant) AS limits"""
 )
 
 
-def backlog(connection: Connection, *, limit: int) -> int:
-    """Accepted turns of this tenant that are not indexed yet; counts to ``limit`` and no further."""
-    return int(connection.execute(_BACKLOG, {"limit": limit}).scalar_one())
+def backlog(connection: Connection, tenant_id: int, *, limit: int) -> tuple[int, Limits]:
+    """Accepted turns of this tenant that are not indexed yet, counted to ``limit`` and no further; and its limits."""
+    row = connection.execute(_BACKLOG, {"tenant": tenant_id, "limit": limit}).one()
+    return row.waiting, stored_limits(row.limits or {})

@@ -19,6 +19,7 @@ from memory_app.hot import answer_drops
 from memory_app.providers.chat import Cap, LanguageModel, Price, Usage, dollars, wait_for_cap
 from memory_app.runtime import Chats, Runtime
 from memory_app.settings import Settings
+from memory_app.tenancy import quotas
 from memory_app.tenancy.policy import Policy
 from memory_app.tenancy.redaction import for_provider
 from memory_app.tenancy.rows import usage
@@ -126,7 +127,9 @@ def _chats(runtime: Runtime, tenant_id: int) -> Chats:
 def cap_wait(runtime: Runtime, tenant_id: int) -> float:
     """Return the seconds until the tenant may ask a model again; 0 where its cap is not reached or none is set."""
     settings = runtime.settings.chat
-    cap = Cap(settings.tokens_per_day, settings.dollars_per_day)
+    own = quotas.limits_of(runtime, tenant_id).tokens_per_day
+    tokens = min((limit for limit in (own, settings.tokens_per_day) if limit is not None), default=None)
+    cap = Cap(tokens, settings.dollars_per_day)
     if cap == Cap():
         return 0.0
     # In a transaction of its own, which is over before the model is asked.

@@ -47,6 +47,7 @@ class KeyAnswer(Answer):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    limits: dict[str, int] = Field(description="By name; what is not named has no limit.")
 
 
 class KeysAnswer(Answer):
@@ -57,3 +58,11 @@ class NewKeyAnswer(Answer):
     id: int
     key: str = Field(description="Shown this once; only a digest is stored.")
     expires_at: datetime | None
+
+
+class LimitsAnswer(Answer):
+    limits: dict[str, int] = Field(description="By name; what is not named has no limit.")
+
+
+class TenantLimitsAnswer(LimitsAnswer):
+    turns: int = Field(description="Stored turns of the tenant, counted within the last seconds.")

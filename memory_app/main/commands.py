@@ -83,7 +83,7 @@ COMMANDS = {
     ),
     "refused": Entry(
         "turns.commands",
-        "List messages of the broker that were refused because what they carry was erased; never what they say.",
+        "List messages of the broker that were refused for an erasure or a limit; never what they say.",
     ),
     "replay": Entry("turns.commands", "Index and extract failed turns once more, once the cause is mended."),
     "discard": Entry("turns.commands", "Give a failed turn up: it stays readable and has no effects."),
@@ -131,6 +131,7 @@ COMMANDS = {
         "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
     ),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
+    "limits": Entry("main.limit_commands", "Limits of tenants and keys.", is_group=True),
     "audit": Entry("main.audit_commands", "The audit log: who did what.", is_group=True),
     "shards": Entry("transfer.shard_commands", "Shards of the database.", is_group=True),
     "erasures": Entry("forget.erasure_commands", "Receipts of what was forgotten.", is_group=True),

@@ -15,7 +15,7 @@ from memory_app.agents import routes, user_routes
 from memory_app.ask import routes as ask
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
-from memory_app.main import audit_routes, key_routes
+from memory_app.main import audit_routes, key_routes, limit_routes
 from memory_app.main.life import lifespan
 from memory_app.memories import entity_routes, fact_routes, feedback_routes
 from memory_app.memories import routes as memories
@@ -97,6 +97,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         person_routes,
         forget,
         key_routes,
+        limit_routes,
         audit_routes,
         routes,
         user_routes,

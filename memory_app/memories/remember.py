@@ -42,6 +42,7 @@ from memory_app.records.records import Origin, Outcome, Statement
 from memory_app.records.scope import Scope
 from memory_app.records.statement import CLOCK_MARGIN, checked_statement
 from memory_app.runtime import Runtime
+from memory_app.tenancy import quotas
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.redaction import with_redaction
 from memory_app.tenancy.rows import names
@@ -104,6 +105,8 @@ def remember(
     Raises `InvalidInput` naming the field, `StoreUnavailable`, or the embedder's errors; then nothing is stored.
     """
     _check_audience(scope, statement.kind, shared=shared)
+    if scope.user is not None:
+        quotas.admit_memories(runtime, tenant_id, scope.user)
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.ensure_scope(connection, tenant_id, scope)
         session_id = _session_id(connection, row.id, scope)

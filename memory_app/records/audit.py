@@ -20,6 +20,8 @@ class Action(StrEnum):
     KEY_CREATE = "key.create"
     KEY_ROTATE = "key.rotate"
     KEY_REVOKE = "key.revoke"
+    LIMIT_KEY = "limit.key"
+    LIMIT_TENANT = "limit.tenant"
     AGENT_CHANGE = "agent.change"
     ERASE_TURN = "erase.turn"
     ERASE_MEMORY = "erase.memory"

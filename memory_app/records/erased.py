@@ -1,4 +1,4 @@
-"""When a message of the broker comes too late: what it carries was erased while it waited. Pure."""
+"""Why a message of the broker is refused: it comes too late, or above a limit of its sender. Pure."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class Refusal(StrEnum):
     """It does not say when it was sent, and the person or the session was erased within a day."""
     TURN = "turn_erased"
     """The very same turn was erased."""
+    RATE_LIMITED = "rate_limited"
+    """Its key or tenant sent more than it may at once."""
+    QUOTA_EXCEEDED = "quota_exceeded"
+    """As much is stored as may be."""
 
 
 def refusal_of(*, sent_at: datetime | None, erased_at: datetime | None, now: datetime) -> Refusal | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput
+from memory_app.records.limits import OF_KEYS, Limits, parse_limits
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
+from memory_app.tenancy.rows import limits as limit_rows
 from memory_app.tenancy.rows.keys import KeyRow, NewKey
 
 DAYS_LIMIT = 36_500
@@ -53,3 +55,12 @@ def revoke_key(runtime: Runtime, tenant_id: int, key_id: int) -> None:
     """End a key at once; processes that know it follow within seconds. Raises `NotFound`."""
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         keys.revoke(connection, key_id)
+
+
+def limit_key(runtime: Runtime, tenant_id: int, key_id: int, *, limits: Mapping[str, int | None]) -> Limits:
+    """Set the limits of a key by name, None for none; those that are not named have none. Processes follow within
+    seconds. Raises `InvalidInput` naming the limit, `NotFound` for a key of another tenant."""
+    new = parse_limits(limits, names=OF_KEYS)
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        limit_rows.set_of_key(connection, key_id, new)
+    return new

@@ -5,6 +5,7 @@ Ids, counts, links and results are the same afterwards; hot memory is rebuilt fr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from memory_app.memories.remember import drop_context
 from memory_app.memories.rows import fading
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy import shards
+from memory_app.tenancy import quotas, shards
 from memory_app.tenancy.digests import USER, digests_of
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import erased, names
@@ -126,6 +127,7 @@ def load_all(
     loads = [(scope, document, _checked(runtime, document)) for scope, document in snapshots_by_scope]
     loads = _redacted(runtime, tenant_id, loads)
     shards.in_each(runtime, lambda here: _check_other_shard(runtime, here, tenant_id, loads))
+    _check_quotas(runtime, tenant_id, loads)
     scope_ids: list[int] = []
     with transaction(runtime.engine, tenant_id) as connection:
         if not new_consent:
@@ -167,6 +169,17 @@ def _redacted(runtime: Runtime, tenant_id: int, loads: _Loads) -> _Loads:
         (scope, document, redacted_lists(runtime, lists, rules[scope.agent]))
         for scope, document, lists in loads
     ]
+
+
+def _check_quotas(runtime: Runtime, tenant_id: int, loads: _Loads) -> None:
+    """Raise `QuotaExceeded` where there is no room for so many turns and memories of a person or of the tenant."""
+    turns: Counter[str] = Counter()
+    memories: Counter[str] = Counter()
+    for scope, _, lists in loads:
+        if scope.user is not None:
+            turns[scope.user] += len(lists["turns"])
+            memories[scope.user] += sum(node["retired_at"] is None for node in lists["nodes"])
+    quotas.admit_import(runtime, tenant_id, turns=turns, memories=memories)
 
 
 def _check_consent(connection: Connection, runtime: Runtime, tenant_id: int, users: Sequence[str]) -> None:

@@ -55,7 +55,7 @@ def refused(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """List messages of the broker that were refused because what they carry was erased; never what they say."""
+    """List messages of the broker that were refused for an erasure or a limit; never what they say."""
     with connect(data, tenant) as memory:
         rows = memory.refused(limit=limit)
     if as_json:

@@ -70,17 +70,18 @@ def check_turns(digests: Collection[bytes], erased_digests: Collection[bytes]) -
 def list_refused(
     runtime: Runtime, tenant_id: int, *, limit: int = 100, before: UUID | None = None
 ) -> tuple[RefusedMessage, ...]:
-    """Messages of the broker that were refused for an erasure, newest first: their ids, nothing of what they carry."""
+    """Messages of the broker that were refused for an erasure or a limit, newest first: their ids, nothing of what they
+    carry."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidInput(f"limit: 1 to {PAGE_LIMIT}", field="limit")
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         return erased.messages(connection, tenant_id, limit=limit, before=before)
 
 
-def note_refused(runtime: Runtime, tenant_id: int, *, message_id: str, waited: Waited, error: Erased) -> None:
+def note_refused(
+    runtime: Runtime, tenant_id: int, *, message_id: str, waited: Waited, reason: Refusal
+) -> None:
     """List a message that was refused; a second delivery changes nothing."""
-    assert error.reason is not None
-    reason = Refusal(error.reason)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         erased.add_message(
             connection,

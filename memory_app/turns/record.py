@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -23,9 +24,10 @@ from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract
-from memory_app.tenancy import redaction
+from memory_app.tenancy import quotas, redaction
 from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
+from memory_app.tenancy.quotas import Quota
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns import erased
@@ -51,7 +53,7 @@ def record(
     A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
     content, and then nothing of the call is stored; `Erased` if the very turn was erased since, or, for a turn that
     ``waited`` as a message, its person or session. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
-    backlog limit, or `StoreUnavailable` when the outcome is uncertain (the keys make a retry safe).
+    backlog limit, `QuotaExceeded`, or `StoreUnavailable` when the outcome is uncertain (the keys make a retry safe).
     """
     if scope.session is None or scope.user is None:
         raise InvalidInput("session: a turn belongs to a user and a session", field="session")
@@ -64,15 +66,26 @@ def record(
     checked = checked_batch(new, limits)
     new_turns = [turn for turn, _ in checked]
     # Before anything is stored: a caller who sends faster than workers index is told to wait.
-    runtime.backlog.admit(runtime.engine, tenant_id)
+    of_tenant = runtime.backlog.admit(runtime.engine, tenant_id)
+    turn_quotas = quotas.turn_quotas(runtime, tenant_id, scope.user, of_tenant)
+    store = partial(
+        _store,
+        runtime,
+        tenant_id,
+        scope=scope,
+        new_turns=new_turns,
+        waited=waited,
+        turn_quotas=turn_quotas,
+    )
     try:
-        tickets, session, stored = _store(runtime, tenant_id, scope=scope, new_turns=new_turns, waited=waited)
+        tickets, session, stored = store()
     except IntegrityError:
         # The same key was accepted at this moment in another session: the second look finds it.
-        tickets, session, stored = _store(runtime, tenant_id, scope=scope, new_turns=new_turns, waited=waited)
+        tickets, session, stored = store()
     tickets = tuple(
         replace(ticket, cleaned=is_changed) for ticket, (_, is_changed) in zip(tickets, checked, strict=True)
     )
+    quotas.note_turns(runtime, tenant_id, scope.user, sum(not ticket.duplicate for ticket in tickets))
     _announce(runtime, session, new_turns=stored, tickets=tickets)
     return tickets
 
@@ -110,6 +123,7 @@ def _store(
     scope: Scope,
     new_turns: Sequence[NewTurn],
     waited: Waited | None,
+    turn_quotas: Sequence[Quota],
 ) -> tuple[tuple[Ticket, ...], sessions.LockedSession, tuple[NewTurn, ...]]:
     """The tickets, the session, and the turns of the call as they are stored."""
     made = digests_of(runtime.settings)
@@ -145,6 +159,9 @@ def _store(
                     f"agent {scope.agent!r}: its memory is off; switch `memory` on in its policy to record",
                     field="agent",
                 )
+            # For the same reason: what is stored already costs nothing.
+            for quota in turn_quotas:
+                quota.check(len(fresh))
             stored = acceptance.accept(
                 connection,
                 tenant_id,

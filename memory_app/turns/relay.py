@@ -9,17 +9,19 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import Field, ValidationError
 
 from memory_app import correlation
-from memory_app.errors import Erased, Forbidden, StoreUnavailable, Unauthorized
+from memory_app.errors import Erased, Forbidden, RateLimited, StoreUnavailable, Unauthorized
+from memory_app.records.erased import Refusal
 from memory_app.records.records import NewTurn, Ticket
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy import access
-from memory_app.tenancy.rows.keys import is_well_formed
+from memory_app.tenancy import access, rates
+from memory_app.tenancy.rows.keys import Caller, is_well_formed
 from memory_app.turns.bodies import Moment, TurnBody, new_turn
 from memory_app.turns.erased import Waited, note_refused
 from memory_app.turns.record import record
@@ -46,8 +48,9 @@ def relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) ->
     """Store the turn of one message, whose id stands for that of a request. Waits for the database during a short
     outage.
 
-    Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, `StoreUnavailable` when it stays away, or
-    `Erased` for what was erased since it was sent; then the message is listed among those that were refused.
+    Raises `InvalidInput` naming the field, `Unauthorized`, `Forbidden`, `StoreUnavailable` when it stays away,
+    `Erased` for what was erased since it was sent, or `RateLimited` above a limit; after these two the message is
+    listed among those that were refused, since nobody waits for its answer.
     """
     with correlation.request(correlation.parse_id(message_id) or correlation.new_id()):
         return _relay(runtime, arguments, message_id=message_id)
@@ -74,11 +77,18 @@ def _relay(runtime: Runtime, arguments: Mapping[str, Any], *, message_id: str) -
 def _store(
     runtime: Runtime, api_key: str, scope: Scope, *, turn: NewTurn, waited: Waited, message_id: str
 ) -> Ticket:
-    tenant_id = _tenant(runtime, api_key, scope)
+    caller = _caller(runtime, api_key, scope)
+    note = partial(note_refused, runtime, caller.tenant_id, message_id=message_id, waited=waited)
     try:
-        (ticket,) = record(runtime, tenant_id, scope, new=[turn], waited=waited)
+        # Its words alone are counted: how a message is written is the producer's library's matter.
+        rates.admit(runtime, caller, size_bytes=len(turn.text.encode()))
+        (ticket,) = record(runtime, caller.tenant_id, scope, new=[turn], waited=waited)
     except Erased as error:
-        note_refused(runtime, tenant_id, message_id=message_id, waited=waited, error=error)
+        assert error.reason is not None
+        note(reason=Refusal(error.reason))
+        raise
+    except RateLimited as error:
+        note(reason=Refusal(error.kind))
         raise
     return ticket
 
@@ -90,11 +100,11 @@ def _checked(arguments: Mapping[str, Any]) -> RelayedTurn:
         raise invalid_input(error) from None
 
 
-def _tenant(runtime: Runtime, api_key: str, scope: Scope) -> int:
+def _caller(runtime: Runtime, api_key: str, scope: Scope) -> Caller:
     if not is_well_formed(api_key):
         raise Unauthorized("api_key: not a key of ours")
     caller = access.look_up(runtime, api_key)
     if "record" not in caller.rights:
         raise Forbidden("this key lacks the right 'record'")
     caller.check_bound(agent=scope.agent, user=scope.user)
-    return caller.tenant_id
+    return caller

@@ -144,7 +144,7 @@ def read_refused(
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most messages.")] = 100,
 ) -> RefusedAnswer:
-    """Messages of the broker that were refused because what they carry was erased, newest first."""
+    """Messages of the broker that were refused for an erasure or a limit, newest first."""
     rows = list_refused(call.runtime, call.tenant_id, limit=limit, before=cursor)
     return RefusedAnswer(
         messages=[RefusedMessageAnswer.model_validate(row) for row in rows],

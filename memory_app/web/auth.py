@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from threading import Lock
 from typing import Any, TypeVar
@@ -20,9 +21,9 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_app.errors import Forbidden, MemoryAppError, Unauthorized
+from memory_app.errors import Forbidden, InvalidInput, MemoryAppError, Unauthorized
 from memory_app.runtime import Runtime
-from memory_app.tenancy import access
+from memory_app.tenancy import access, rates
 from memory_app.tenancy.rows import keys
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.edge import SLASH
@@ -44,6 +45,9 @@ REMEMBERED_KEYS = 10_000
 # Each takes a database connection that calls do not take, so strangers with wrong keys hold up nobody.
 LOOK_UPS = 2
 """Keys that are looked up at the same time."""
+
+RATE_CHECKS = 8
+"""Callers with limits whose buckets are looked at the same time."""
 
 UNREAD_BYTES = 64_000
 """An answer above this size counts as under way until its caller has read it."""
@@ -114,6 +118,7 @@ class KeyCheck:
         self.in_flight = in_flight
         self.anonymous = anonymous
         self.threads = CapacityLimiter(LOOK_UPS)
+        self.rate_threads = CapacityLimiter(RATE_CHECKS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_protected(scope["path"], self.protected):
@@ -124,6 +129,7 @@ class KeyCheck:
             caller = await self._caller(headers)
             async with AsyncExitStack() as until_sent:
                 until_sent.enter_context(self.in_flight.counted(caller.tenant_id))
+                await self._admit(caller, headers)
                 scope.setdefault("state", {}).update(caller=caller, until_sent=until_sent)
                 await self.app(scope, receive, _until_read(send))
         except MemoryAppError as error:
@@ -132,6 +138,25 @@ class KeyCheck:
         # After the answer, so that nobody waits for it.
         if caller is not self.anonymous and self.callers.is_due_for_note(caller):
             await to_thread.run_sync(access.note_use, self.callers.runtime, caller, limiter=self.threads)
+
+    async def _admit(self, caller: Caller, headers: Headers) -> None:
+        """Raise `RateLimited` where the key or its tenant has sent as much as it may this minute."""
+        if not (caller.limits.has_rate or caller.tenant_limits.has_rate):
+            return
+        size = headers.get("content-length", "0")
+        is_known = "transfer-encoding" not in headers and size.isascii() and size.isdecimal()
+        if not is_known:
+            # A request whose size nobody knows could have any.
+            if caller.limits.bytes_per_minute or caller.tenant_limits.bytes_per_minute:
+                raise InvalidInput(
+                    "body: the limits of this key need its size; send Content-Length", field="body"
+                )
+            size = "0"
+        # In a thread: the client of Redis waits for its answer.
+        await to_thread.run_sync(
+            partial(rates.admit, self.callers.runtime, caller, size_bytes=int(size)),
+            limiter=self.rate_threads,
+        )
 
     async def _caller(self, headers: Headers) -> Caller:
         values = headers.getlist("authorization")

@@ -385,6 +385,17 @@ def test_threads_share_a_bucket_exactly(hot: Hot) -> None:
     assert sum(verdict.allowed for verdict in verdicts) == 20
 
 
+def test_of_several_buckets_either_each_gives_or_none(hot: Hot) -> None:
+    small, large = (limits.Taking(f"key:{burst}", rate_per_second=0.001, burst=burst) for burst in (1, 3))
+    assert limits.take_all(hot, [large, small]).allowed
+    for _ in range(5):
+        verdict = limits.take_all(hot, [large, small])
+        assert (verdict.allowed, verdict.refused_by) == (False, 1)
+        assert verdict.retry_after_seconds > 900
+    # What the other bucket refused was not taken from this one.
+    assert [limits.take_all(hot, [large]).allowed for _ in range(3)] == [True, True, False]
+
+
 def test_buckets_of_different_names_are_apart(hot: Hot) -> None:
     assert limits.take(hot, "key:1", rate_per_second=0.1, burst=1).allowed
     assert limits.take(hot, "key:2", rate_per_second=0.1, burst=1).allowed

@@ -1,4 +1,4 @@
-"""Receipts of erasures, what must not come back after one, and messages that were refused for it.
+"""Receipts of erasures, what must not come back after one, and messages that were refused.
 
 All in the home shard: whoever comes back may come to another shard than before.
 """
@@ -55,4 +55,4 @@ refused_messages = Table(
     Index("refused_messages_key", "tenant_id", "message_id", unique=True),
     Index("refused_messages_age_idx", "tenant_id", "refused_at"),
 )
-"""Messages of the broker that were refused because what they carry was erased: their ids, and nothing of them."""
+"""Messages of the broker that were refused for an erasure or a limit: their ids, and nothing of them."""

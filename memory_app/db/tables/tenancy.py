@@ -37,6 +37,8 @@ tenants = Table(
     serial(),
     Column("name", Text, nullable=False, unique=True),
     instant("created_at", now=True),
+    # By name, see `records.limits`; what is not named has no limit.
+    Column("limits", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
     PrimaryKeyConstraint("id"),
 )
 
@@ -56,6 +58,7 @@ api_keys = Table(
     # The one agent, the one person that the key is for; NULL: any.
     Column("agent_name", Text),
     Column("user_name", Text),
+    Column("limits", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
     PrimaryKeyConstraint("id"),
     Index("api_keys_tenant_id_idx", "tenant_id"),
 )

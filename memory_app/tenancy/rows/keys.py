@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,7 +17,9 @@ from memory_app.db.expressions import columns_of
 from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import api_keys, tenants
 from memory_app.errors import Conflict, Forbidden, InvalidInput, NotFound
+from memory_app.records.limits import NO_LIMITS, Limits, stored_limits
 from memory_app.records.scope import check_name
+from memory_app.tenancy.rows import limits
 
 RIGHTS = ("read", "record", "write", "erase", "admin")
 """Recall and list; record turns; change memories, and have sleep done; delete for good; keys and policy."""
@@ -39,6 +41,8 @@ class Caller:
     agent: str | None = None
     user: str | None = None
     """The one agent, the one person that the credential is for; None: any."""
+    limits: Limits = NO_LIMITS
+    tenant_limits: Limits = NO_LIMITS
 
     def check_bound(self, *, agent: str | None, user: str | None) -> None:
         """Raise `Forbidden` unless the names are those that the credential is for. None: about no one in particular,
@@ -65,6 +69,7 @@ class KeyRow:
     last_used_at: datetime | None
     agent_name: str | None
     user_name: str | None
+    limits: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,8 @@ class NewKey:
 
 
 _AUTHENTICATE = text(
-    "SELECT key_id, tenant_id, tenant_name, rights, agent_name, user_name FROM authenticate(:digest)"
+    """SELECT key_id, tenant_id, tenant_name, rights, agent_name, user_name, limits, tenant_limits
+    FROM authenticate(:digest)"""
 )
 _NOTE_USE = text("SELECT note_key_use(:key)")
 _ENSURE_TENANT = insert(tenants).on_conflict_do_nothing().inline()
@@ -136,6 +142,8 @@ def authenticate(connection: Connection, key: str) -> Caller | None:
         rights=frozenset(row.rights),
         agent=row.agent_name,
         user=row.user_name,
+        limits=stored_limits(row.limits),
+        tenant_limits=stored_limits(row.tenant_limits),
     )
 
 
@@ -229,6 +237,8 @@ def rotate(connection: Connection, key_id: int, *, overlap: timedelta) -> NewKey
         agent=row.agent_name,
         user=row.user_name,
     )
+    if row.limits:
+        limits.set_of_key(connection, new.id, stored_limits(row.limits))
     connection.execute(_END, {"key": key_id, "ends_at": row.now + overlap})
     return new
 
@@ -243,6 +253,14 @@ def enter_tenant_of(connection: Connection, key_id: int) -> None:
     tenant_id = connection.execute(_TENANT_OF_KEY, {"key": key_id}).scalar_one_or_none()
     if tenant_id is None:
         raise _unknown(key_id)
+    connection.execute(_SET_TENANT, {"tenant": tenant_id})
+
+
+def enter_tenant(connection: Connection, tenant: str) -> None:
+    """Let the owner's transaction work for a named tenant. Raises `NotFound`."""
+    tenant_id = find_tenant(connection, tenant)
+    if tenant_id is None:
+        raise NotFound(f"tenant {tenant!r}: not known", field="tenant")
     connection.execute(_SET_TENANT, {"tenant": tenant_id})
 
 

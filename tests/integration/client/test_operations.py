@@ -107,6 +107,8 @@ COMMAND_OF = {
     "make_key": "keys",
     "rotate_key": "keys",
     "revoke_key": "keys",
+    "get_limits": "limits",
+    "limit_key": "limits",
     "live": "health",
     "ready": "doctor",
     "metrics": "status",

@@ -23,9 +23,19 @@ TABLES = sorted(table.name for table in metadata.tables.values() if table.name !
 """All tables but the list of shards, which is nobody's and tells nothing of anybody."""
 ROLES = ("memory_app", "memory_finder", "memory_search")
 DEFINERS = {
-    "authenticate": ["key_id", "tenant_id", "tenant_name", "rights", "agent_name", "user_name"],
+    "authenticate": [
+        "key_id",
+        "tenant_id",
+        "tenant_name",
+        "rights",
+        "agent_name",
+        "user_name",
+        "limits",
+        "tenant_limits",
+    ],
     "add_key": [],
     "end_key": [],
+    "limit_key": [],
     "add_audit": [],
     "capped_tenants": [],
     "tenant_named": [],
@@ -302,6 +312,7 @@ def test_the_known_functions_across_tenants_answer_only_ids_and_counts(owner: En
         "capped_tenants": "bigint",
         "add_key": "bigint",
         "end_key": "bigint",
+        "limit_key": "bigint",
         "tenant_named": "bigint",
         "note_key_use": "void",
         "has_live_key": "boolean",

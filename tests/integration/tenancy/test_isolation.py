@@ -104,6 +104,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "/search": {"text": "what animal"},
     "/keys": {"rights": ["read"]},
     "/rotate": {"overlap_seconds": 60},
+    "/limits": {"requests_per_minute": 1},
     "/merge": {"into": "thing:other"},
     "{agent}": {"persona": {"name": "Ada of globex"}},
 }
@@ -292,6 +293,7 @@ NAMES = {"user": "mira", "agent": "ada", "session": "chat"}
 WITH_ARGUMENTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("report", "user"): ("mira",),
     ("receipt", "show"): ("{erasure}",),
+    ("limits", "set"): ("user_turns=1000000",),
     ("trace",): ("{turn}",),
     ("undo",): ("{run}",),
     ("replay",): ("{turn}",),
