@@ -71,7 +71,7 @@ COMPILE = $(BIN)/uv --quiet pip compile pyproject.toml --universal --python-vers
 lock: $(READY) ## Take the newest allowed versions into the requirements locks
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) --all-extras --output-file requirements.lock
-	$(COMPILE) --output-file requirements-server.lock
+	$(COMPILE) --extra server --output-file requirements-server.lock
 	$(subst pyproject.toml,deploy/helm/requirements.in,$(COMPILE)) --constraint requirements.lock \
 		--output-file deploy/helm/requirements.lock
 

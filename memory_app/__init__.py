@@ -30,7 +30,16 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    try:
+        value = getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("memory_app"):
+            raise
+        # The base install has the clients alone.
+        raise ImportError(
+            f"{name} needs {error.name}: pip install 'memory-app[server]'. Over HTTP, "
+            "memory_app.client.MemoryClient does the same without it."
+        ) from error
     # Found directly from now on, without another call of this function.
     globals()[name] = value
     return value

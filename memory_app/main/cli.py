@@ -11,6 +11,9 @@ from importlib import import_module
 
 __all__ = ["main"]
 
+SERVER = "pip install 'memory-app[server]'"
+"""Brings what is not in the base install."""
+
 
 def main() -> None:
     """Run the command of this process's arguments and exit with its status."""
@@ -20,9 +23,17 @@ def main() -> None:
         else:
             import_module("memory_app.main.commands").app()
     except Exception as error:
+        # The base install has the clients alone.
+        if isinstance(error, ModuleNotFoundError) and not is_ours(error.name or ""):
+            sys.exit(f"memory: {error.name} is not installed; the commands and the server need {SERVER}")
         # The edge of the program. Python would print what the error quotes.
         import_module("memory_app.console.failure").tell(error)
         sys.exit(1)
     finally:
         if "structlog" in sys.modules:
             sys.modules["structlog"].reset_defaults()
+
+
+def is_ours(module: str) -> bool:
+    """A module of ours that is missing is a fault, and no extra brings it."""
+    return module.partition(".")[0] in ("memory_app", "workers", "migrations")
