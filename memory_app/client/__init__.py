@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_app.client.async_client import AsyncMemoryClient
+    from memory_app.client.openai_wrapper import wrap_async_openai, wrap_openai
     from memory_app.client.retries import Retries
     from memory_app.client.sync_client import MemoryClient
     from memory_app.records.scope import Scope
 
-__all__ = ["AsyncMemoryClient", "MemoryClient", "Retries", "Scope"]
+__all__ = ["AsyncMemoryClient", "MemoryClient", "Retries", "Scope", "wrap_async_openai", "wrap_openai"]
 
 _HOME = {
     "AsyncMemoryClient": "memory_app.client.async_client",
     "MemoryClient": "memory_app.client.sync_client",
     "Retries": "memory_app.client.retries",
     "Scope": "memory_app.records.scope",
+    "wrap_async_openai": "memory_app.client.openai_wrapper",
+    "wrap_openai": "memory_app.client.openai_wrapper",
 }
 """The module in which each name is defined."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
 from itertools import count
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -68,14 +69,22 @@ class AsyncMemoryClient:
     ) -> None:
         self.url = base_url(url)
         self.retries = retries or Retries()
+        self._timeout = timeout_of(timeout_seconds, connect_seconds)
         self._http = httpx2.AsyncClient(
             headers=headers_of(key),
-            timeout=timeout_of(timeout_seconds, connect_seconds),
+            timeout=self._timeout,
             proxy=proxy,
             transport=transport,
             # A redirect would carry the key and what people said to an address that nobody named.
             follow_redirects=False,
         )
+
+    def limited(self, *, timeout_seconds: float, retries: Retries) -> AsyncMemoryClient:
+        """The same client with less patience, over the same connections; close only one of them."""
+        twin = copy(self)
+        twin.retries = retries
+        twin._timeout = timeout_of(timeout_seconds, min(timeout_seconds, CONNECT_SECONDS))
+        return twin
 
     def __repr__(self) -> str:
         return f"AsyncMemoryClient({self.url!r})"
@@ -193,7 +202,8 @@ class AsyncMemoryClient:
 
     async def _answer(self, call: Call[T], *, is_streamed: bool) -> httpx2.Response:
         try:
-            response = await self._http.send(request_of(self._http, self.url, call), stream=is_streamed)
+            request = request_of(self._http, self.url, call, usual=self._timeout)
+            response = await self._http.send(request, stream=is_streamed)
             if response.is_success:
                 return response
             content = await response.aread()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import count
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -66,14 +67,22 @@ class MemoryClient:
     ) -> None:
         self.url = base_url(url)
         self.retries = retries or Retries()
+        self._timeout = timeout_of(timeout_seconds, connect_seconds)
         self._http = httpx2.Client(
             headers=headers_of(key),
-            timeout=timeout_of(timeout_seconds, connect_seconds),
+            timeout=self._timeout,
             proxy=proxy,
             transport=transport,
             # A redirect would carry the key and what people said to an address that nobody named.
             follow_redirects=False,
         )
+
+    def limited(self, *, timeout_seconds: float, retries: Retries) -> MemoryClient:
+        """The same client with less patience, over the same connections; close only one of them."""
+        twin = copy(self)
+        twin.retries = retries
+        twin._timeout = timeout_of(timeout_seconds, min(timeout_seconds, CONNECT_SECONDS))
+        return twin
 
     def __repr__(self) -> str:
         return f"MemoryClient({self.url!r})"
@@ -189,7 +198,8 @@ class MemoryClient:
 
     def _answer(self, call: Call[T], *, is_streamed: bool) -> httpx2.Response:
         try:
-            response = self._http.send(request_of(self._http, self.url, call), stream=is_streamed)
+            request = request_of(self._http, self.url, call, usual=self._timeout)
+            response = self._http.send(request, stream=is_streamed)
             if response.is_success:
                 return response
             content = response.read()

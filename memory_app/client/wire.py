@@ -37,9 +37,10 @@ def headers_of(key: str | None) -> dict[str, str]:
     return headers
 
 
-def request_of(http: httpx2.Client | httpx2.AsyncClient, url: str, call: Call[Any]) -> httpx2.Request:
+def request_of(
+    http: httpx2.Client | httpx2.AsyncClient, url: str, call: Call[Any], *, usual: httpx2.Timeout
+) -> httpx2.Request:
     """The request of a call. It may be sent more than once."""
-    usual = http.timeout
     read = None if usual.read is None else usual.read + call.further_seconds
     timeout = httpx2.Timeout(read, connect=usual.connect, write=usual.write, pool=usual.pool)
     return http.build_request(

@@ -236,7 +236,7 @@ class _Exchange(BaseHTTPRequestHandler):
             self._send(*refusal)
         elif rule.mode is Mode.ERROR_IN_BODY:
             self._send(200, {"error": {"code": 429, "message": "rate limited upstream; key sk-echoed"}})
-        elif rule.mode is Mode.STREAM_ONLY:
+        elif rule.mode is Mode.STREAM_ONLY or _is_streamed(self.path, body, rule):
             self._write(event_stream(chat_body(body, rule)), "text/event-stream")
         elif refused := _refused(body, rule.mode):
             self._send(400, {"error": {"message": f"{refused} is not supported", "param": refused}})
@@ -315,3 +315,9 @@ def _refused(body: Json, mode: Mode) -> str | None:
     if mode is Mode.NO_TEMPERATURE:
         return next((name for name in ("temperature", "max_tokens") if name in body), None)
     return None
+
+
+def _is_streamed(path: str, body: Json, rule: Rule) -> bool:
+    """Whether the request asks for pieces, and the rule leaves the form of the answer to it."""
+    has_usual_form = rule.mode in (Mode.GOOD, Mode.DUPLICATE_TOOL_CALLS, Mode.DIFFERENT_TOOL_CALLS)
+    return has_usual_form and body.get("stream") is True and path.endswith("/chat/completions")

@@ -41,9 +41,12 @@ def chat_body(body: Json, rule: Rule) -> Json:
 def event_stream(body: Json) -> bytes:
     """Return an answer in pieces, as servers stream it."""
     choices: Any = body["choices"]
-    text = str(choices[0]["message"]["content"])
-    pieces = [text[start : start + 20] for start in range(0, len(text), 20)]
-    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    message = choices[0]["message"]
+    text = str(message["content"] or "")
+    deltas = [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
+    calls = message.get("tool_calls") or []
+    deltas += [{"tool_calls": [{"index": place, **call}]} for place, call in enumerate(calls)]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     return "".join([*lines, "data: [DONE]\n\n"]).encode()
 
