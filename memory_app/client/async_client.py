@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from copy import copy
 from itertools import count
 from types import TracebackType
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx2
 
@@ -37,7 +37,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _sent(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncMemoryClient, P], Awaitable[T]]:
+def _sent(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncMemoryClient, P], Coroutine[Any, Any, T]]:
     """The method that sends the call which ``build`` makes of its parameters."""
 
     async def method(client: AsyncMemoryClient, /, *args: P.args, **kwargs: P.kwargs) -> T:

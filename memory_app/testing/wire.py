@@ -43,7 +43,7 @@ def event_stream(body: Json) -> bytes:
     choices: Any = body["choices"]
     message = choices[0]["message"]
     text = str(message["content"] or "")
-    deltas = [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
+    deltas: list[Json] = [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
     calls = message.get("tool_calls") or []
     deltas += [{"tool_calls": [{"index": place, **call}]} for place, call in enumerate(calls)]
     chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
