@@ -21,7 +21,7 @@ from memory_app.db.backlog import Backlog
 from memory_app.db.directory import Directory
 from memory_app.db.lease import Returns
 from memory_app.db.recent import Recent
-from memory_app.db.shards import HOME, at_shard, shard_of
+from memory_app.db.shards import HOME, Bound, at_shard, bound_to, shard_of
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -119,6 +119,12 @@ class Runtime:
         self.directory.check(shard)
         owner = None if self.owner is None else at_shard(self.owner, shard)
         return replace(self, engine=at_shard(self.engine, shard), owner=owner)
+
+    def bound(self, agent: str | None, user: str | None) -> Runtime:
+        """The same parts for a caller who may see one agent or one user only; for one who may see all, these."""
+        if agent is None and user is None:
+            return self
+        return replace(self, engine=bound_to(self.engine, Bound(agent, user)))
 
     def hint(self, task: str, *, to: str | None = None, **ids: Any) -> None:
         """Send one message that says "look", unless one is already under way. Never fails, never waits long.

@@ -8,14 +8,17 @@
 -- pgvector, "pg_temp"; functions keep it (FROM CURRENT).
 -- The setting memory.tables lists our tables, so that a new one is never without row-level security.
 --
--- Three roles, which belong to the cluster and are made before (memory_app/db/prerequisites.py):
+-- Four roles, which belong to the cluster and are made before (memory_app/db/prerequisites.py):
 --   memory_app     the API and the workers log in as it; owns nothing; row-level security holds for it.
 --   memory_finder  nobody logs in as it; owns the few functions that look across tenants and return ids only.
 --   memory_search  nobody logs in as it; owns the one function that asks the keyword index of a big scope.
+--   memory_bound   nobody logs in as it; memory_app becomes it for the transactions of a key that is for one agent or one
+--                  person, and sees the rows of those only. memory_app does not inherit it, so other transactions are not
+--                  planned with its policies.
 
 DO $$
 BEGIN
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO memory_app', current_schema());
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO memory_app, memory_bound', current_schema());
     -- Who is to own a function must be able to create one; taken back at the end.
     EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO memory_finder, memory_search', current_schema());
 END
@@ -34,19 +37,19 @@ DECLARE
     sequence text;
 BEGIN
     FOREACH name IN ARRAY names LOOP
-        EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, memory_app, memory_finder, memory_search', name);
+        EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, memory_app, memory_finder, memory_search, memory_bound', name);
         -- The audit log is added to by a function only, and never changed.
         IF name IN ('tenants', 'api_keys', 'audit', 'shards', 'alembic_version') THEN
-            EXECUTE format('GRANT SELECT ON %I TO memory_app', name);
+            EXECUTE format('GRANT SELECT ON %I TO memory_app, memory_bound', name);
         ELSE
-            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app', name);
+            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app, memory_bound', name);
         END IF;
         FOR sequence IN
             SELECT s.oid::regclass::text FROM pg_depend d
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
             WHERE d.classid = 'pg_class'::regclass AND d.refobjid = name::regclass AND d.deptype = 'i'
         LOOP
-            EXECUTE format('GRANT USAGE ON SEQUENCE %s TO memory_app', sequence);
+            EXECUTE format('GRANT USAGE ON SEQUENCE %s TO memory_app, memory_bound', sequence);
         END LOOP;
         CONTINUE WHEN name IN ('shards', 'alembic_version') OR (
             SELECT relrowsecurity AND relforcerowsecurity <> is_validating FROM pg_class WHERE oid = name::regclass);
@@ -84,53 +87,88 @@ GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
 
--- Policies. A condition is written just as Postgres shows it: one that is there in these words stays.
+-- Policies. A condition is written just as Postgres shows it, but for line breaks: one that is there in these words stays.
 -- The tenant is that of the transaction, or NULL, which matches no row; a sub-select, so evaluated once per statement.
 -- The operator (who owns the tables) creates tenants and keys.
+--
+-- Those called "bound" are restrictive, for the role memory_bound: beside the tenant, the rows must be of the agent and of
+-- the person whom the transaction names; an empty name is any, and the part of an agent that all its users share belongs
+-- to each of them. A table with a scope is seen by way of its scope. The others name nobody: erasures, erased_turns and
+-- refused_messages hold digests and ids, and usage sums of a tenant; keys and the audit log are of the whole tenant, and
+-- hidden. A run without a scope is one of a tenant, or an erasure that waits and names its target. A person is deleted with
+-- all agents, and an agent with all persons, by the foreign keys: so only by who may do that.
 DO $$
 DECLARE
     tenant CONSTANT text :=
         '( SELECT (NULLIF(current_setting(''memory.tenant''::text, true), ''''::text))::bigint AS "nullif")';
+    agent CONSTANT text := '( SELECT current_setting(''memory.agent''::text, true) AS current_setting)';
+    person CONSTANT text := '( SELECT current_setting(''memory.user''::text, true) AS current_setting)';
+    named CONSTANT text := '((%1$s = ''''::text) OR (%1$s = name))';
+    visible CONSTANT text := '(EXISTS ( SELECT FROM scopes c WHERE (c.id = %I.scope_id)))';
     operator CONSTANT text := (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'tenants'::regclass);
     entry record;
 BEGIN
     FOR entry IN
-        SELECT name AS relation, 'tenant' AS name, 'public' AS role, '(tenant_id = ' || tenant || ')' AS condition,
-               NULL AS new_condition
+        SELECT name AS relation, 'tenant' AS name, true AS is_permissive, '*' AS command, 'public' AS role,
+               '(tenant_id = ' || tenant || ')' AS condition, NULL AS new_condition
         FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
         WHERE name NOT IN ('tenants', 'shards', 'alembic_version')
         UNION ALL
+        SELECT name, 'bound', false, '*', 'memory_bound', format(visible, name), NULL
+        FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
+        WHERE name <> 'runs' AND EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = name::regclass AND attname = 'scope_id' AND NOT attisdropped)
+        UNION ALL
         SELECT * FROM (VALUES
-            ('tenants', 'tenant', 'public', '(id = ' || tenant || ')', NULL),
-            ('tenants', 'operator', operator, 'true', 'true'),
-            ('api_keys', 'operator', operator, 'true', 'true'),
-            ('turns', 'finder', 'memory_finder', 'true', 'true'),
-            ('sessions', 'finder', 'memory_finder', 'true', 'true'),
-            ('runs', 'finder', 'memory_finder', 'true', 'true'),
-            ('api_keys', 'finder', 'memory_finder', 'true', 'true'),
-            ('audit', 'finder', 'memory_finder', 'true', 'true'),
-            ('tenants', 'finder', 'memory_finder', 'true', NULL),
-            ('agents', 'finder', 'memory_finder', 'true', NULL),
-            ('users', 'finder', 'memory_finder', 'true', NULL),
-            ('scopes', 'finder', 'memory_finder', 'true', NULL),
-            ('terms', 'finder', 'memory_finder', 'true', NULL),
-            ('scope_models', 'finder', 'memory_finder', 'true', NULL),
-            ('schedules', 'finder', 'memory_finder', 'true', NULL),
-            ('scope_sizes', 'finder', 'memory_finder', 'true', NULL),
-            ('turns', 'search', 'memory_search', 'true', NULL),
-            ('memories', 'search', 'memory_search', 'true', NULL)
+            ('api_keys', 'bound', false, '*', 'memory_bound', 'false', NULL),
+            ('audit', 'bound', false, '*', 'memory_bound', 'false', NULL),
+            ('agents', 'bound', false, '*', 'memory_bound', format(named, agent), NULL),
+            ('agents', 'bound_update', false, 'w', 'memory_bound', 'true', format('(%s = ''''::text)', person)),
+            ('agents', 'bound_delete', false, 'd', 'memory_bound', format('(%s = ''''::text)', person), NULL),
+            ('users', 'bound', false, '*', 'memory_bound', format(named, person), NULL),
+            ('users', 'bound_delete', false, 'd', 'memory_bound', format('(%s = ''''::text)', agent), NULL),
+            ('scopes', 'bound_delete', false, 'd', 'memory_bound',
+                format('((%s = ''''::text) OR (user_id IS NOT NULL))', person), NULL),
+            ('scopes', 'bound', false, '*', 'memory_bound', format(
+                '(((%1$s = ''''::text) OR (agent_id = ( SELECT a.id FROM agents a WHERE (a.name = %1$s)))) AND '
+                '((%2$s = ''''::text) OR (user_id IS NULL) OR (user_id = ( SELECT u.id FROM users u WHERE (u.name = %2$s)))))',
+                agent, person), NULL),
+            ('runs', 'bound', false, '*', 'memory_bound', format(
+                'CASE WHEN (scope_id IS NOT NULL) THEN %1$s ELSE (((options -> ''target''::text) IS NULL) OR '
+                '((options -> ''target''::text) @> to_jsonb(COALESCE(NULLIF(%3$s, ''''::text), %2$s)))) END',
+                format(visible, 'runs'), agent, person), NULL),
+            ('tenants', 'tenant', true, '*', 'public', '(id = ' || tenant || ')', NULL),
+            ('tenants', 'operator', true, '*', operator, 'true', 'true'),
+            ('api_keys', 'operator', true, '*', operator, 'true', 'true'),
+            ('turns', 'finder', true, '*', 'memory_finder', 'true', 'true'),
+            ('sessions', 'finder', true, '*', 'memory_finder', 'true', 'true'),
+            ('runs', 'finder', true, '*', 'memory_finder', 'true', 'true'),
+            ('api_keys', 'finder', true, '*', 'memory_finder', 'true', 'true'),
+            ('audit', 'finder', true, '*', 'memory_finder', 'true', 'true'),
+            ('tenants', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('agents', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('users', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('scopes', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('terms', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('scope_models', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('schedules', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('scope_sizes', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('turns', 'search', true, '*', 'memory_search', 'true', NULL),
+            ('memories', 'search', true, '*', 'memory_search', 'true', NULL)
         ) listed
     LOOP
         CONTINUE WHEN EXISTS (
             SELECT FROM pg_policy p
             WHERE p.polrelid = entry.relation::regclass AND p.polname = entry.name
-              AND p.polcmd = '*' AND p.polpermissive
+              AND p.polcmd::text = entry.command AND p.polpermissive = entry.is_permissive
               AND p.polroles = ARRAY[CASE entry.role WHEN 'public' THEN 0 ELSE entry.role::regrole::oid END]
-              AND pg_get_expr(p.polqual, p.polrelid) = entry.condition
+              AND btrim(regexp_replace(pg_get_expr(p.polqual, p.polrelid), '\s+', ' ', 'g')) = entry.condition
               AND pg_get_expr(p.polwithcheck, p.polrelid) IS NOT DISTINCT FROM entry.new_condition);
         EXECUTE format('DROP POLICY IF EXISTS %I ON %I', entry.name, entry.relation);
-        EXECUTE format('CREATE POLICY %I ON %I TO %s USING (%s)',
-                       entry.name, entry.relation, entry.role, entry.condition)
+        EXECUTE format('CREATE POLICY %I ON %I AS %s FOR %s TO %s USING (%s)', entry.name, entry.relation,
+                       CASE WHEN entry.is_permissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+                       CASE entry.command WHEN '*' THEN 'ALL' WHEN 'w' THEN 'UPDATE' ELSE 'DELETE' END,
+                       entry.role, entry.condition)
             || coalesce(' WITH CHECK (' || entry.new_condition || ')', '');
     END LOOP;
 END
@@ -762,6 +800,10 @@ BEGIN
         END IF;
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', entry.signature);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_app', entry.signature);
+        -- It gives ids only, and the policies hide the rows of others.
+        IF entry.owner = 'memory_search' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_bound', entry.signature);
+        END IF;
     END LOOP;
 END
 $$;

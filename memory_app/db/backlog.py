@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, text
 
 from memory_app import metrics
 from memory_app.db.db import transaction
+from memory_app.db.shards import unbound
 from memory_app.errors import RateLimited
 from memory_app.records.limits import NO_LIMITS, Limits, stored_limits
 
@@ -38,7 +39,7 @@ class Backlog:
             counted_at, waiting, limits = self._known.get(tenant_id, (-KNOWN_SECONDS, 0, NO_LIMITS))
         # Counted outside of the lock: two threads may count at once, and none waits for the other's query.
         if now - counted_at >= KNOWN_SECONDS:
-            with transaction(engine, tenant_id) as connection:
+            with transaction(unbound(engine), tenant_id) as connection:
                 waiting, limits = backlog(connection, tenant_id, limit=self.limit)
             with self._lock:
                 self._known[tenant_id] = (now, waiting, limits)

@@ -14,9 +14,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from memory_app import metrics, tracing
 from memory_app.db import revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
-from memory_app.db.faults import OWNER_SETTING, SETTING, Login, fault_of, is_right_missing
+from memory_app.db.faults import OWNER_SETTING, RIGHT_MISSING, SETTING, Login, fault_of, is_right_missing
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
-from memory_app.errors import Misconfigured, StoreRefused, StoreUnavailable
+from memory_app.db.shards import bound_of
+from memory_app.errors import Forbidden, MemoryAppError, Misconfigured, StoreRefused, StoreUnavailable
 
 LEAST_VERSION = 16
 """PostgreSQL's major version; 16 and 18 are tested."""
@@ -27,8 +28,7 @@ _STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _FOR_READING = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5min', true), set_config('enable_sort', 'off', true)"
 )
-_WAIT_BRIEFLY = text("SELECT set_config('lock_timeout', '100ms', true)")
-_WAIT_IN_LINE = text("SELECT set_config('lock_timeout', '0', true)")
+_LIMIT_WAITS = text("SELECT set_config('lock_timeout', :limit, true)")
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 _LAST = "before_commit"
@@ -267,15 +267,20 @@ def before_commit(connection: Connection, act: Callable[[Connection, list[Any]],
         last.setdefault(act, []).append(value)
 
 
+def limit_waits(connection: Connection, *, milliseconds: int) -> None:
+    """From here on the transaction waits for each lock as long as this at most; 0: as long as a statement may last."""
+    connection.execute(_LIMIT_WAITS, {"limit": str(milliseconds)})
+
+
 def wait_briefly(connection: Connection) -> None:
     """From here on the transaction waits 100 ms at most for a row that is locked: for what can be tried again later."""
-    connection.execute(_WAIT_BRIEFLY)
+    limit_waits(connection, milliseconds=100)
 
 
 def wait_in_line(connection: Connection) -> None:
     """From here on the transaction waits for a locked row as long as a statement may last: for what must come to its
     turn. The server serves those who wait for a row in their order."""
-    connection.execute(_WAIT_IN_LINE)
+    limit_waits(connection, milliseconds=0)
 
 
 def plan_anew(connection: Connection) -> None:
@@ -317,11 +322,20 @@ def translated(engine: Engine) -> Iterator[None]:
         ) from error
     except DBAPIError as error:
         # The schema first: without it, a column that a migration has yet to add would be a programming error.
-        fault = _schema_fault(engine, error) or fault_of(error, Login.of(engine))
+        fault: MemoryAppError | None = (
+            _schema_fault(engine, error) or _bound_fault(engine, error) or fault_of(error, Login.of(engine))
+        )
         if fault is None:
             raise
         metrics.database_failures.labels(getattr(error.orig, "sqlstate", None) or "connection").inc()
         raise fault from error
+
+
+def _bound_fault(engine: Engine, error: DBAPIError) -> Forbidden | None:
+    """Whether a row or a table was refused because it is not of whom the engine is bound to."""
+    if bound_of(engine) is None or getattr(error.orig, "sqlstate", None) != RIGHT_MISSING:
+        return None
+    return Forbidden("this key is for one agent or one user, and may do nothing about others")
 
 
 def _schema_fault(engine: Engine, error: DBAPIError) -> StoreUnavailable | None:

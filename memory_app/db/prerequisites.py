@@ -16,11 +16,15 @@ from memory_app.errors import Misconfigured
 
 APPLICATION = "memory_app"
 FUNCTION_OWNERS = ("memory_finder", "memory_search")
-ATTRIBUTES = {APPLICATION: "LOGIN", **dict.fromkeys(FUNCTION_OWNERS, "NOLOGIN")}
+BOUND = "memory_bound"
+"""What the application's role becomes for the transactions of a key that is for one agent or one person."""
+ATTRIBUTES = {APPLICATION: "LOGIN", **dict.fromkeys((*FUNCTION_OWNERS, BOUND), "NOLOGIN")}
 
 DEFAULT_SCHEMA = "public"
 
 INSUFFICIENT_PRIVILEGE = "42501"
+
+_BECOME_BOUND = f"GRANT {BOUND} TO {APPLICATION} WITH INHERIT FALSE, SET TRUE"
 
 _VECTOR_SCHEMA = text(
     """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -41,6 +45,11 @@ _ROLES = text(
            pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION') AS is_admin
     FROM unnest(CAST(:names AS text[])) WITH ORDINALITY w(name, place) LEFT JOIN pg_roles r ON r.rolname = w.name
     ORDER BY w.place"""
+)
+# It may become the role, and is not held by its policies before that.
+_MAY_BECOME_BOUND = text(
+    """SELECT pg_has_role(a.oid, b.oid, 'SET') AND NOT pg_has_role(a.oid, b.oid, 'USAGE')
+    FROM pg_roles a, pg_roles b WHERE a.rolname = :application AND b.rolname = :bound"""
 )
 _WITHOUT_USAGE = text(
     """SELECT r.rolname FROM pg_roles r, pg_extension e
@@ -72,6 +81,7 @@ def ensure(connection: Connection) -> None:
     _check_owner(owner)
     _ensure_vector(connection, owner)
     _ensure_roles(connection, owner)
+    _ensure_bound(connection)
     _ensure_usage(connection, owner)
     _ensure_path(connection, owner)
 
@@ -137,7 +147,7 @@ def _ensure_roles(connection: Connection, owner: Owner) -> None:
         elif not role.is_there:
             run(connection, f"CREATE ROLE {role.name} {ATTRIBUTES[role.name]}")
             # Since PostgreSQL 16 who makes a role may administer it, and not act as it.
-            if role.name != APPLICATION and not owner.is_superuser:
+            if role.name in FUNCTION_OWNERS and not owner.is_superuser:
                 run(connection, _membership(role.name, owner))
         else:
             # A role that somebody made before us may do more than row-level security holds against.
@@ -147,9 +157,9 @@ def _ensure_roles(connection: Connection, owner: Owner) -> None:
                 )
             if role.name == APPLICATION:
                 for_administrator += _rights_over_application(owner, is_admin=role.is_admin)
-            elif not role.is_member and role.is_admin:
+            elif role.name in FUNCTION_OWNERS and not role.is_member and role.is_admin:
                 run(connection, _membership(role.name, owner))
-            elif not role.is_member:
+            elif role.name in FUNCTION_OWNERS and not role.is_member:
                 for_administrator.append(_membership(role.name, owner))
     if for_administrator:
         raise _administrator(
@@ -162,8 +172,24 @@ def _creation(role: str, owner: Owner) -> Iterator[str]:
     yield f"CREATE ROLE {role} {ATTRIBUTES[role]}"
     if role == APPLICATION:
         yield from _rights_over_application(owner, is_admin=False)
+    elif role == BOUND:
+        yield _BECOME_BOUND
     else:
         yield _membership(role, owner)
+
+
+def _ensure_bound(connection: Connection) -> None:
+    """Let the application's role become the bound one."""
+    names = {"application": APPLICATION, "bound": BOUND}
+    if connection.execute(_MAY_BECOME_BOUND, names).scalar_one():
+        return
+    try:
+        with connection.begin_nested():
+            run(connection, _BECOME_BOUND)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
+            raise
+        raise _administrator(f"role {APPLICATION} may not become {BOUND}", [_BECOME_BOUND]) from error
 
 
 def _membership(role: str, owner: Owner) -> str:

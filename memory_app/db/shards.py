@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from psycopg.errors import UndefinedTable
 from sqlalchemy import Connection, Engine, TextClause, text
 from sqlalchemy.exc import ProgrammingError
 
-from memory_app.errors import ShardMissing
+from memory_app.errors import ShardMissing, StoreRefused
 
 HOME = 0
 
@@ -30,6 +31,7 @@ ROOM_BITS = 40
 same one, and a row keeps its key when its user moves. All are below 2^53, which any JSON reader holds exactly."""
 
 _OPTION = "shard"
+_BOUND = "bound"
 _HOME_PATH = "home_path"
 
 # The path first, since a row is evaluated from left to right; then the schema of the shard before all others. A table
@@ -40,6 +42,11 @@ _LEAD = """SELECT current_setting('search_path') AS home_path,
     set_config('memory.tenant', :tenant, true)
     FROM {schema}.alembic_version"""
 _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
+# From here on the policies of this role hold, too (see ``access.sql``), until the transaction ends.
+_BIND = text(
+    """SELECT set_config('memory.tenant', :tenant, true), set_config('memory.agent', :agent, true),
+    set_config('memory.user', :user, true), set_config('role', 'memory_bound', true)"""
+)
 _OTHER_SCHEMAS = text(
     """SELECT schema FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0) listed
     WHERE to_regclass(schema || '.alembic_version') IS NOT NULL ORDER BY schema"""
@@ -67,6 +74,30 @@ def shard_of(place: Engine | Connection) -> int:
     return int(place.get_execution_options().get(_OPTION, HOME))
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Whose rows the transactions of a bound engine see: those of one agent, of one user, or of both; None is any."""
+
+    agent: str | None
+    user: str | None
+
+
+def bound_to(engine: Engine, bound: Bound) -> Engine:
+    """The same engine, connections and all, whose transactions see the rows of one agent or user only."""
+    return engine.execution_options(**{_BOUND: bound})
+
+
+def unbound(engine: Engine) -> Engine:
+    """The same engine for what is counted of the whole tenant, on behalf of whomever."""
+    return engine if bound_of(engine) is None else engine.execution_options(**{_BOUND: None})
+
+
+def bound_of(place: Engine | Connection) -> Bound | None:
+    """Whom an engine or a connection is bound to."""
+    bound: Bound | None = place.get_execution_options().get(_BOUND)
+    return bound
+
+
 def first_key(number: int) -> int:
     """The first key of a shard's sequences."""
     return (number << ROOM_BITS) + 1
@@ -82,16 +113,34 @@ def hint_of(id: UUID) -> int:
 
 
 def begin(connection: Connection, tenant_id: int | None) -> None:
-    """Let the transaction see the tenant's rows in the shard of the connection; None: no tenant's.
+    """Let the transaction see the tenant's rows in the shard of the connection, of whom it is bound to; None: no
+    tenant's.
 
-    Raises `ShardMissing` where the shard is missing.
+    Raises `ShardMissing` where the shard is missing, `StoreRefused` where the role to bind to is.
     """
     number = shard_of(connection)
     tenant = "" if tenant_id is None else str(tenant_id)
-    if number == HOME:
-        if tenant:
-            connection.execute(_SET_TENANT, {"tenant": tenant})
-        return
+    if number != HOME:
+        _enter(connection, number, tenant)
+    bound = bound_of(connection)
+    if bound is not None:
+        _bind(connection, bound, tenant)
+    elif number == HOME and tenant:
+        connection.execute(_SET_TENANT, {"tenant": tenant})
+
+
+def _bind(connection: Connection, bound: Bound, tenant: str) -> None:
+    names = {"agent": bound.agent or "", "user": bound.user or ""}
+    try:
+        connection.execute(_BIND, {"tenant": tenant, **names})
+    except ProgrammingError as error:
+        raise StoreRefused(
+            "the database does not let the application act for a key that is for one agent or one user; "
+            "run `memory migrate`"
+        ) from error
+
+
+def _enter(connection: Connection, number: int, tenant: str) -> None:
     try:
         row = connection.execute(_lead(number), {"tenant": tenant}).one()
     except ProgrammingError as error:

@@ -117,7 +117,8 @@ class McpHandlers:
         except MemoryAppError as error:
             return tool_error(error)
         with noting_tool(self.runtime, caller, tool, scope):
-            return call_tool(self.runtime, caller.tenant_id, scope, name=name, arguments=rest)
+            bound = self.runtime.bound(caller.agent, caller.user)
+            return call_tool(bound, caller.tenant_id, scope, name=name, arguments=rest)
 
     async def list_resources(self, context: Context, _: object) -> types.ListResourcesResult:
         """The cards of what is talked about, where the command line says whose memory this is."""
@@ -130,7 +131,8 @@ class McpHandlers:
             return []
         caller.check_bound(agent=agent, user=user)
         try:
-            cards = entities.list_entities(self.runtime, caller.tenant_id, Scope(agent, user), limit=CARDS)
+            bound = self.runtime.bound(caller.agent, caller.user)
+            cards = entities.list_entities(bound, caller.tenant_id, Scope(agent, user), limit=CARDS)
         except NotFound:
             return []
         return [
@@ -178,7 +180,8 @@ class McpHandlers:
             if fixed not in (None, value):
                 raise Forbidden(f"{name}: outside what this server may show")
         caller.check_bound(agent=agent, user=user)
-        card = entities.card(self.runtime, caller.tenant_id, Scope(agent, user), key=key)
+        bound = self.runtime.bound(caller.agent, caller.user)
+        card = entities.card(bound, caller.tenant_id, Scope(agent, user), key=key)
         entity = card.entity
         content = {
             "key": entity.key,

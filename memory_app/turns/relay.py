@@ -78,11 +78,12 @@ def _store(
     runtime: Runtime, api_key: str, scope: Scope, *, turn: NewTurn, waited: Waited, message_id: str
 ) -> Ticket:
     caller = _caller(runtime, api_key, scope)
+    bound = runtime.bound(caller.agent, caller.user)
     note = partial(note_refused, runtime, caller.tenant_id, message_id=message_id, waited=waited)
     try:
         # Its words alone are counted: how a message is written is the producer's library's matter.
         rates.admit(runtime, caller, size_bytes=len(turn.text.encode()))
-        (ticket,) = record(runtime, caller.tenant_id, scope, new=[turn], waited=waited)
+        (ticket,) = record(bound, caller.tenant_id, scope, new=[turn], waited=waited)
     except Erased as error:
         assert error.reason is not None
         note(reason=Refusal(error.reason))

@@ -245,7 +245,8 @@ class Need:
     async def __call__(self, request: Request) -> Call:
         # `StrictRoute` has checked the right before it read the body; another kind of route has not.
         caller = self.check(request)
-        return Call(request.app.state.runtime, caller.tenant_id, request.app.state.places)
+        runtime: Runtime = request.app.state.runtime
+        return Call(runtime.bound(caller.agent, caller.user), caller.tenant_id, request.app.state.places)
 
     def check(self, request: Request) -> Caller:
         """The caller, or `Forbidden`."""

@@ -96,7 +96,8 @@ SELECT 'role ' || r.rolname,
                  CASE WHEN r.rolsuper THEN 'SUPERUSER' END, CASE WHEN r.rolbypassrls THEN 'BYPASSRLS' END,
                  CASE WHEN r.rolcreaterole THEN 'CREATEROLE' END, CASE WHEN r.rolcreatedb THEN 'CREATEDB' END,
                  -- What a member may do, the other role decides.
-                 'MEMBER OF ' || (SELECT string_agg(g.rolname, ', ' ORDER BY g.rolname)
+                 'MEMBER OF ' || (SELECT string_agg(concat_ws(' ', g.rolname, CASE WHEN m.inherit_option THEN 'INHERITED' END),
+                                                    ', ' ORDER BY g.rolname)
                                   FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid
                                   WHERE m.member = r.oid
                                     AND (g.rolsuper OR g.rolbypassrls OR g.oid = (SELECT oid FROM owner)

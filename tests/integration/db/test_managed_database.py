@@ -140,6 +140,8 @@ def test_an_owner_without_rights_is_told_what_an_administrator_must_run(
         "GRANT memory_finder TO keeper WITH INHERIT TRUE, SET TRUE",
         "CREATE ROLE memory_search NOLOGIN",
         "GRANT memory_search TO keeper WITH INHERIT TRUE, SET TRUE",
+        "CREATE ROLE memory_bound NOLOGIN",
+        "GRANT memory_bound TO memory_app WITH INHERIT FALSE, SET TRUE",
     ]
     assert differences(settings) == ()
     use(settings)
@@ -167,6 +169,7 @@ def test_roles_that_somebody_else_made_are_asked_for(cluster: PostgresServer, se
         "CREATE ROLE memory_app LOGIN BYPASSRLS",
         "CREATE ROLE memory_finder LOGIN",
         "CREATE ROLE memory_search",
+        "CREATE ROLE memory_bound",
     )
     settings = settings_for(cluster, servers)
 
@@ -178,6 +181,7 @@ def test_roles_that_somebody_else_made_are_asked_for(cluster: PostgresServer, se
         "ALTER ROLE memory_finder NOLOGIN NOSUPERUSER NOBYPASSRLS",
         "GRANT memory_finder TO keeper WITH INHERIT TRUE, SET TRUE",
         "GRANT memory_search TO keeper WITH INHERIT TRUE, SET TRUE",
+        "GRANT memory_bound TO memory_app WITH INHERIT FALSE, SET TRUE",
     ]
     assert differences(settings) == ()
 

@@ -21,7 +21,7 @@ from memory_app.turns.rows import index_work, turns
 
 TABLES = sorted(table.name for table in metadata.tables.values() if table.name != "shards")
 """All tables but the list of shards, which is nobody's and tells nothing of anybody."""
-ROLES = ("memory_app", "memory_finder", "memory_search")
+ROLES = ("memory_app", "memory_bound", "memory_finder", "memory_search")
 DEFINERS = {
     "authenticate": [
         "key_id",
@@ -190,6 +190,23 @@ def test_the_applications_role_owns_nothing(owner: Engine) -> None:
         roles=ROLES,
     )
     assert owned == []
+
+
+@pytest.mark.one_shard
+def test_a_bound_key_sees_a_table_by_its_policy_or_the_table_names_nobody(owner: Engine) -> None:
+    policies = found(owner, "SELECT polrelid::regclass::text AS name FROM pg_policy WHERE polname = 'bound'")
+    free = set(TABLES) - {row["name"] for row in policies}
+    assert free == {"tenants", "erasures", "erased_turns", "refused_messages", "usage"}
+
+
+@pytest.mark.one_shard
+def test_the_application_may_become_the_bound_role_and_does_not_inherit_it(owner: Engine) -> None:
+    (right,) = found(
+        owner,
+        """SELECT pg_has_role('memory_app', 'memory_bound', 'SET') AS may_become,
+                  pg_has_role('memory_app', 'memory_bound', 'USAGE') AS inherits""",
+    )
+    assert right == {"may_become": True, "inherits": False}
 
 
 @pytest.mark.parametrize("role", ROLES)

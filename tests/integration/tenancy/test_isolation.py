@@ -1,7 +1,8 @@
 """The isolation matrix: every route, listing, export and figure, asked by a tenant who guesses another's ids and names.
 
 Cells are generated from the API's own description and from the commands, so a new door is in the matrix by itself. The
-tenant's cells are gone through a second time without the application's own filters: row-level security stands alone.
+tenant's cells are gone through a second time without the application's own filters: row-level security stands alone. So
+are they by keys for one person, who guesses the ids and names of another of the same tenant.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from fastapi import FastAPI
 from sqlalchemy import Engine, event, text
 from starlette.testclient import TestClient
 
+from memory_app.db.backlog import Backlog
+from memory_app.db.db import transaction
 from memory_app.db.tables import metadata
 from memory_app.dispatch import finder
+from memory_app.errors import RateLimited
 from memory_app.main.commands import COMMANDS, load
 from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
@@ -285,6 +289,145 @@ def test_without_row_level_security_the_same_cells_leak(
             matrix.note(path, globex.get(path).text)
 
     assert len(matrix.leaks) == matrix.cells
+
+
+# --- the rows of one person alone -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application does not compare the names of a call with those that its key is for."""
+    monkeypatch.setattr(keys.Caller, "check_bound", lambda *_, **__: None)
+
+
+BINDINGS = ({"user": "bob"}, {"agent": "max"}, {"agent": "ada", "user": "bob"})
+
+
+def bound_client(app: FastAPI, owner: Engine, **binding: str) -> TestClient:
+    with owner.begin() as connection:
+        _, key = keys.create(connection, "acme", rights=keys.RIGHTS, **binding)  # type: ignore[arg-type]
+    return TestClient(app, headers={"Authorization": f"Bearer {key}"})
+
+
+def rows_of_person(owner: Engine, user: str) -> dict[str, list[str]]:
+    """Every row of a person, in every shard's table that has a scope."""
+    rows = {}
+    with owner.connect() as connection:
+        for table in metadata.sorted_tables:
+            if "scope_id" in table.c:
+                statement = f"""SELECT t::text FROM {table.name} t JOIN scopes c ON c.id = t.scope_id
+                    JOIN users u ON u.id = c.user_id WHERE u.name = :user ORDER BY 1"""
+                rows[table.name] = list(connection.execute(text(statement), {"user": user}).scalars())
+    return rows
+
+
+def ask_bound(app: FastAPI, bound: TestClient, guesses: Mapping[str, str], *, shown: str) -> Matrix:
+    """Every cell, by a key for somebody else of the same tenant. ``shown`` is what all users of the agent share."""
+    matrix = Matrix()
+    for method, path, body in requests(app, guesses):
+        answer = bound.request(method, path, json=body)
+        words = answer.text.replace(f"thing:{WORD}", "").replace(shown or "\0", "")
+        matrix.note(f"{method} {path}", words, status=answer.status_code)
+        assert answer.status_code < 500 or path == "/health/ready", (method, path, answer.text)
+        if any(f"/{guesses[sort]}" in path for sort in ("turn", "memory", "run", "checkpoint")):
+            assert answer.status_code in (403, 404), (method, path, answer.status_code)
+    return matrix
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("binding", BINDINGS, ids=str)
+def test_row_level_security_alone_keeps_people_apart(
+    app: FastAPI,
+    owner: Engine,
+    guesses: dict[str, str],
+    without_names: None,
+    binding: dict[str, str],
+    record_property: Any,
+) -> None:
+    bound = bound_client(app, owner, **binding)
+    before = rows_of_person(owner, "mira")
+    assert all(before[table] for table in ("turns", "memories", "entities", "feedback", "checkpoints"))
+
+    matrix = ask_bound(app, bound, guesses, shown="" if "max" in binding.values() else f"Ada the {WORD}")
+
+    assert matrix.leaks == []
+    assert rows_of_person(owner, "mira") == before
+    record_property("cells", matrix.cells)
+    print(f"people apart, key for {binding}: {matrix.cells} cells, {dict(matrix.statuses)}")
+
+
+def test_without_its_policies_the_cells_of_people_leak(
+    app: FastAPI, owner: Engine, guesses: dict[str, str], without_names: None
+) -> None:
+    bound = bound_client(app, owner, user="bob")
+    with owner.begin() as connection:
+        for table in metadata.sorted_tables:
+            for policy in ("bound", "bound_update", "bound_delete"):
+                connection.execute(text(f"DROP POLICY IF EXISTS {policy} ON {table.name}"))
+
+    matrix = Matrix()
+    for path in (f"/v1/memories/{guesses['memory']}", f"{SCOPE}/memories", f"{SCOPE}/export"):
+        matrix.note(path, bound.get(path).text)
+
+    assert len(matrix.leaks) == matrix.cells
+
+
+@pytest.mark.timeout(1_200)
+def test_a_bound_key_can_do_for_its_person_what_any_key_can(
+    app: FastAPI, runtime: Runtime, owner: Engine, guesses: dict[str, str]
+) -> None:
+    """Mira's cells by a key for Mira alone, and the same of another person by a key for all: one answer each."""
+    statuses: dict[str, list[tuple[str, int]]] = {}
+    for user, key in (("mira", {"user": "mira"}), ("nora", {})):
+        caller = bound_client(app, owner, **key)
+        if user == "nora":
+            texts = (f"My {WORD} is called Rex.", f"I live in {WORD.title()}ville.")
+            for words in texts:
+                caller.post(
+                    "/v1/agents/ada/users/nora/sessions/chat/turns", json={"role": "user", "content": words}
+                )
+            caller.post(
+                "/v1/agents/ada/users/nora/memories", json={"text": f"Nora keeps a {WORD}.", "kind": "fact"}
+            )
+            finder.drain(runtime)
+        cells = [cell for cell in requests(app, guesses) if "/users/mira" in cell[1]]
+        # What ends the person, or a part of it, comes last.
+        for method, path, body in sorted(cells, key=lambda cell: (cell[0] == "DELETE", cell[1])):
+            # Ids are of Mira alone.
+            if any(id in f"{path} {body}" for sort, id in guesses.items() if sort != "key"):
+                continue
+            answer = caller.request(method, path.replace("mira", user), json=body)
+            statuses.setdefault(user, []).append((f"{method} {path}", answer.status_code))
+    assert statuses["mira"] == statuses["nora"]
+    assert len(statuses["mira"]) > 30
+    assert {status for _, status in statuses["mira"]} >= {200, 201, 202}
+    print(f"a bound key: {len(statuses['mira'])} cells like those of a key for all")
+
+
+def test_the_backlog_is_that_of_the_tenant_whoever_calls(
+    app: FastAPI, runtime: Runtime, owner: Engine, tenant: int
+) -> None:
+    turn = {"role": "user", "content": "Hello there."}
+    everybody = bound_client(app, owner)
+    for number in range(2):
+        everybody.post(f"/v1/agents/ada/users/mira/sessions/s{number}/turns", json=turn)
+
+    with pytest.raises(RateLimited):
+        Backlog(limit=2).admit(runtime.bound(None, "bob").engine, tenant)
+
+
+def test_a_key_for_all_pays_nothing_for_keys_for_one(runtime: Runtime, owner: Engine, tenant: int) -> None:
+    """As many statements for either, and no trace of the policies of the other in a plan."""
+    statements: list[str] = []
+    event.listen(runtime.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    plans = {}
+    for name, here in (("all", runtime), ("one", runtime.bound(None, "bob"))):
+        with transaction(here.engine, tenant) as connection:
+            statement = text("EXPLAIN SELECT * FROM turns WHERE scope_id = 1 AND seq = 1")
+            plans[name] = "\n".join(connection.execute(statement).scalars())
+    assert len(statements) == 4
+    assert "scopes" in plans["one"]
+    assert "scopes" not in plans["all"]
 
 
 # --- commands, exports, metrics -------------------------------------------------------------------------------
