@@ -106,15 +106,13 @@ def erase_user(
     scope_ids = persons.lock_scopes(connection, tenant_id, user_id)
     note({})
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):
-        return _erase_person(
-            connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids, note=note
-        )
+        return _erase_person(connection, tenant_id, user=user, user_id=user_id, note=note)
     older = _erase_older(connection, tenant_id, scope_ids=scope_ids, before=before)
     if erase.holds_rows(connection, scope_ids):
         persons.start_anew(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
         return older
     # The newer rows had been made of the older ones after the restore, by a worker: nobody has come back.
-    rest = _erase_person(connection, tenant_id, user=user, user_id=user_id, scope_ids=scope_ids)
+    rest = _erase_person(connection, tenant_id, user=user, user_id=user_id)
     return united(older, rest)
 
 
@@ -124,18 +122,17 @@ def _erase_person(
     *,
     user: str,
     user_id: int,
-    scope_ids: tuple[int, ...],
     note: NoteCounts = note_nothing,
 ) -> Forgotten:
+    scope_ids = persons.close_scopes(connection, tenant_id, user_id)
     # Memories for all users of an agent may rest on what this person said. They are read before the turns go.
     outside, text = erase.resting_outside(connection, scope_ids)
     for scope_id in outside:
         names.lock_scope(connection, tenant_id, scope_id)
     sent = tuple(sent_name(user, key, hash) for key, hash in erase.sent_turns(connection, scope_ids))
-    deleted, all_scopes = persons.delete_user(
+    counts: Counts = persons.delete_user(
         connection, tenant_id, user_id=user_id, scope_ids=scope_ids, note=note
     )
-    counts: Counts = deleted
     for scope_id, touched in outside.items():
         settled = settle(
             connection,
@@ -147,7 +144,7 @@ def _erase_person(
             by_turn=True,
         )
         counts = added(counts, settled)
-    return Forgotten(counts, frozenset(outside), all_scopes, sent=sent)
+    return Forgotten(counts, frozenset(outside), scope_ids, sent=sent)
 
 
 def _erase_older(

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.db.db import transaction
+from memory_app.db.db import limit_waits, transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import NotFound
 from memory_app.forget.carry_out import Erase, WriteRun, add_to_file, carry_out, new_receipt, rehearse
@@ -31,6 +31,9 @@ from memory_app.records.run import RunName
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of
+
+LOCK_WAIT_MS = 500
+"""How long a call waits for each of the locks before the erasure is left to a worker, and the call is answered."""
 
 
 def forget_memory(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Run:
@@ -118,6 +121,9 @@ def _forget(runtime: Runtime, tenant_id: int, target: Target, *, dry_run: bool =
 
 def _forget_here(runtime: Runtime, *, tenant_id: int, target: Target, dry_run: bool) -> Run:
     def erase(connection: Connection) -> Forgotten:
+        # Up to six locks, one after the other, each of which somebody else may hold. A dry run has no turn to wait for.
+        if not dry_run:
+            limit_waits(connection, milliseconds=LOCK_WAIT_MS)
         return target.erase(connection, tenant_id)
 
     write_run = _run_writer(tenant_id, {"of": target.of}, dry_run=dry_run)

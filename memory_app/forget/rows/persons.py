@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
@@ -130,6 +129,20 @@ def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[i
     return scopes
 
 
+def close_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[int, ...]:
+    """All scopes of a user, from now on to the end of the transaction without anybody who writes to them.
+
+    Before any row is deleted, and a session before its scope: who indexes holds the scope and then changes rows, who
+    records holds the session and then refers to the scope. In another order one would wait for the other in a circle.
+    """
+    values = {"tenant": tenant_id, "user": user_id}
+    # First, so that no scope of another agent is added to those that are locked next.
+    connection.execute(_CLOSE_USER, values)
+    scope_ids = lock_scopes(connection, tenant_id, user_id)
+    connection.execute(_CLOSE_SCOPES, values)
+    return scope_ids
+
+
 def delete_user(
     connection: Connection,
     tenant_id: int,
@@ -137,40 +150,20 @@ def delete_user(
     user_id: int,
     scope_ids: Sequence[int],
     note: Callable[[Mapping[str, int]], None],
-) -> tuple[dict[str, int], tuple[int, ...]]:
-    """Delete the user and everything in the scopes: rows by table, and all scopes that went. ``note`` is told the
-    counts as they grow."""
-    counts: Counter[str] = Counter()
-    _delete_rows(connection, tenant_id, scope_ids, counts=counts, note=note)
-    # What came while that ran, in these scopes or in a new one with another agent, would go with its scope and be
-    # counted by nobody.
-    values: dict[str, object] = {"tenant": tenant_id, "user": user_id}
-    connection.execute(_CLOSE_USER, values)
-    all_scopes = tuple(connection.execute(_CLOSE_SCOPES, values).scalars())
-    _delete_rows(connection, tenant_id, all_scopes, counts=counts, note=note)
-    values["scopes"] = list(all_scopes)
+) -> dict[str, int]:
+    """Delete the user and everything in the scopes, which are closed; rows by table. ``note`` is told the counts as
+    they grow."""
+    values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
+    counts = {"evidence elsewhere": connection.execute(_COUNTS_ELSEWHERE, values).rowcount}
+    for table, statement in _DELETE_ROWS.items():
+        counts[table] = connection.execute(statement, values).rowcount
+        if counts[table]:
+            note({name: count for name, count in counts.items() if count})
     counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
         connection.execute(_DELETE_ENTRY, values)
-    return {table: count for table, count in counts.items() if count}, all_scopes
-
-
-def _delete_rows(
-    connection: Connection,
-    tenant_id: int,
-    scope_ids: Sequence[int],
-    *,
-    counts: Counter[str],
-    note: Callable[[Mapping[str, int]], None],
-) -> None:
-    values = {"tenant": tenant_id, "scopes": list(scope_ids)}
-    counts["evidence elsewhere"] += connection.execute(_COUNTS_ELSEWHERE, values).rowcount
-    for table, statement in _DELETE_ROWS.items():
-        deleted = connection.execute(statement, values).rowcount
-        counts[table] += deleted
-        if deleted:
-            note({name: count for name, count in counts.items() if count})
+    return {table: count for table, count in counts.items() if count}
 
 
 def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:

@@ -149,11 +149,15 @@ _POLICIES = (
     .where(among(scopes.c.id, "scopes"))
 )
 _MARK_SEEDED = update(scopes).where(scopes.c.id == bindparam("scope")).values(seeded_at=func.now())
+# Whoever records holds a session by now, for which an erasure of the user waits who holds the user. A later turn notes
+# the offset as well.
 _NOTE_OFFSET = {
     table: text(
         f"""
-        UPDATE {table} u SET utc_offset = :utc_offset FROM scopes c
-        WHERE c.tenant_id = :tenant AND c.id = :scope AND u.tenant_id = c.tenant_id AND u.id = c.user_id
+        UPDATE {table} SET utc_offset = :utc_offset
+        WHERE tenant_id = :tenant AND id = (
+            SELECT u.id FROM {table} u JOIN scopes c ON c.tenant_id = u.tenant_id AND c.user_id = u.id
+            WHERE c.tenant_id = :tenant AND c.id = :scope FOR NO KEY UPDATE OF u SKIP LOCKED)
         """
     )
     for table in ("users", "public.users")
