@@ -110,6 +110,11 @@ def _fail_during_outage() -> None:
     kind = Path(OUTAGE).read_text(encoding="utf-8")
     if kind == "429":
         raise RateLimited("slow down", retry_after=1)
+    if kind == "late":
+        # A provider whose answer comes when nobody may need it any more.
+        while Path(OUTAGE).exists():
+            time.sleep(0.05)
+        return
     if kind == "hang":
         # A provider that does not answer for longer than lease and time limit.
         time.sleep(30)
