@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from memory_app import metrics
 from memory_app.db.db import transaction
-from memory_app.db.shards import HOME
+from memory_app.db.shards import HOME, unbound
 from memory_app.errors import QuotaExceeded
 from memory_app.records.limits import Limits
 from memory_app.runtime import Runtime
@@ -130,7 +130,7 @@ def turns(runtime: Runtime, tenant_id: int) -> int:
     """Stored turns of the tenant in all shards that can be used."""
 
     def of_shard(here: Runtime) -> int:
-        with transaction(here.engine, tenant_id) as connection:
+        with transaction(unbound(here.engine), tenant_id) as connection:
             return rows.turns(connection, tenant_id)
 
     return runtime.recent.read(
@@ -142,7 +142,7 @@ def _of_user(
     runtime: Runtime, tenant_id: int, user: str, name: str, count: Callable[[Connection, int, str], int]
 ) -> int:
     def look() -> int:
-        with transaction(runtime.engine, tenant_id) as connection:
+        with transaction(unbound(runtime.engine), tenant_id) as connection:
             return count(connection, tenant_id, user)
 
     return runtime.recent.read((name, tenant_id, user), seconds=USER_SECONDS, look=look)
