@@ -54,6 +54,7 @@ from memory_app.records.audit import Action, Chain, Entry
 from memory_app.records.choice import choice_of
 from memory_app.records.ids import checked_id
 from memory_app.records.limits import Limits
+from memory_app.records.message import MessageContent, Turn
 from memory_app.records.records import (
     EmotionalState,
     Label,
@@ -106,11 +107,6 @@ from memory_app.turns.rows.failed_turns import FailedTurn
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.rows.stages import TicketRow
 from memory_app.turns.statistics import Stats
-
-Turn = NewTurn | Mapping[str, Any] | BaseModel
-
-MessageContent = str | Sequence[Mapping[str, Any] | BaseModel] | None
-"""What was said: text, the parts of a chat message, or None where the message has only calls of tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from memory_app.client.call import (
 )
 from memory_app.errors import InvalidInput
 from memory_app.records.ids import checked_id
+from memory_app.records.message import MessageContent, Turn
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.turns.answers import (
@@ -34,11 +35,6 @@ from memory_app.turns.answers import (
 )
 
 T = TypeVar("T")
-
-MessageContent = str | Sequence[Mapping[str, Any] | BaseModel] | None
-"""What was said: text, the parts of a chat message, or None where the message has only calls of tools."""
-
-Turn = NewTurn | Mapping[str, Any] | BaseModel
 
 
 def record(
