@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from memory_app.client.call import Call, answer_of, body_of, in_user, json_of, nothing, path, query_of
+from memory_app.errors import InvalidInput
 from memory_app.main.answers import (
     AuditAnswer,
     ChainAnswer,
@@ -40,7 +42,7 @@ def call_tool(scope: Scope, name: str, arguments: Mapping[str, Any] | str) -> Ca
         in_user(scope, "tools", name),
         answer_of(ToolCallAnswer),
         query=query_of(session=scope.session),
-        body=json_of(arguments),
+        body=_arguments(arguments),
         is_repeatable=False,
     )
 
@@ -113,3 +115,11 @@ def limit_key(
     """Set the limits of a key; None is none. Processes follow within seconds."""
     body = body_of(requests_per_minute=requests_per_minute, bytes_per_minute=bytes_per_minute)
     return Call("PUT", path("v1", "keys", key, "limits"), answer_of(LimitsAnswer), body=body)
+
+
+def _arguments(arguments: Mapping[str, Any] | str) -> bytes:
+    """The arguments as the object that the API takes. Raises `InvalidInput` for text that is no JSON."""
+    try:
+        return json_of(json.loads(arguments) if isinstance(arguments, str) else arguments)
+    except json.JSONDecodeError as error:
+        raise InvalidInput("arguments: not valid JSON; send one JSON object", field="arguments") from error

@@ -34,7 +34,7 @@ def use_tool(
     call: Reader,
     scope: OfUser,
     name: ToolName,
-    arguments: Annotated[dict[str, Any] | str, Body(description="What the model wrote, or its text.")],
+    arguments: Annotated[dict[str, Any], Body(description="What the model wrote.")],
     session: Annotated[Name | None, Query(description="The conversation going on.")] = None,
 ) -> ToolCallAnswer:
     """Call a tool with a model's arguments. A wrong argument is answered with `is_error`, for the model to mend.
