@@ -337,6 +337,26 @@ class Chat(_Section):
     dollars_per_day: Decimal | None = Field(None, gt=0, description="Most money of a tenant in a day (UTC).")
 
 
+class Completions(_Section):
+    base_url: str | None = Field(
+        None,
+        description="Server that answers chats sent to /openai/v1; None takes that of `chat`, with its key.",
+    )
+    key: SecretStr | None = Field(None, description="Key of that server.")
+    model: str | None = Field(
+        None, description="Model where the request names none; None takes the small one of `chat`."
+    )
+    budget_tokens: int = Field(2_000, ge=1, description="Budget of the context window that is added.")
+    memory_seconds: float = Field(
+        3, gt=0, description="A chat goes on without what memory has not done after this."
+    )
+    connect_seconds: float = Field(5, gt=0, description="Wait for a connection.")
+    silence_seconds: float = Field(
+        120, gt=0, description="Longest silence of the server before and within its answer."
+    )
+    response_limit_bytes: int = Field(8_000_000, ge=10_000, description="A larger answer is broken off.")
+
+
 class Synthesis(_Section):
     idle_minutes: float = Field(
         30, gt=0, description="Silence after which a session is synthesised (policy llm)."
@@ -592,6 +612,7 @@ class Settings(BaseSettings):
     embedding: Embedding = Embedding()
     rerank: Rerank = Rerank()
     chat: Chat = Chat()
+    completions: Completions = Completions()
     synthesis: Synthesis = Synthesis()
     remember: Remember = Remember()
     recall: Recall = Recall()

@@ -13,6 +13,8 @@ from fastapi import FastAPI
 from memory_app import tracing
 from memory_app.agents import routes, user_routes
 from memory_app.ask import routes as ask
+from memory_app.completions import routes as completions
+from memory_app.completions.chats import Chats
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main import audit_routes, key_routes, limit_routes
@@ -76,6 +78,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app.state.runtime = runtime
     app.state.registry = pipeline_registry(runtime)
     limits = runtime.settings.http
+    app.state.chats = Chats(runtime.settings)
     app.state.looks = Looks()
     app.state.arrivals = Arrivals(limits)
     app.state.places = Places(_calls(runtime), patience_seconds=limits.wait_seconds)
@@ -83,6 +86,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
         turns,
         recall,
         ask,
+        completions,
         extraction,
         memories,
         fact_routes,

@@ -21,7 +21,7 @@ def lifespan(runtime: Runtime) -> Lifespan:
     """What stands around the application from its start to its end."""
 
     @contextlib.asynccontextmanager
-    async def live(_: FastAPI) -> AsyncIterator[None]:
+    async def live(app: FastAPI) -> AsyncIterator[None]:
         life = Life(runtime.hot, [API], runtime.settings.life_folder)
         task = asyncio.create_task(_go_on(life))
         try:
@@ -32,6 +32,7 @@ def lifespan(runtime: Runtime) -> Lifespan:
                 await task
             # Only when no note is under way any more, which would put the sign back.
             life.end()
+            await app.state.chats.close()
 
     return live
 

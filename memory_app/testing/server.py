@@ -19,7 +19,7 @@ from types import TracebackType
 from memory_app.errors import InvalidInput
 from memory_app.testing.dialects import SERVERS
 from memory_app.testing.script import Json, Mode, Rule, Script, parse_rule
-from memory_app.testing.wire import chat_body, embeddings_body, event_stream, ollama_body, rerank_body
+from memory_app.testing.wire import chat_body, embeddings_body, ollama_body, rerank_body, stream_events
 
 KEPT_REQUESTS = 10_000
 """Requests remembered for assertions; older ones are only counted."""
@@ -237,7 +237,7 @@ class _Exchange(BaseHTTPRequestHandler):
         elif rule.mode is Mode.ERROR_IN_BODY:
             self._send(200, {"error": {"code": 429, "message": "rate limited upstream; key sk-echoed"}})
         elif rule.mode is Mode.STREAM_ONLY or _is_streamed(self.path, body, rule):
-            self._write(event_stream(chat_body(body, rule)), "text/event-stream")
+            self._stream(body, rule)
         elif refused := _refused(body, rule.mode):
             self._send(400, {"error": {"message": f"{refused} is not supported", "param": refused}})
         elif rule.mode is Mode.BROKEN_BODY:
@@ -278,6 +278,20 @@ class _Exchange(BaseHTTPRequestHandler):
             self._drip(raw, pause or 0.05)
         else:
             self.wfile.write(raw)
+
+    def _stream(self, body: Json, rule: Rule) -> None:
+        """Send the events of a chat; with a pause between two of them where they drip."""
+        events = stream_events(chat_body(body, rule))
+        self._begin(sum(map(len, events)), "text/event-stream")
+        if rule.mode is Mode.CUT:
+            # The head promised them all.
+            events = events[: len(events) // 2]
+            self.close_connection = True
+        for event in events:
+            self.wfile.write(event)
+            self.wfile.flush()
+            if rule.mode is Mode.DRIP and self.server.stub.stopping.wait(rule.seconds or 0.05):
+                break
 
     def _drip(self, raw: bytes, pause: float) -> None:
         for place in range(len(raw)):

@@ -38,17 +38,20 @@ def chat_body(body: Json, rule: Rule) -> Json:
     }
 
 
-def event_stream(body: Json) -> bytes:
+def stream_events(body: Json) -> list[bytes]:
     """Return an answer in pieces, as servers stream it."""
     choices: Any = body["choices"]
-    message = choices[0]["message"]
-    text = str(message["content"] or "")
-    deltas: list[Json] = [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
+    message, finish = choices[0]["message"], choices[0]["finish_reason"]
+    text = str(message.get("content") or "")
+    deltas: list[Json] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
     calls = message.get("tool_calls") or []
     deltas += [{"tool_calls": [{"index": place, **call}]} for place, call in enumerate(calls)]
-    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    head = {"id": body["id"], "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
+    events = [f"data: {json.dumps(head | chunk)}\n\n".encode() for chunk in chunks]
+    return [*events, b"data: [DONE]\n\n"]
 
 
 def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:

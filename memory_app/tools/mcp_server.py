@@ -246,7 +246,7 @@ def http_app(runtime: Runtime, bounds: Bounds) -> Starlette:
         KeyCheck,
         callers=Callers(runtime),
         in_flight=InFlight(runtime.settings.http.tenant_requests),
-        protected=PATH,
+        protected=(PATH,),
     )
     return app
 

@@ -1,4 +1,4 @@
-"""Authenticate callers. Every address under ``/v1`` requires a key, and the tenant comes from the key alone.
+"""Authenticate callers. Addresses under ``/v1`` and ``/openai/v1`` require a key; the tenant comes from the key alone.
 
 The check stands before routing and before the body, so that no route can be forgotten and strangers cost little. The
 right that a route needs is checked before its body is read.
@@ -21,7 +21,7 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_app.errors import Forbidden, InvalidInput, MemoryAppError, Unauthorized
+from memory_app.errors import Forbidden, InvalidInput, MemoryAppError, StoreUnavailable, Unauthorized
 from memory_app.runtime import Runtime
 from memory_app.tenancy import access, rates
 from memory_app.tenancy.rows import keys
@@ -42,6 +42,12 @@ NOTED_SECONDS = 60.0
 
 REMEMBERED_KEYS = 10_000
 
+OUTAGE_SECONDS = 900.0
+"""How long a key goes on being valid for chats while the database, which alone knows more, is away."""
+
+CHATS = "/openai/v1"
+"""Below it a model is asked, which can be done without memory."""
+
 # Each takes a database connection that calls do not take, so strangers with wrong keys hold up nobody.
 LOOK_UPS = 2
 """Keys that are looked up at the same time."""
@@ -52,7 +58,7 @@ RATE_CHECKS = 8
 UNREAD_BYTES = 64_000
 """An answer above this size counts as under way until its caller has read it."""
 
-PROTECTED = "/v1"
+PROTECTED = ("/v1", CHATS)
 
 _REQUIRED = "a key is required: send `Authorization: Bearer <key>`; `memory keys create` makes one"
 _REFUSED = "the key is unknown, revoked or expired"
@@ -74,6 +80,12 @@ class Callers:
         with self._lock:
             until, caller = self._callers.get(keys.digest(key), (0.0, None))
         return caller if self.clock() < until else None
+
+    def known_before(self, key: str) -> Caller | None:
+        """The holder of a key that was valid `OUTAGE_SECONDS` ago or later: for when the database cannot be asked."""
+        with self._lock:
+            until, caller = self._callers.get(keys.digest(key), (0.0, None))
+        return caller if self.clock() < until - REMEMBERED_SECONDS + OUTAGE_SECONDS else None
 
     def look_up(self, key: str) -> Caller:
         """The holder according to the database. Raises `Unauthorized` or `StoreUnavailable`."""
@@ -110,7 +122,7 @@ class KeyCheck:
         callers: Callers,
         in_flight: InFlight,
         anonymous: Caller | None = None,
-        protected: str = PROTECTED,
+        protected: tuple[str, ...] = PROTECTED,
     ) -> None:
         self.app = app
         self.protected = protected
@@ -126,7 +138,7 @@ class KeyCheck:
             return
         headers = Headers(scope=scope)
         try:
-            caller = await self._caller(headers)
+            caller = await self._caller(headers, path=scope["path"])
             async with AsyncExitStack() as until_sent:
                 until_sent.enter_context(self.in_flight.counted(caller.tenant_id))
                 await self._admit(caller, headers)
@@ -158,7 +170,7 @@ class KeyCheck:
             limiter=self.rate_threads,
         )
 
-    async def _caller(self, headers: Headers) -> Caller:
+    async def _caller(self, headers: Headers, *, path: str) -> Caller:
         values = headers.getlist("authorization")
         if not values and self.anonymous is not None:
             check_local(headers)
@@ -167,7 +179,13 @@ class KeyCheck:
         caller = self.callers.remembered(key)
         if caller is not None:
             return caller
-        return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
+        try:
+            return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
+        except StoreUnavailable:
+            caller = self.callers.known_before(key) if is_protected(path, (CHATS,)) else None
+            if caller is None:
+                raise
+            return caller
 
 
 def _until_read(send: Send) -> Send:
@@ -185,8 +203,9 @@ def _until_read(send: Send) -> Send:
     return send_and_wait
 
 
-def is_protected(path: str, protected: str = PROTECTED) -> bool:
-    return path == protected or path.startswith(protected + "/")
+def is_protected(path: str, protected: tuple[str, ...] = PROTECTED) -> bool:
+    """Whether the path is one of these, or below one of them."""
+    return any(path == place or path.startswith(place + "/") for place in protected)
 
 
 def bearer_key(values: list[str]) -> str:
@@ -238,9 +257,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A dependency: the call of a caller who has ``right``, or `Forbidden`."""
+    """A dependency: the call of a caller who has ``right``, or `Forbidden`.
+
+    ``names_in_body``: the agent and the user stand in the body, so the route itself must check whom the key is for.
+    """
 
     right: str
+    names_in_body: bool = False
 
     async def __call__(self, request: Request) -> Call:
         # `StrictRoute` has checked the right before it read the body; another kind of route has not.
@@ -258,6 +281,8 @@ class Need:
             raise Forbidden(
                 f"this key lacks the right {self.right!r}; make one that has it with `memory keys create`"
             )
+        if self.names_in_body:
+            return caller
         names = {name: value.replace(SLASH, "/") for name, value in request.path_params.items()}
         caller.check_bound(agent=names.get("agent"), user=names.get("user"))
         return caller

@@ -61,7 +61,7 @@ def failure_of(error: openai.OpenAIError, *, provider: str, now: datetime) -> Me
         refusal = _refusal(error, provider=provider)
         if refusal is not None:
             return refusal
-        return _of_status(error.status_code, error.response.headers, provider=provider, now=now)
+        return failure_of_status(error.status_code, error.response.headers, provider=provider, now=now)
     return ProviderUnavailable(f"{provider} could not be reached, or broke off its answer")
 
 
@@ -75,7 +75,7 @@ def failure_in(body: Mapping[str, object], *, provider: str) -> MemoryAppError |
         return None
     code = error.get("code")
     status = code if isinstance(code, int) else 502
-    return _of_status(status, {}, provider=provider, now=datetime.now(UTC))
+    return failure_of_status(status, {}, provider=provider, now=datetime.now(UTC))
 
 
 def _refusal(error: openai.APIStatusError, *, provider: str) -> MemoryAppError | None:
@@ -103,7 +103,10 @@ def _raised_by_us(error: BaseException) -> MemoryAppError | None:
     return cause
 
 
-def _of_status(status: int, headers: Mapping[str, str], *, provider: str, now: datetime) -> MemoryAppError:
+def failure_of_status(
+    status: int, headers: Mapping[str, str], *, provider: str, now: datetime
+) -> MemoryAppError:
+    """Return the error that an answer with this status stands for. ``headers`` may name a Retry-After."""
     wait = retry_after(headers, now=now)
     if status == 429:
         return RateLimited(f"{provider} allows no more requests for now (429)", retry_after=wait)

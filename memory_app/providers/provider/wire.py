@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import SecretStr
 
@@ -65,3 +66,51 @@ def connect(
         connections=connections,
     )
     return connection
+
+
+class Answering(Protocol):
+    """An answer that comes; see `memory_app.providers.provider.forward.Answering`."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def media_type(self) -> str: ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Raises `ProviderUnavailable`."""
+
+    async def body(self) -> bytes:
+        """Raises `ProviderUnavailable`."""
+
+    async def close(self) -> None: ...
+
+
+class Forwarding(Protocol):
+    """A server to which requests are handed on; see `memory_app.providers.provider.forward.Forward`."""
+
+    async def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answering:
+        """Raises `ProviderUnavailable` or `RateLimited`."""
+
+    async def close(self) -> None: ...
+
+
+def forwarding(
+    base_url: str,
+    key: SecretStr | None,
+    *,
+    provider: str,
+    connect_seconds: float,
+    silence_seconds: float,
+    limit_bytes: int,
+) -> Forwarding:
+    """The way to a server for requests that are handed on as they are. As `connect`, and for one event loop."""
+    forward: Forwarding = import_module("memory_app.providers.provider.forward").Forward(
+        base_url,
+        key,
+        provider=provider,
+        connect_seconds=connect_seconds,
+        silence_seconds=silence_seconds,
+        limit_bytes=limit_bytes,
+    )
+    return forward

@@ -1,0 +1,146 @@
+"""Read a request for a chat completion: who speaks with whom, what is sent on, and what is asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from memory_app.errors import InvalidInput
+from memory_app.records.records import NewTurn
+from memory_app.records.scope import Scope
+from memory_app.turns.bodies import parse_turn
+from memory_app.turns.message import as_mapping
+
+INSTRUCTIONS = frozenset({"system", "developer"})
+"""Roles of messages that are the client's own instructions: they are sent on, and nobody said them."""
+
+DEFAULT_AGENT = "assistant"
+DEFAULT_SESSION = "chat"
+
+OWN_METADATA = frozenset({"agent", "session"})
+"""Names in `metadata` that are meant for us and are not sent on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Names of the conversation, from the key or the request; None where it says nothing."""
+
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """``fields`` are sent on, with the ``messages``. ``said`` are the messages that somebody said, as turns, without
+    those that cannot be read as one. ``question`` is the last message of the user."""
+
+    scope: Scope
+    fields: Mapping[str, Any]
+    messages: tuple[Mapping[str, Any], ...]
+    said: tuple[NewTurn, ...]
+    question: str | None
+    is_stream: bool
+
+
+def read_request(
+    body: Mapping[str, Any], *, bound: Named, headers: Named, default_model: str | None
+) -> ChatRequest:
+    """The request as it is understood. ``bound`` are names that the key is for, ``headers`` those of headers.
+
+    Raises `InvalidInput` naming the field.
+    """
+    fields = dict(body)
+    messages = _messages_of(fields.pop("messages", None))
+    metadata = _metadata_of(fields)
+    scope = Scope(
+        _text(metadata, "agent") or headers.agent or bound.agent or DEFAULT_AGENT,
+        _user_of(fields, bound),
+        _text(metadata, "session") or headers.session or DEFAULT_SESSION,
+    )
+    rest = {name: value for name, value in metadata.items() if name not in OWN_METADATA}
+    # Providers take metadata only in requests that are to be stored there.
+    fields |= {"metadata": rest} if rest else {}
+    if fields.get("model") is None:
+        fields["model"] = default_model
+    if not isinstance(fields["model"], str):
+        raise InvalidInput("model: the name of a model is required", field="model")
+    said = tuple(_said(messages))
+    questions = [turn.text for turn in said if turn.role == "user"]
+    return ChatRequest(
+        scope=scope,
+        fields=fields,
+        messages=messages,
+        said=said,
+        question=questions[-1] if questions else None,
+        is_stream=fields.get("stream") is True,
+    )
+
+
+def with_window(messages: Sequence[Mapping[str, Any]], window: str) -> list[Mapping[str, Any]]:
+    """The messages with the window behind the client's own instructions: these stay the beginning, which providers
+    keep from one request to the next."""
+    first = next(
+        (place for place, message in enumerate(messages) if message.get("role") not in INSTRUCTIONS),
+        len(messages),
+    )
+    return [*messages[:first], {"role": "system", "content": window}, *messages[first:]]
+
+
+def _messages_of(value: object) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(value, list) or not value:
+        raise InvalidInput("messages: a list of at least one message is required", field="messages")
+    for place, message in enumerate(value):
+        if not isinstance(message, Mapping):
+            raise InvalidInput(f"messages[{place}]: a JSON object is required", field=f"messages[{place}]")
+    return tuple(value)
+
+
+def _metadata_of(fields: dict[str, Any]) -> Mapping[str, Any]:
+    metadata = fields.pop("metadata", None)
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("metadata: a JSON object is required", field="metadata")
+    return metadata
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str | None:
+    value = metadata.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"metadata.{name}: text is required", field=f"metadata.{name}")
+    return value
+
+
+def _user_of(fields: dict[str, Any], bound: Named) -> str:
+    """The person. The name is not sent on: a provider needs none."""
+    user = fields.pop("user", None)
+    if user is None:
+        user = bound.user
+    if user is None:
+        raise InvalidInput(
+            "user: name the person in the field `user`, or use a key that is for one person", field="user"
+        )
+    if not isinstance(user, str):
+        raise InvalidInput("user: text is required", field="user")
+    return user
+
+
+def _said(messages: Sequence[Mapping[str, Any]]) -> Iterator[NewTurn]:
+    for message in messages:
+        if message.get("role") in INSTRUCTIONS:
+            continue
+        # What is wrong with a message is for the model's server to say.
+        with suppress(InvalidInput):
+            yield as_turn(message)
+
+
+def as_turn(message: Mapping[str, Any]) -> NewTurn:
+    """The message as a turn. Raises `InvalidInput`."""
+    known = as_mapping(message)
+    # An empty list of calls, as libraries send it, is none.
+    if isinstance(known, Mapping) and known.get("tool_calls") == []:
+        known = {name: value for name, value in known.items() if name != "tool_calls"}
+    return parse_turn(known)
