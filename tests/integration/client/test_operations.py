@@ -37,6 +37,8 @@ NO_METHOD = {
     "live": "asked by load balancers, without a key; in process there is nobody to ask",
     "ready": "asked by load balancers, without a key; `memory health` and `memory doctor` for people",
     "metrics": "asked by Prometheus, without a key",
+    "complete_chat": "speaks the OpenAI API, so every client library of that API is one of its clients",
+    "list_models": "as `complete_chat`",
 }
 
 OTHER_NAMES = {
@@ -116,6 +118,8 @@ COMMAND_OF = {
     "get_run": "trace",
 }
 NO_COMMAND = {
+    "complete_chat": "for programs that speak the OpenAI API",
+    "list_models": "as `complete_chat`",
     "list_turns": "what was said is read by programs and on the page, not in a terminal's scroll-back",
     "list_sessions": "`memory status` counts them",
     "clear_session": "part of a chat program's own flow",

@@ -22,6 +22,7 @@ from memory_app.ops.health import WORK
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Database, Redis, Settings
 from memory_app.turns import tickets
+from memory_app.web.auth import is_protected
 
 SCOPE = "/v1/agents/ada/users/mira"
 TURNS = f"{SCOPE}/sessions/chat/turns"
@@ -724,7 +725,7 @@ def test_the_description_is_complete_and_takes_keys(client: TestClient) -> None:
     for path, methods in description["paths"].items():
         for operation in methods.values():
             assert operation["description"], path
-            assert (operation.get("security") is not None) == path.startswith("/v1"), path
+            assert (operation.get("security") is not None) == is_protected(path), path
 
 
 # --- when something is away ---------------------------------------------------------------------------------
