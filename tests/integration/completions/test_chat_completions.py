@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from documentation import block_run_by
 from own_servers import wait_until
 from sqlalchemy import Engine, make_url
 
@@ -139,6 +140,14 @@ def test_an_unchanged_client_remembers_across_sessions(door: Door, stream: bool)
     assert own == "You are a concierge." and "peanuts" in window
     assert second["messages"][-1] == question
     assert "user" not in second and "mira" not in str(second.get("metadata"))
+
+
+def test_the_example_of_the_page_works_as_it_stands(door: Door) -> None:
+    code = block_run_by("docs/completions.md", __file__).code
+    assert "http://127.0.0.1:8321" in code and '"mem_…"' in code
+    code = code.replace("http://127.0.0.1:8321", door.address).replace("mem_…", door.key)
+    exec(compile(code, "docs/completions.md", "exec"), {})
+    assert door.said() == [("user", "Which restaurant shall I book?"), ("assistant", REPLY)]
 
 
 def test_names_come_from_metadata_and_headers(door: Door) -> None:
