@@ -24,7 +24,7 @@ from memory_app.completions.memory import (
     window_of,
 )
 from memory_app.completions.reply import message_in
-from memory_app.errors import MemoryAppError, Misconfigured, ProviderUnavailable, StoreUnavailable
+from memory_app.errors import Conflict, MemoryAppError, Misconfigured, ProviderUnavailable, StoreUnavailable
 from memory_app.log_redaction import kinds, places
 from memory_app.providers.provider.wire import Answering, Forwarding, forwarding
 from memory_app.settings import Settings
@@ -57,12 +57,12 @@ class Chats:
         return self.settings.completions.model or self.settings.chat.model
 
     def server(self) -> Forwarding:
-        """Raises `ProviderUnavailable` where no server is set or its address is none."""
+        """Raises `Conflict` where no server is set, `ProviderUnavailable` where its address is none."""
         if self._server is None:
             own, chat = self.settings.completions, self.settings.chat
             base_url, key = (chat.base_url, chat.key) if own.base_url is None else (own.base_url, own.key)
             if base_url is None:
-                raise ProviderUnavailable(
+                raise Conflict(
                     "no language model is set for chats; set MEMORY_COMPLETIONS__BASE_URL or MEMORY_CHAT__BASE_URL"
                 )
             try:
@@ -93,8 +93,8 @@ class Conversation:
     degraded: list[str] = field(default_factory=list)
 
     async def answered(self, chats: Chats) -> Response:
-        """The model's answer. Raises `ProviderUnavailable`, `RateLimited`, or `StoreUnavailable` where not even the
-        agent's policy is known."""
+        """The model's answer. Raises `Conflict`, `ProviderUnavailable`, `RateLimited`, or `StoreUnavailable` where not
+        even the agent's policy is known."""
         server = chats.server()
         memory, is_away = await self._policy(chats)
         messages = [redacted(message, memory) for message in self.chat.messages]

@@ -71,7 +71,7 @@ async def complete_chat(
     return await Conversation(call, chat, chats.settings.completions.memory_seconds).answered(chats)
 
 
-@router.get("/models", response_class=Response, responses=_ANSWER | errors(404))
+@router.get("/models", response_class=Response, responses=_ANSWER | errors(404, 409))
 async def list_models(_: Lister, request: Request) -> Response:
     """The models of the language model's server, as it lists them."""
     chats: Chats = request.app.state.chats

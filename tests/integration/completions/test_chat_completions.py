@@ -417,5 +417,5 @@ def test_a_request_that_cannot_be_read_names_the_field(door: Door, change: Json,
 def test_without_a_model_the_answer_says_what_to_set(settings: Settings, tenant: int, api_key: str) -> None:
     with served(settings.model_copy(update={"http": Http(port=0)})) as (address, _):
         client = openai.OpenAI(base_url=f"{address}/openai/v1", api_key=api_key, max_retries=0)
-        with pytest.raises(openai.InternalServerError, match="MEMORY_COMPLETIONS__BASE_URL"):
+        with pytest.raises(openai.ConflictError, match="MEMORY_COMPLETIONS__BASE_URL"):
             complete(client, [user("Hello.")])

@@ -105,6 +105,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "/recall": {"query": "what animal does Mira keep, and where does she live", "limit": 50},
     "/context": {"query": "what animal does Mira keep, and where does she live"},
     "/ask": {"question": "What animal does Mira keep?"},
+    "/chat/completions": {"user": "mira", "model": "m", "messages": [{"role": "user", "content": "What?"}]},
     "/search": {"text": "what animal"},
     "/keys": {"rights": ["read"]},
     "/rotate": {"overlap_seconds": 60},
