@@ -45,6 +45,10 @@ _FAILURES = {
 }
 
 
+STREAMED = frozenset({Mode.GOOD, Mode.DRIP, Mode.CUT, Mode.DUPLICATE_TOOL_CALLS, Mode.DIFFERENT_TOOL_CALLS})
+"""Modes that leave it to the request whether the answer comes in pieces."""
+
+
 @dataclass(frozen=True, slots=True)
 class StubRequest:
     """One request of a model as it arrived. ``mode`` is how it was answered."""
@@ -333,5 +337,5 @@ def _refused(body: Json, mode: Mode) -> str | None:
 
 def _is_streamed(path: str, body: Json, rule: Rule) -> bool:
     """Whether the request asks for pieces, and the rule leaves the form of the answer to it."""
-    has_usual_form = rule.mode in (Mode.GOOD, Mode.DUPLICATE_TOOL_CALLS, Mode.DIFFERENT_TOOL_CALLS)
+    has_usual_form = rule.mode in STREAMED
     return has_usual_form and body.get("stream") is True and path.endswith("/chat/completions")
