@@ -41,7 +41,7 @@ def test_nullable_columns_say_what_they_hold_in_python() -> None:
 
 
 def test_columns_are_listed_with_and_without_an_alias() -> None:
-    assert column_list(tenants.columns) == "id, name, created_at"
+    assert column_list(tenants.columns) == "id, name, created_at, limits"
     assert column_list(columns_of(tenants, Named), "t") == "t.name"
 
 
