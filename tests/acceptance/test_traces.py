@@ -142,7 +142,8 @@ def test_a_request_its_task_sql_and_provider_are_one_trace(trace: list[Span], tu
     calls = [
         s for s in below[task.name] if "http.request.method" in s.attributes and "server.port" in s.attributes
     ]
-    assert [(s.name, s.attributes["http.response.status_code"]) for s in calls] == [("POST", 200)]
+    # The extraction that follows stands below this task as well, and may have asked the provider meanwhile.
+    assert {(s.name, s.attributes["http.response.status_code"]) for s in calls} == {("POST", 200)}
 
 
 def system(span: Span) -> str | None:
