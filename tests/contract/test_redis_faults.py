@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from own_servers import free_port
@@ -282,7 +283,8 @@ def test_what_either_server_denies_while_we_work_is_told_apart(
     with server.client() as debian:
         owner = debian if kind == "redis" else raw
         owner.execute_command("ACL", "SETUSER", "few", "reset", "on", ">pw", *rights)
-    url = server.url("few:pw") if kind == "redis" else redis_url.replace("redis://", "redis://few:pw@")
+    valkey = urlsplit(redis_url)
+    url = server.url("few:pw") if kind == "redis" else f"redis://few:pw@{valkey.hostname}:{valkey.port}/0"
     hot = connect(read(url), timeout_seconds=5)
     with pytest.raises(HotRefused) as raised, hot.calling() as redis:
         redis.execute_command(*command)
