@@ -200,7 +200,7 @@ def test_a_bound_key_sees_a_table_by_its_policy_or_the_table_names_nobody(owner:
 
 
 @pytest.mark.one_shard
-def test_the_application_may_become_the_bound_role_and_does_not_inherit_it(owner: Engine) -> None:
+def test_the_application_may_become_the_bound_role_and_inherits_nothing(owner: Engine) -> None:
     (right,) = found(
         owner,
         """SELECT pg_has_role('memory_app', 'memory_bound', 'SET') AS may_become,
