@@ -95,4 +95,3 @@ def test_a_fault_inside_of_a_resource_is_logged_with_its_places() -> None:
     assert "the resource could not be read" in answer
     assert (entry["event"], entry["error"]) == ("resource_failed", "ZeroDivisionError")
     assert "memory_app.tools.mcp_server _card" in functions(entry)
-    assert "memory_app.tenancy.shards in_users_shard" in functions(entry)
