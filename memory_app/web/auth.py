@@ -6,6 +6,7 @@ right that a route needs is checked before its body is read.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -70,31 +71,31 @@ class Callers:
 
     runtime: Runtime
     clock: Callable[[], float] = time.monotonic
-    # By digest, so that no key itself stays in memory.
+    # By digest, so that no key itself stays in memory; with the time of the look.
     _callers: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
     _next_notes: dict[int, float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def remembered(self, key: str) -> Caller | None:
-        """The holder of a key that was valid a moment ago, without a look into the database."""
+    def remembered(self, key: str, *, seconds: float) -> Caller | None:
+        """The holder of a key that was valid within so many seconds, without a look into the database."""
         with self._lock:
-            until, caller = self._callers.get(keys.digest(key), (0.0, None))
-        return caller if self.clock() < until else None
-
-    def known_before(self, key: str) -> Caller | None:
-        """The holder of a key that was valid `OUTAGE_SECONDS` ago or later: for when the database cannot be asked."""
-        with self._lock:
-            until, caller = self._callers.get(keys.digest(key), (0.0, None))
-        return caller if self.clock() < until - REMEMBERED_SECONDS + OUTAGE_SECONDS else None
+            looked_at, caller = self._callers.get(keys.digest(key), (-math.inf, None))
+        return caller if self.clock() < looked_at + seconds else None
 
     def look_up(self, key: str) -> Caller:
         """The holder according to the database. Raises `Unauthorized` or `StoreUnavailable`."""
-        caller = access.look_up(self.runtime, key)
+        digest = keys.digest(key)
+        try:
+            caller = access.look_up(self.runtime, key)
+        except Unauthorized:
+            with self._lock:
+                self._callers.pop(digest, None)
+            raise
         with self._lock:
             # Simpler than to find the oldest, and it costs each key one more look.
             if len(self._callers) >= REMEMBERED_KEYS:
                 self._callers.clear()
-            self._callers[keys.digest(key)] = (self.clock() + REMEMBERED_SECONDS, caller)
+            self._callers[digest] = (self.clock(), caller)
         return caller
 
     def is_due_for_note(self, caller: Caller) -> bool:
@@ -176,13 +177,14 @@ class KeyCheck:
             check_local(headers)
             return self.anonymous
         key = bearer_key(values)
-        caller = self.callers.remembered(key)
+        caller = self.callers.remembered(key, seconds=REMEMBERED_SECONDS)
         if caller is not None:
             return caller
         try:
             return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
         except StoreUnavailable:
-            caller = self.callers.known_before(key) if is_protected(path, (CHATS,)) else None
+            is_chat = is_protected(path, (CHATS,))
+            caller = self.callers.remembered(key, seconds=OUTAGE_SECONDS) if is_chat else None
             if caller is None:
                 raise
             return caller
