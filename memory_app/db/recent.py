@@ -27,7 +27,8 @@ class Recent:
         with self._lock:
             read_at, value = self._values.get(key, (now - seconds, None))
         if now - read_at < seconds:
-            return value  # type: ignore[no-any-return]
+            known: Value = value
+            return known
         # Outside of the lock, so that nobody waits for another's query.
         value = look()
         with self._lock:
