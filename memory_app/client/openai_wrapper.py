@@ -11,18 +11,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self
 from uuid import uuid4
 
-from memory_app.client.chat_turns import (
-    Json,
-    Message,
-    Reply,
-    as_json,
-    new_turns,
-    question_of,
-    reply_of,
-    with_window,
-)
+from memory_app.client.chat_turns import new_turns, question_of
 from memory_app.client.retries import Retries
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
+from memory_app.records.chat import Json, Message, StreamedReply, as_json, reply_of, with_window
 from memory_app.records.scope import Scope
 
 log = logging.getLogger("memory_app.client")
@@ -85,14 +77,18 @@ class Recorder:
         self.error: Exception | None = None
         self._unsent: list[Json] = []
 
-    def take(self, turns: Sequence[Json]) -> list[Json]:
-        """The turns to send now: those that wait and the new ones, each with its key."""
-        keyed = [{"idempotency_key": uuid4().hex, **turn} for turn in turns]
+    def take(self, messages: Sequence[Message], reply: Json | None) -> list[Json]:
+        """The turns to send now, each with its key: those that wait, what was said since the last answer, the reply."""
+        turns = new_turns([as_json(message) for message in messages], self.scope)
+        turns += [] if reply is None else [reply]
         waiting, self._unsent = self._unsent, []
-        return [*waiting, *keyed]
+        return [*waiting, *({"idempotency_key": uuid4().hex, **turn} for turn in turns)]
 
     def failed(self, error: Exception, *, step: str, turns: Sequence[Json] = ()) -> None:
-        """Note a failure. Turns wait where it passes by itself; what was refused would be refused again."""
+        """Note a failure of memory, whatever it is: raised, it would end the reply of somebody who asked for no memory.
+
+        Turns wait where it passes by itself; what was refused would be refused again.
+        """
         self.error = error
         if isinstance(error, Transient):
             self._unsent = [*turns, *self._unsent][-UNSENT_LIMIT:]
@@ -156,8 +152,7 @@ class OpenAIWithMemory(_Proxy):
             )
             recorder.error = None
             return with_window(messages, window.text)
-        # Any failure at all: an exception here would end the reply of somebody who asked for no memory.
-        except Exception as error:
+        except Exception as error:  # see `Recorder.failed`
             recorder.failed(error, step="the context window")
             return messages
 
@@ -165,9 +160,9 @@ class OpenAIWithMemory(_Proxy):
         """Record what was said since the last answer, and the reply."""
         turns: list[Json] = []
         try:
-            turns = self._recorder.take(_said(messages, reply))
+            turns = self._recorder.take(messages, reply)
             self._memory.record_all(self._recorder.scope, turns)
-        except Exception as error:
+        except Exception as error:  # see `Recorder.failed`
             self._recorder.failed(error, step="recording", turns=turns)
 
 
@@ -178,18 +173,18 @@ class _Completions(_Proxy):
 
     def create(self, *, messages: Sequence[Message], **options: Any) -> Any:
         """As the client's own."""
-        given = list(messages)
-        answer = self._target.create(messages=self._owner.window(given), **options)
+        conversation = list(messages)
+        answer = self._target.create(messages=self._owner.window(conversation), **options)
         if options.get("stream"):
-            return _Stream(answer, self._owner, given)
-        self._owner.record(given, reply_of(answer))
+            return _Stream(answer, self._owner, conversation)
+        self._owner.record(conversation, reply_of(answer))
         return answer
 
     def parse(self, *, messages: Sequence[Message], **options: Any) -> Any:
         """As the client's own."""
-        given = list(messages)
-        answer = self._target.parse(messages=self._owner.window(given), **options)
-        self._owner.record(given, reply_of(answer))
+        conversation = list(messages)
+        answer = self._target.parse(messages=self._owner.window(conversation), **options)
+        self._owner.record(conversation, reply_of(answer))
         return answer
 
 
@@ -200,7 +195,7 @@ class _Stream(_Proxy):
         super().__init__(stream)
         self._owner = owner
         self._messages: Sequence[Message] | None = messages
-        self._reply = Reply()
+        self._reply = StreamedReply()
         self._chunks = self._read()
 
     def _read(self) -> Iterator[Any]:
@@ -272,7 +267,7 @@ class AsyncOpenAIWithMemory(_Proxy):
             )
             recorder.error = None
             return with_window(messages, window.text)
-        except Exception as error:
+        except Exception as error:  # see `Recorder.failed`
             recorder.failed(error, step="the context window")
             return messages
 
@@ -280,9 +275,9 @@ class AsyncOpenAIWithMemory(_Proxy):
         """Record what was said since the last answer, and the reply."""
         turns: list[Json] = []
         try:
-            turns = self._recorder.take(_said(messages, reply))
+            turns = self._recorder.take(messages, reply)
             await self._memory.record_all(self._recorder.scope, turns)
-        except Exception as error:
+        except Exception as error:  # see `Recorder.failed`
             self._recorder.failed(error, step="recording", turns=turns)
 
 
@@ -293,18 +288,18 @@ class _AsyncCompletions(_Proxy):
 
     async def create(self, *, messages: Sequence[Message], **options: Any) -> Any:
         """As the client's own."""
-        given = list(messages)
-        answer = await self._target.create(messages=await self._owner.window(given), **options)
+        conversation = list(messages)
+        answer = await self._target.create(messages=await self._owner.window(conversation), **options)
         if options.get("stream"):
-            return _AsyncStream(answer, self._owner, given)
-        await self._owner.record(given, reply_of(answer))
+            return _AsyncStream(answer, self._owner, conversation)
+        await self._owner.record(conversation, reply_of(answer))
         return answer
 
     async def parse(self, *, messages: Sequence[Message], **options: Any) -> Any:
         """As the client's own."""
-        given = list(messages)
-        answer = await self._target.parse(messages=await self._owner.window(given), **options)
-        await self._owner.record(given, reply_of(answer))
+        conversation = list(messages)
+        answer = await self._target.parse(messages=await self._owner.window(conversation), **options)
+        await self._owner.record(conversation, reply_of(answer))
         return answer
 
 
@@ -315,7 +310,7 @@ class _AsyncStream(_Proxy):
         super().__init__(stream)
         self._owner = owner
         self._messages: Sequence[Message] | None = messages
-        self._reply = Reply()
+        self._reply = StreamedReply()
         self._chunks = self._read()
 
     async def _read(self) -> AsyncIterator[Any]:
@@ -361,20 +356,21 @@ def wrap_openai(
     for a program that sends the conversation along, more for one that sends the newest message alone.
     Wrapping is cheap: wrap one client anew for each conversation.
     """
-    brief = getattr(memory, "limited", None)
-    near = memory if brief is None else brief(timeout_seconds=MEMORY_SECONDS, retries=BRIEF)
-    return OpenAIWithMemory(client, near, Recorder(scope, budget_tokens=budget_tokens, turns=turns))
+    return OpenAIWithMemory(
+        client, _impatient(memory), Recorder(scope, budget_tokens=budget_tokens, turns=turns)
+    )
 
 
 def wrap_async_openai(
     client: Any, memory: AsyncMemory, scope: Scope, *, budget_tokens: int | None = None, turns: int = 0
 ) -> AsyncOpenAIWithMemory:
     """`wrap_openai` for an `openai.AsyncOpenAI`, with an `AsyncMemoryClient`."""
-    brief = getattr(memory, "limited", None)
-    near = memory if brief is None else brief(timeout_seconds=MEMORY_SECONDS, retries=BRIEF)
-    return AsyncOpenAIWithMemory(client, near, Recorder(scope, budget_tokens=budget_tokens, turns=turns))
+    return AsyncOpenAIWithMemory(
+        client, _impatient(memory), Recorder(scope, budget_tokens=budget_tokens, turns=turns)
+    )
 
 
-def _said(messages: Sequence[Message], reply: Json | None) -> list[Json]:
-    turns = new_turns([as_json(message) for message in messages])
-    return turns if reply is None else [*turns, reply]
+def _impatient(memory: Any) -> Any:
+    """The client with the patience of a chat; the facade, which is in this process, as it is."""
+    limited = getattr(memory, "limited", None)
+    return memory if limited is None else limited(timeout_seconds=MEMORY_SECONDS, retries=BRIEF)

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_app.errors import InvalidInput
-from memory_app.records.records import NewTurn
+from memory_app.records.chat import is_instruction
+from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
-from memory_app.turns.bodies import parse_turn
-from memory_app.turns.message import as_mapping
-
-INSTRUCTIONS = frozenset({"system", "developer"})
-"""Roles of messages that are the client's own instructions: they are sent on, and nobody said them."""
+from memory_app.turns.bodies import parse_message
 
 DEFAULT_AGENT = "assistant"
 DEFAULT_SESSION = "chat"
@@ -34,13 +31,13 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """``fields`` are sent on, with the ``messages``. ``said`` are the messages that somebody said, as turns, without
-    those that cannot be read as one. ``question`` is the last message of the user."""
+    """``fields`` are sent on, with the ``messages``. ``turns`` are the messages that somebody said, without those that
+    cannot be read as one. ``question`` is the last message of the user."""
 
     scope: Scope
     fields: Mapping[str, Any]
     messages: tuple[Mapping[str, Any], ...]
-    said: tuple[NewTurn, ...]
+    turns: tuple[NewTurn, ...]
     question: str | None
     is_stream: bool
 
@@ -67,26 +64,16 @@ def read_request(
         fields["model"] = default_model
     if not isinstance(fields["model"], str):
         raise InvalidInput("model: the name of a model is required", field="model")
-    said = tuple(_said(messages))
-    questions = [turn.text for turn in said if turn.role == "user"]
+    turns = tuple(_turns(messages))
+    questions = [turn.text for turn in turns if turn.role is Role.USER]
     return ChatRequest(
         scope=scope,
         fields=fields,
         messages=messages,
-        said=said,
+        turns=turns,
         question=questions[-1] if questions else None,
         is_stream=fields.get("stream") is True,
     )
-
-
-def with_window(messages: Sequence[Mapping[str, Any]], window: str) -> list[Mapping[str, Any]]:
-    """The messages with the window behind the client's own instructions: these stay the beginning, which providers
-    keep from one request to the next."""
-    first = next(
-        (place for place, message in enumerate(messages) if message.get("role") not in INSTRUCTIONS),
-        len(messages),
-    )
-    return [*messages[:first], {"role": "system", "content": window}, *messages[first:]]
 
 
 def _messages_of(value: object) -> tuple[Mapping[str, Any], ...]:
@@ -128,19 +115,9 @@ def _user_of(fields: dict[str, Any], bound: Named) -> str:
     return user
 
 
-def _said(messages: Sequence[Mapping[str, Any]]) -> Iterator[NewTurn]:
+def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[NewTurn]:
     for message in messages:
-        if message.get("role") in INSTRUCTIONS:
-            continue
-        # What is wrong with a message is for the model's server to say.
-        with suppress(InvalidInput):
-            yield as_turn(message)
-
-
-def as_turn(message: Mapping[str, Any]) -> NewTurn:
-    """The message as a turn. Raises `InvalidInput`."""
-    known = as_mapping(message)
-    # An empty list of calls, as libraries send it, is none.
-    if isinstance(known, Mapping) and known.get("tool_calls") == []:
-        known = {name: value for name, value in known.items() if name != "tool_calls"}
-    return parse_turn(known)
+        if not is_instruction(message):
+            # What is wrong with a message is for the model's server to say.
+            with suppress(InvalidInput):
+                yield parse_message(message)

@@ -7,10 +7,10 @@ clients send the whole conversation each time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from memory_app.completions.chat_request import ChatRequest, as_turn
+from memory_app.completions.chat_request import ChatRequest
 from memory_app.completions.history import KEY_PREFIX, digest, key_after, known_messages
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
@@ -21,6 +21,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.redaction import for_provider
 from memory_app.tenancy.rows import names
+from memory_app.turns.bodies import parse_message
 from memory_app.turns.record import record
 from memory_app.turns.stream import latest_turns
 
@@ -35,19 +36,19 @@ BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What is needed of an agent's policy. ``rules`` say what is taken out before anything is stored or sent on."""
+class ChatPolicy:
+    """What a chat needs of an agent's policy. ``rules`` say what is taken out before anything is stored or sent on."""
 
-    is_on: bool = True
-    rules: Rules = field(default_factory=lambda: Policy().redaction_rules)
+    has_memory: bool
+    rules: Rules
 
 
-def memory_of(runtime: Runtime, tenant_id: int, agent: str) -> Memory:
+def policy_of(runtime: Runtime, tenant_id: int, agent: str) -> ChatPolicy:
     """The policy of the agent, by default that of one that nobody has met."""
     with transaction(runtime.directory.engine, tenant_id) as connection:
         start = names.agent_start(connection, tenant_id, agent)
     policy = Policy() if start is None else parse_policy(start.policy)
-    return Memory(policy.memory, policy.redaction_rules)
+    return ChatPolicy(policy.memory, policy.redaction_rules)
 
 
 def window_of(runtime: Runtime, tenant_id: int, chat: ChatRequest) -> tuple[str, tuple[str, ...]]:
@@ -60,44 +61,58 @@ def window_of(runtime: Runtime, tenant_id: int, chat: ChatRequest) -> tuple[str,
         session=chat.scope.session,
         budget_tokens=settings.completions.budget_tokens,
         # A client that sends the conversation has the latest turns itself.
-        turns=0 if len(chat.said) > 1 else None,
+        turns=0 if len(chat.turns) > 1 else None,
     )
     window = context(runtime, tenant_id, replace(chat.scope, session=None), request=request)
     return window.text, window.degraded
 
 
-def redacted(messages: Mapping[str, Any], memory: Memory) -> Mapping[str, Any]:
-    """A message as the provider may see it: its texts without what the agent's redaction takes out."""
-    content = messages.get("content")
+def redacted(message: Mapping[str, Any], policy: ChatPolicy) -> Mapping[str, Any]:
+    """A message as the provider may see it: its texts, and what it hands to tools, without what the agent's redaction
+    takes out."""
+    if not policy.rules.is_on:
+        return message
+    changed = dict(message)
+    content = message.get("content")
     if isinstance(content, str):
-        return {**messages, "content": for_provider(content, memory.rules)}
-    if not isinstance(content, list):
-        return messages
-    return {**messages, "content": [_redacted_part(part, memory) for part in content]}
+        changed["content"] = for_provider(content, policy.rules)
+    elif isinstance(content, list):
+        changed["content"] = [_with_redacted(part, "text", policy) for part in content]
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        changed["tool_calls"] = [_redacted_call(call, policy) for call in calls]
+    return changed
 
 
-def _redacted_part(part: object, memory: Memory) -> object:
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return {**part, "text": for_provider(part["text"], memory.rules)}
-    return part
+def _redacted_call(call: object, policy: ChatPolicy) -> object:
+    if not isinstance(call, Mapping):
+        return call
+    return {**call, "function": _with_redacted(call.get("function"), "arguments", policy)}
 
 
-def record_said(runtime: Runtime, tenant_id: int, chat: ChatRequest, memory: Memory) -> str:
+def _with_redacted(value: object, name: str, policy: ChatPolicy) -> object:
+    """The object with one text of its redacted; anything else as it is, for the provider to say what is wrong."""
+    if isinstance(value, Mapping) and isinstance(value.get(name), str):
+        return {**value, name: for_provider(value[name], policy.rules)}
+    return value
+
+
+def record_messages(runtime: Runtime, tenant_id: int, chat: ChatRequest, policy: ChatPolicy) -> str:
     """Record the messages that are new; what the next one follows, as `record_reply` takes it.
 
     Raises what `record` raises; a part of the messages may be recorded then.
     """
-    sent = [_digest(turn, memory) for turn in chat.said]
+    sent = [_digest(turn, policy) for turn in chat.turns]
     recorded = _recorded(runtime, tenant_id, chat)
     known = known_messages(
         sent,
-        [_listed_digest(turn, memory) for turn in recorded],
+        [_digest(turn, policy) for turn in recorded],
         is_whole=not recorded or recorded[0].seq == 1,
     )
     previous = _begin(chat) if known.place is None else _key_of(recorded[known.place])
     new = []
-    for turn, said in zip(chat.said[known.count :], sent[known.count :], strict=True):
-        previous = key_after(previous, said)
+    for turn, own in zip(chat.turns[known.count :], sent[known.count :], strict=True):
+        previous = key_after(previous, own)
         new.append(replace(turn, idempotency_key=previous))
     for start in range(0, len(new), BATCH):
         record(runtime, tenant_id, chat.scope, new=new[start : start + BATCH])
@@ -108,14 +123,14 @@ def record_reply(
     runtime: Runtime,
     tenant_id: int,
     chat: ChatRequest,
-    memory: Memory,
+    policy: ChatPolicy,
     *,
-    message: Mapping[str, Any],
+    reply: Mapping[str, Any],
     previous: str,
 ) -> None:
     """Record what the model said behind ``previous``. Raises what `record` raises, and `InvalidInput`."""
-    turn = as_turn(message)
-    key = key_after(previous, _digest(turn, memory))
+    turn = parse_message(reply)
+    key = key_after(previous, _digest(turn, policy))
     record(runtime, tenant_id, chat.scope, new=[replace(turn, idempotency_key=key)])
 
 
@@ -131,16 +146,12 @@ def _key_of(turn: ListedTurn) -> str:
 
 
 def _recorded(runtime: Runtime, tenant_id: int, chat: ChatRequest) -> tuple[ListedTurn, ...]:
-    limit = min(len(chat.said) + SPARE_TURNS, LOOKED_THROUGH)
+    limit = min(len(chat.turns) + SPARE_TURNS, LOOKED_THROUGH)
     try:
         return latest_turns(runtime, tenant_id, chat.scope, limit=limit)
     except NotFound:
         return ()
 
 
-def _digest(turn: NewTurn, memory: Memory) -> str:
-    return digest(turn.role, turn.text, turn.tools_used, memory.rules)
-
-
-def _listed_digest(turn: ListedTurn, memory: Memory) -> str:
-    return digest(turn.role, turn.text, turn.tools_used, memory.rules)
+def _digest(turn: NewTurn | ListedTurn, policy: ChatPolicy) -> str:
+    return digest(turn.role, turn.text, turn.tools_used, policy.rules)

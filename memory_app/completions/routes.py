@@ -8,7 +8,8 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Body, Depends, Header, Request, Response
 
 from memory_app.completions.chat_request import Named, read_request
-from memory_app.completions.chats import Chats, Conversation
+from memory_app.completions.conversation import Conversation
+from memory_app.completions.model_server import ModelServer
 from memory_app.errors import InvalidInput
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.auth import Call, Need
@@ -56,26 +57,26 @@ async def complete_chat(
     known. What memory could not do stands in the header `X-Memory-Degraded`.
     """
     caller: Caller = request.state.caller
-    chats: Chats = request.app.state.chats
+    server: ModelServer = request.app.state.model_server
     try:
         chat = read_request(
             body,
             bound=Named(caller.agent, caller.user),
             headers=Named(agent=_decoded(x_memory_agent), session=_decoded(x_memory_session)),
-            default_model=chats.default_model,
+            default_model=server.default_model,
         )
     except InvalidInput as error:
         # The status that clients of this API expect.
         return answer(400, error.kind, error.message, field=error.field)
     caller.check_bound(agent=chat.scope.agent, user=chat.scope.user)
-    return await Conversation(call, chat, chats.settings.completions.memory_seconds).answered(chats)
+    return await Conversation(call, chat, server, request.app.state.last_policies).answered()
 
 
 @router.get("/models", response_class=Response, responses=_ANSWER | errors(404, 409))
 async def list_models(_: Lister, request: Request) -> Response:
     """The models of the language model's server, as it lists them."""
-    chats: Chats = request.app.state.chats
-    answering = await chats.server().ask("GET", "/models")
+    server: ModelServer = request.app.state.model_server
+    answering = await server.forwarding().ask("GET", "/models")
     try:
         content = await answering.body()
     finally:

@@ -14,7 +14,8 @@ from memory_app import tracing
 from memory_app.agents import routes, user_routes
 from memory_app.ask import routes as ask
 from memory_app.completions import routes as completions
-from memory_app.completions.chats import Chats
+from memory_app.completions.conversation import LastPolicies
+from memory_app.completions.model_server import ModelServer
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main import audit_routes, key_routes, limit_routes
@@ -40,6 +41,35 @@ from memory_app.web.auth import LOOK_UPS, Callers, KeyCheck, is_protected
 from memory_app.web.edge import Addresses
 from memory_app.web.observe import Observation, request_metrics
 from memory_app.web.places import InFlight, Places
+
+PARTS = (
+    turns,
+    recall,
+    ask,
+    completions,
+    extraction,
+    memories,
+    fact_routes,
+    entity_routes,
+    feedback_routes,
+    run_routes,
+    sleep,
+    synthesis_routes,
+    tools,
+    transfer,
+    export_routes,
+    person_routes,
+    forget,
+    key_routes,
+    limit_routes,
+    audit_routes,
+    routes,
+    user_routes,
+    health,
+    trace_routes,
+    pages,
+)
+"""Modules with routes, in the order in which the description lists them."""
 
 DESCRIPTION = """
 Long-term memory for chat apps and AI agents. **Record** turns, **recall** what they add up to, or ask for the whole
@@ -78,37 +108,12 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app.state.runtime = runtime
     app.state.registry = pipeline_registry(runtime)
     limits = runtime.settings.http
-    app.state.chats = Chats(runtime.settings)
+    app.state.model_server = ModelServer(runtime.settings)
+    app.state.last_policies = LastPolicies()
     app.state.looks = Looks()
     app.state.arrivals = Arrivals(limits)
     app.state.places = Places(_calls(runtime), patience_seconds=limits.wait_seconds)
-    for part in (
-        turns,
-        recall,
-        ask,
-        completions,
-        extraction,
-        memories,
-        fact_routes,
-        entity_routes,
-        feedback_routes,
-        run_routes,
-        sleep,
-        synthesis_routes,
-        tools,
-        transfer,
-        export_routes,
-        person_routes,
-        forget,
-        key_routes,
-        limit_routes,
-        audit_routes,
-        routes,
-        user_routes,
-        health,
-        trace_routes,
-        pages,
-    ):
+    for part in PARTS:
         app.include_router(part.router)
     errors.install(app)
     # The last one added stands outermost.

@@ -32,7 +32,7 @@ def lifespan(runtime: Runtime) -> Lifespan:
                 await task
             # Only when no note is under way any more, which would put the sign back.
             life.end()
-            await app.state.chats.close()
+            await app.state.model_server.close()
 
     return live
 

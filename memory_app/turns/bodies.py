@@ -164,8 +164,17 @@ def parse_turn(value: object, *, place: str = "") -> NewTurn:
 
     Raises `InvalidInput` naming the field; ``place`` stands before its path.
     """
+    return _parsed(TurnBody, value, place)
+
+
+def parse_message(value: object) -> NewTurn:
+    """The turn of a chat message as it is, whose unknown fields go to the metadata. Raises `InvalidInput`."""
+    return _parsed(MessageBody, value, "")
+
+
+def _parsed(body: type[TurnBody], value: object, place: str) -> NewTurn:
     try:
-        return new_turn(TurnBody.model_validate(value))
+        return new_turn(body.model_validate(value))
     except ValidationError as error:
         raise invalid_input(error, place=place) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -120,6 +121,20 @@ def test_a_history_that_is_sent_along_is_recorded_once(ask: Ask, memory: MemoryC
         ("assistant", REPLY),
         ("assistant", REPLY),
     ]
+
+
+def test_sessions_that_begin_with_the_same_words_are_recorded_each(
+    stub: StubProvider, memory: MemoryClient
+) -> None:
+    history = [BEES, {"role": "assistant", "content": REPLY}, {"role": "user", "content": "How many?"}]
+    with openai.OpenAI(**sdk_options(stub)) as sdk:
+        for session in ("monday", "friday"):
+            scope = replace(CHAT, session=session)
+            chat = wrap_openai(sdk, memory, scope)
+            chat.chat.completions.create(model="m", messages=history)
+            assert chat.memory_error is None
+            turns = memory.turns(scope).turns
+            assert [turn.content for turn in turns] == ["How many?", REPLY]
 
 
 def test_calls_of_tools_and_their_results_are_passed_and_recorded(

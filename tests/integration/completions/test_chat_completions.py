@@ -14,7 +14,7 @@ import openai
 import pytest
 from documentation import block_run_by
 from own_servers import wait_until
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine, make_url, text
 
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.dispatch import finder
@@ -221,7 +221,8 @@ def test_a_history_from_before_is_taken_over_with_calls_of_tools(door: Door) -> 
         user("How is the weather in Lisbon?"),
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "Sunny, 24 degrees."},
-        {"role": "user", "content": [{"type": "text", "text": "And here?"}, IMAGE]},
+        # A field that only this client knows.
+        {"role": "user", "content": [{"type": "text", "text": "And here?"}, IMAGE], "sent_from": "phone"},
     ]
     tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
     client = door.client()
@@ -282,14 +283,34 @@ def test_a_model_that_is_not_there_is_told_from_memory(door: Door) -> None:
     assert door.said() == [("user", "Hello.")]
 
 
+def test_a_key_that_was_revoked_before_the_database_went_away_is_none(
+    door: Door, owner: Engine, servers: Servers, database: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "REMEMBERED_SECONDS", 0.0)
+    client = door.client(key_of(owner, rights=keys.RIGHTS))
+    assert complete(client, [user("Hello.")]) == REPLY
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE api_keys SET revoked_at = now()"))
+    with pytest.raises(openai.AuthenticationError):
+        complete(client, [user("Hello.")])
+    take_away(servers, database)
+    with pytest.raises(openai.InternalServerError):
+        complete(client, [user("Hello.")])
+    assert len(door.sent_on()) == 1
+
+
+def take_away(servers: Servers, database: Servers) -> None:
+    name = make_url(database.app_url).database
+    assert name is not None
+    embedded.drop_database(servers, name)
+
+
 def test_the_chat_goes_on_while_memory_is_away(
     door: Door, servers: Servers, database: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "REMEMBERED_SECONDS", 0.0)
     assert complete(door.client(), [user("Hello.")]) == REPLY
-    name = make_url(database.app_url).database
-    assert name is not None
-    embedded.drop_database(servers, name)
+    take_away(servers, database)
     raw = door.client().chat.completions.with_raw_response.create(
         model="stub-small", user="mira", messages=[{"role": "user", "content": "Are you there?"}]
     )
@@ -372,11 +393,17 @@ def test_nothing_of_another_tenant_is_shown(door: Door, owner: Engine, other_ten
 def test_private_parts_are_neither_sent_on_nor_stored(door: Door) -> None:
     change_agent(door.runtime, door.tenant, Scope("assistant"), change=changed(redaction="mask"))
     client = door.client()
-    history: list[Json] = [user(f"My card is {CARD}.")]
+    call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": f'{{"card": "{CARD}"}}'}}
+    history: list[Json] = [
+        user(f"My card is {CARD}."),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": f"{CARD} was charged."},
+    ]
     history.append(assistant(complete(client, history)))
     complete(client, [*history, user("Did you get it?")])
     assert CARD not in str(door.sent_on()) and CARD not in str(door.said())
-    assert [role for role, _ in door.said()] == ["user", "assistant", "user", "assistant"]
+    roles = ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert [role for role, _ in door.said()] == roles
 
 
 def test_an_agent_whose_memory_is_off_only_chats(door: Door) -> None:
