@@ -172,23 +172,8 @@ def prepare_query(
     """
     policy = parse_policy(row.policy)
     text = query.text or ""
-    # Where time has no weight, the date is found by its words: that of a turn is among those of the turn.
-    has_time = _chosen_weights(runtime, policy, query)["in_time"] != 0
-    words = terms(subject_of(without_dates(text) if has_time else text))
-    # The type of what the query names is not known, so each name is looked up as every type.
-    entity_keys = [f"{type}:{name}" for name in _names(text) for type in ENTITY_TYPES]
-    facts = scope_facts.read(
-        connection,
-        row.id,
-        row.visible,
-        terms=keyword_weights(words),
-        entity_keys=entity_keys,
-        sessions=[name for name in (query.session, session) if name is not None],
-    )
-    if facts.is_large:
-        plan_anew(connection)
-    if query.session is not None and query.session not in facts.sessions:
-        raise NotFound(f"session: no session {query.session!r} here", field="session")
+    words = _words_of(runtime, policy, query)
+    facts = _read_facts(connection, row, query, words=words, session=session)
     tiers = _tiers(query)
     speakers = _named_speakers(text, facts.speakers)
     entities, mentioning = _about_named(connection, row, facts, tiers=tiers)
@@ -220,6 +205,39 @@ def prepare_query(
         further_turns=further_turns,
         shared=shared,
     )
+
+
+def _words_of(runtime: Runtime, policy: Policy, query: RecallQuery) -> Mapping[str, int]:
+    text = query.text or ""
+    # Where time has no weight, the date is found by its words: that of a turn is among those of the turn.
+    has_time = _chosen_weights(runtime, policy, query)["in_time"] != 0
+    return terms(subject_of(without_dates(text) if has_time else text))
+
+
+def _read_facts(
+    connection: Connection,
+    row: ScopeRow,
+    query: RecallQuery,
+    *,
+    words: Mapping[str, int],
+    session: str | None,
+) -> ScopeFacts:
+    """What the scope knows of the query; from then on a large scope's statements are planned anew."""
+    # The type of what the query names is not known, so each name is looked up as every type.
+    entity_keys = [f"{type}:{name}" for name in _names(query.text or "") for type in ENTITY_TYPES]
+    facts = scope_facts.read(
+        connection,
+        row.id,
+        row.visible,
+        terms=keyword_weights(words),
+        entity_keys=entity_keys,
+        sessions=[name for name in (query.session, session) if name is not None],
+    )
+    if query.session is not None and query.session not in facts.sessions:
+        raise NotFound(f"session: no session {query.session!r} here", field="session")
+    if facts.is_large:
+        plan_anew(connection)
+    return facts
 
 
 def _about_named(
