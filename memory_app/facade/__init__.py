@@ -1,0 +1,1 @@
+"""The operations of `MemoryApp`, cut as those of the clients are."""

@@ -1,0 +1,68 @@
+"""Agents and users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory_app.agents import agents as agents_service
+from memory_app.agents import users as users_service
+from memory_app.agents.agents import Agent, AgentChange
+from memory_app.agents.rows.users import UserRow
+from memory_app.facade.base import Facade
+from memory_app.records.audit import Action
+from memory_app.records.scope import Scope
+from memory_app.records.unchanged import UNCHANGED, Unchanged
+from memory_app.transfer import person
+from memory_app.transfer.person import PersonReport
+
+
+class People(Facade):
+    """See `MemoryApp`."""
+
+    __slots__ = ()
+
+    def agent(self, agent: str) -> Agent:
+        """An agent with its persona, policy and default memories, all defaults filled in."""
+        return agents_service.agent(self.runtime, self.tenant_id, Scope(agent))
+
+    def change_agent(
+        self,
+        agent: str,
+        *,
+        persona: Mapping[str, Any] | Unchanged | None = UNCHANGED,
+        policy: Mapping[str, Any] | Unchanged | None = UNCHANGED,
+        default_memories: Sequence[Mapping[str, Any]] | Unchanged | None = UNCHANGED,
+    ) -> Agent:
+        """Replace parts as a whole; None puts one back to its default. The agent is made when it is new."""
+        parts = {"persona": persona, "policy": policy, "default_memories": default_memories}
+        given: dict[str, Any] = {name: part for name, part in parts.items() if part is not UNCHANGED}
+        change = AgentChange(named=frozenset(given), **given)
+        with self._noting(Action.AGENT_CHANGE, agent=agent):
+            return agents_service.change_agent(self.runtime, self.tenant_id, Scope(agent), change=change)
+
+    def amend_agent(
+        self,
+        agent: str,
+        *,
+        policy: Mapping[str, Any] | None = None,
+        persona: Mapping[str, Any] | None = None,
+    ) -> Agent:
+        """Change single fields of policy and persona; the others stay, None puts one back to its default."""
+        with self._noting(Action.AGENT_CHANGE, agent=agent):
+            return agents_service.amend_agent(
+                self.runtime, self.tenant_id, Scope(agent), policy=policy, persona=persona
+            )
+
+    def user(self, user: str) -> UserRow:
+        """A user and the time zone in which their times are read and shown."""
+        return users_service.user(self.runtime, self.tenant_id, user)
+
+    def change_user(self, user: str, *, time_zone: str | None) -> UserRow:
+        """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
+        return users_service.set_time_zone(self.runtime, self.tenant_id, user, zone=time_zone)
+
+    def report_user(self, user: str) -> PersonReport:
+        """What is held about a person with all agents: how much, since when, and what is believed now."""
+        with self._noting(Action.REPORT_USER, user=user):
+            return person.report_user(self.runtime, self.tenant_id, user)
