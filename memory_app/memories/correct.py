@@ -52,8 +52,8 @@ def correct(
         raise NotFound(f"no memory {memory_id}", field="id")
     _check_words(text, stored.memory)
     policy = parse_policy(row.policy)
-    check_allowed(text, policy.instructions.never)
     statement = _statement(stored.memory, text, triple or {})
+    check_allowed(statement, policy)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = remember.prepare(runtime, [statement], policy=policy)
     with transaction(runtime.engine, tenant_id) as connection:

@@ -116,7 +116,7 @@ def remember(
     policy = parse_policy(row.policy)
     if read is not None and policy.extraction is not ExtractionMode.OFF:
         statement = read(statement, row)
-    check_allowed(statement.text, policy.instructions.never)
+    check_allowed(statement, policy)
     # Between two transactions: none is open while the embedder is called.
     (prepared,) = prepare(runtime, [statement], policy=policy)
     place = Place(

@@ -29,28 +29,40 @@ _NUMBER = re.compile(
     r"(\d(?:[ -]?\d){2,9})(?![\d\w]|[.,:/-]\d)",
     re.IGNORECASE,
 )
+# A passphrase is made of ordinary words, so that only several of them tell it from what is said about one.
+_PHRASE = re.compile(
+    rf"(?<![^\W_])(?:pass[- ]?phrase|passsatz|frase de contrase[ñn]a|phrase secrète)s?[\"'`]?"
+    rf"\s{{0,3}}{_IS}\s{{0,3}}[\"'`“”„«»「]?(?P<phrase>[^\W\d_]{{2,40}}(?:[ -][^\W\d_]{{2,40}}){{1,11}})",
+    re.IGNORECASE,
+)
 _CODE = re.compile(
     r"[A-Za-z_][\w.]{0,80}[(\[]|\$\{|\{\{|<[a-z]|os\.|process\.|settings\.|\*{3}|\[[a-z]+\]?$", re.ASCII
 )
 _SAID_ABOUT = words_in(
     """
-    a aber abgelaufen about access again all als also always an and any are as at auch be been before by
-    can cannot change changed compromised correct da das de del der des die do does doesn't du e een ein
-    eine el em en errada errata est et expire expired expires expiring falsch false field for forgotten
-    from für gespeichert geändert gone good has hash hashed have here het hint how i if im immer in
-    incorrect incorrecta incorrecto invalid is isn't ist it it's kein kept la las le leaked leer les
-    less link los lost manager managers managing missing mit more must my na never new nicht no noch
-    none not now null não o oder ok old olvidada on onjuist only or oublié our out page para pas perdu
-    plus policies policy por pour prompt protect protected protection que required requirement
-    requirements reset resets reused richtig right rotated rotation rules safe same saved sbagliata
-    schon secret secure see segura sehr sent sequence set should shown sicher siehe so stolen store
-    stored str strength string strong that the their them there they this to today too true un una und
-    undefined une unknown unsafe unsicher until updated use used valid van vergessen vergeten verkeerd
-    verloren very war was weak were what when where which who will with without won't working wrong
-    wurde y yesterday you your zu zurück zurückgesetzt
+    a aber abgelaufen about above access achter again all als also always an and anotada any are as at
+    atrás auch auf aufgeschrieben bajo be been before behind bei beneath beside bij by caché can cannot
+    change changed collé compromised correct da dans das de debaixo debajo del dentro der derrière des
+    detrás die dietro do does doesn't du e een ein eine el em en errada errata escrita est et expire
+    expired expires expiring falsch false field for forgotten from für geschreven gespeichert geändert
+    gone good guardada has hash hashed have here het hidden hint hinter how i if im immer in incorrect
+    incorrecta incorrecto inside invalid is isn't ist it it's kein kept kurz la lang las le leaked leer
+    les less link long longer los lost manager managers managing missing mit more must my na nascosta
+    near neben never new nicht no noch none not noted notiert noté now null não o oder ok old olvidada
+    on onder onjuist only opgeschreven or oublié our out page para pas perdu pinned plus policies policy
+    por pour prompt protect protected protection que required requirement requirements reset resets
+    reused richtig right rotated rotation rules safe same saved sbagliata schon scritta secret secure
+    see segura sehr sent sequence set short shorter should shown sicher siehe so sobre sopra sotto sous
+    steht stolen store stored str strength string strong stuck sur taped than that the their them there
+    they this to today too true un una und undefined under une unknown unsafe unsicher unter until
+    updated use used valid van vergessen vergeten verkeerd verloren versteckt very war was weak were
+    what when where which who will with without won't working written wrong wurde y yesterday you your
+    zu zurück zurückgesetzt écrit über
     """
 )
 """Words that follow "password is" where something is said about it."""
+_TALK = _SAID_ABOUT | words_in("auf dem enough inside near of short those")
+"""Words of which no passphrase is made, behind its first."""
 
 
 def find_passwords(text: str) -> Iterator[Span]:
@@ -63,6 +75,14 @@ def find_passwords(text: str) -> Iterator[Span]:
             yield Span(start, start + len(value), PrivateKind.PASSWORD)
     for match in _NUMBER.finditer(text):
         yield Span(match.start(1), match.end(1), PrivateKind.PASSWORD)
+    for match in _PHRASE.finditer(text):
+        if _is_phrase(match["phrase"]):
+            yield Span(match.start("phrase"), match.end("phrase"), PrivateKind.PASSWORD)
+
+
+def _is_phrase(words: str) -> bool:
+    """ "correct horse battery", but not "on the fridge" nor "very long": at most the first is a word of talk."""
+    return not any(word.lower() in _TALK for word in re.split("[ -]", words)[1:])
 
 
 def _is_password(value: str, *, link: str, is_quoted: bool) -> bool:

@@ -33,7 +33,8 @@ _FINDERS: Mapping[PrivateKind, Callable[[str], Iterator[Span]]] = {
 _RANK = {kind: rank for rank, kind in enumerate(PrivateKind)}
 # Without a digit or an @ there are only passwords in words.
 _MAY_HOLD = re.compile(
-    r"[\d@]|pass|kenn|pwd|contrase|senha|palavra|parola|wachtwoord|пароль|密|パスワード|비밀번호|[([]at[)\]]|key",
+    r"[\d@]|pass|kenn|pwd|phrase secr"
+    r"|contrase|senha|palavra|parola|wachtwoord|пароль|密|パスワード|비밀번호|[([]at[)\]]|key",
     re.IGNORECASE,
 )
 
@@ -68,7 +69,7 @@ def mark_of(kind: PrivateKind) -> str:
 
 def redact(text: str, rules: Rules) -> Redacted:
     """The text without the parts that the rules name. Takes time in proportion to the text, whatever stands in it."""
-    if not rules.is_on or _MAY_HOLD.search(text) is None:
+    if not rules.is_on:
         return Redacted(text, {})
     found = private_parts(text, rules.kinds)
     if not found:
@@ -102,6 +103,8 @@ def _dropped(text: str, found: Iterable[Span]) -> str:
 
 def private_parts(text: str, kinds: Iterable[PrivateKind]) -> list[Span]:
     """The private parts of a text in their order, none within another: parts that overlap are one."""
+    if _MAY_HOLD.search(text) is None:
+        return []
     plain = with_plain_digits(text)
     found = sorted(
         chain.from_iterable(_FINDERS[kind](plain) for kind in kinds),
