@@ -85,8 +85,8 @@ def open_run_folder() -> RunFolder:
 def _has_room(folder: Path) -> bool:
     """Whether the files of a run may be kept in this folder, which is in memory.
 
-    A database per test is thousands of files a minute, made and deleted. ext4 looks through all that were deleted lately
-    before it makes one: half of a run's time on a disk.
+    A database per test is thousands of files a minute, made and deleted. ext4 looks through all that were deleted
+    lately before it makes one: half of a run's time on a disk.
     """
     if not os.access(folder, os.W_OK | os.X_OK):
         return False
