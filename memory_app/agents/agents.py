@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memory_app.agents.persona import DEFAULT_TEMPLATE, Persona, load_template, parse_persona
+from memory_app.agents.persona import Persona, parse_persona, persona_of
 from memory_app.agents.rows import agents
 from memory_app.agents.rows.agents import AgentRow
 from memory_app.db.db import transaction
@@ -81,7 +81,7 @@ def amend_agent(
         if row is None:
             raise _no_agent(scope)
         # A persona that was never set is amended as it is shown: the default one.
-        stored = {"policy": row.policy, "persona": _persona(row).as_dict()}
+        stored = {"policy": row.policy, "persona": persona_of(row.persona).as_dict()}
         amended: dict[str, Any] = {
             name: _amended(stored[name], fields) for name, fields in amendments.items() if fields is not None
         }
@@ -136,12 +136,8 @@ def checked_default(memory: Mapping[str, Any], place: int) -> dict[str, Any]:
 def _agent(row: AgentRow) -> Agent:
     return Agent(
         name=row.name,
-        persona=_persona(row),
+        persona=persona_of(row.persona),
         policy=parse_policy(row.policy),
         default_memories=row.default_memories,
         created_at=row.created_at,
     )
-
-
-def _persona(row: AgentRow) -> Persona:
-    return load_template(DEFAULT_TEMPLATE).persona if row.persona is None else parse_persona(row.persona)

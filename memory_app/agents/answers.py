@@ -25,3 +25,34 @@ class UserAnswer(Answer):
         description="False: the offset of the times they sent last, or UTC where they have none."
     )
     created_at: datetime
+
+
+class ListedAgentAnswer(Answer):
+    agent: str
+    created_at: datetime
+    users: int = Field(description="People whom it knows; in each shard so many as 1,000 are counted.")
+
+
+class AgentsAnswer(Answer):
+    agents: list[ListedAgentAnswer]
+    cursor: str | None = Field(description="Give it back for the next page; null on the last one.")
+
+
+class UserCountsAnswer(Answer):
+    agents: int = Field(description="Agents that know them.")
+    sessions: int
+    turns: int = Field(description="Recorded ones, those that were forgotten since included.")
+    memories: int = Field(description="Current ones.")
+    last_activity_at: datetime | None
+
+
+class ListedUserAnswer(Answer):
+    user: str
+    time_zone: str = Field(description="In which their times are read and shown.")
+    created_at: datetime
+    counts: UserCountsAnswer | None = Field(description="Null while the shard with their rows is away.")
+
+
+class UsersAnswer(Answer):
+    users: list[ListedUserAnswer]
+    cursor: str | None = Field(description="Give it back for the next page; null on the last one.")

@@ -111,6 +111,11 @@ def _read_template(name: str) -> Persona:
 # --- rendering ----------------------------------------------------------------------------------------------
 
 
+def persona_of(stored: Mapping[str, object] | None) -> Persona:
+    """The persona as stored with an agent; None: the default one."""
+    return load_template(DEFAULT_TEMPLATE).persona if stored is None else parse_persona(stored)
+
+
 def render_persona(persona: Persona) -> str:
     """A few lines for the expression section, one idea each; not yet quoted."""
     tone = f"; tone: {', '.join(persona.tone)}" if persona.tone else ""

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from memory_app.agents import agents
+from fastapi import APIRouter, Query
+
+from memory_app.agents import agents, listing
 from memory_app.agents.agents import Agent, AgentChange
-from memory_app.agents.answers import AgentAnswer
+from memory_app.agents.answers import AgentAnswer, AgentsAnswer, ListedAgentAnswer
 from memory_app.agents.bodies import AgentAmendment, AgentBody
 from memory_app.records.audit import Action
-from memory_app.web.call import Admin, OfAgent, Reader, errors
+from memory_app.web.call import Admin, NameCursor, OfAgent, Reader, errors
 from memory_app.web.strict import StrictRoute, audited
 
 router = APIRouter(route_class=StrictRoute, tags=["agents"])
+
+
+@router.get("/v1/agents", responses=errors())
+def list_agents(
+    call: Reader,
+    limit: Annotated[int, Query(ge=1, le=listing.PAGE_MOST, description="Most agents of a page.")] = 50,
+    cursor: NameCursor = None,
+) -> AgentsAnswer:
+    """The agents of the tenant by name, a page at a time."""
+    agents = listing.list_agents(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
+    listed = [
+        ListedAgentAnswer(agent=agent.name, created_at=agent.created_at, users=agent.users)
+        for agent in agents
+    ]
+    return AgentsAnswer(agents=listed, cursor=listed[-1].agent if len(listed) == limit else None)
 
 
 @router.get("/v1/agents/{agent}", responses=errors(404))

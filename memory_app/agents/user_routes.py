@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from memory_app.agents import users
-from memory_app.agents.answers import UserAnswer
+from memory_app.agents import listing, users
+from memory_app.agents.answers import ListedUserAnswer, UserAnswer, UserCountsAnswer, UsersAnswer
+from memory_app.agents.listing import UserEntry
 from memory_app.agents.rows.users import UserRow
-from memory_app.web.call import Reader, UserName, Writer, errors
+from memory_app.web.call import NameCursor, Reader, UserName, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Body, CleanWords
 from memory_app.web.strict import StrictRoute
@@ -26,6 +29,17 @@ class UserBody(Body):
     )
 
 
+@router.get("/v1/users", responses=errors())
+def list_users(
+    call: Reader,
+    limit: Annotated[int, Query(ge=1, le=listing.PAGE_MOST, description="Most users of a page.")] = 50,
+    cursor: NameCursor = None,
+) -> UsersAnswer:
+    """The users of the tenant by name with what is stored of them, a page at a time."""
+    users = listing.list_users(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
+    return UsersAnswer(users=list(map(_entry, users)), cursor=users[-1].name if len(users) == limit else None)
+
+
 @router.get(PATH, responses=errors(404))
 def get_user(call: Reader, user: UserName) -> UserAnswer:
     """A user and the time zone in which they speak."""
@@ -40,6 +54,13 @@ def change_user(call: Writer, user: UserName, body: UserBody) -> UserAnswer:
 
 def _name(segment: str) -> str:
     return segment.replace(SLASH, "/")
+
+
+def _entry(entry: UserEntry) -> ListedUserAnswer:
+    counts = None if entry.counts is None else UserCountsAnswer.model_validate(entry.counts)
+    return ListedUserAnswer(
+        user=entry.name, time_zone=entry.time_zone, created_at=entry.created_at, counts=counts
+    )
 
 
 def _answer(row: UserRow) -> UserAnswer:

@@ -106,6 +106,7 @@ class AsyncMemoryClient:
     similar_queries = _sent(recall_calls.similar_queries)
     feedback = _sent(recall_calls.feedback)
     stats = _sent(recall_calls.stats)
+    expression = _sent(recall_calls.expression)
 
     remember = _sent(memory_calls.remember)
     correct = _sent(memory_calls.correct)
@@ -115,6 +116,9 @@ class AsyncMemoryClient:
     versions = _sent(memory_calls.versions)
     pin = _sent(memory_calls.pin)
     unpin = _sent(memory_calls.unpin)
+    add_link = _sent(memory_calls.add_link)
+    links = _sent(memory_calls.links)
+    remove_link = _sent(memory_calls.remove_link)
     invalidate = _sent(memory_calls.invalidate)
     revive = _sent(memory_calls.revive)
     unmerge = _sent(memory_calls.unmerge)
@@ -142,6 +146,8 @@ class AsyncMemoryClient:
     amend_agent = _sent(people_calls.amend_agent)
     user = _sent(people_calls.user)
     change_user = _sent(people_calls.change_user)
+    agents = _sent(people_calls.agents)
+    users = _sent(people_calls.users)
     report_user = _sent(people_calls.report_user)
 
     export = _sent(transfer_calls.export)

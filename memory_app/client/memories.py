@@ -9,11 +9,13 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from memory_app.client.call import Call, answer_of, body_of, in_user, nothing, path, query_of
+from memory_app.client.call import Call, answer_of, body_of, in_agent, in_user, nothing, path, query_of
 from memory_app.memories.answers import (
     CardAnswer,
     EntitiesAnswer,
     FactsAnswer,
+    LinkAnswer,
+    LinksAnswer,
     MemoriesAnswer,
     MemoryAnswer,
     MergedEntityAnswer,
@@ -48,10 +50,12 @@ def remember(
     valid_until: datetime | None = None,
     pinned: bool = False,
     deduplicate: bool = True,
+    shared: bool = False,
 ) -> Call[RememberedAnswer]:
     """Store one statement. A fact of a text alone is read by rules: "Mira lives in Lisbon." ends "Mira lives in Porto."
 
-    A scope with a session stores it as said there. ``deduplicate`` False stores what is known already once more.
+    A scope with a session stores it as said there; one without a user holds what is about the agent itself, and
+    ``shared`` lets all users see other kinds. ``deduplicate`` False stores what is known already once more.
     """
     body = body_of(
         text=text,
@@ -71,10 +75,11 @@ def remember(
         pinned=pinned,
         deduplicate=deduplicate,
         session=scope.session,
+        shared=shared if scope.user is None else None,
     )
     return Call(
         "POST",
-        in_user(scope, "memories"),
+        _memories_of(scope),
         answer_of(RememberedAnswer),
         body=body,
         is_repeatable=deduplicate,
@@ -107,7 +112,7 @@ def memories(
 ) -> Call[MemoriesAnswer]:
     """Current memories, newest first, the agent's own included; ``history`` adds retired ones."""
     query = query_of(kind=kind, tag=tag, history=history, limit=limit, cursor=cursor)
-    return Call("GET", in_user(scope, "memories"), answer_of(MemoriesAnswer), query=query)
+    return Call("GET", _memories_of(scope), answer_of(MemoriesAnswer), query=query)
 
 
 def memory(memory_id: UUID | str) -> Call[MemoryAnswer]:
@@ -254,6 +259,40 @@ def merge_entities(scope: Scope, key: str, *, into: str) -> Call[MergedEntityAns
         body=body_of(into=into),
         is_repeatable=False,
     )
+
+
+def add_link(
+    scope: Scope,
+    source: UUID | str,
+    target: UUID | str,
+    *,
+    type: str = "related_to",
+    weight: float = 1.0,
+) -> Call[LinkAnswer]:
+    """Link two current memories of the scope by hand; drawn again it takes the new weight, above 0 and at most 1."""
+    body = body_of(
+        source=checked_id(source, field="source"),
+        target=checked_id(target, field="target"),
+        type=type,
+        weight=weight,
+    )
+    return Call("POST", in_user(scope, "links"), answer_of(LinkAnswer), body=body)
+
+
+def links(scope: Scope, memory: UUID | str, *, limit: int = 50) -> Call[LinksAnswer]:
+    """Links that begin or end at a memory of the scope, strongest first; also those that jobs drew."""
+    query = query_of(memory=checked_id(memory, field="memory"), limit=limit)
+    return Call("GET", in_user(scope, "links"), answer_of(LinksAnswer), query=query)
+
+
+def remove_link(scope: Scope, link_id: str) -> Call[None]:
+    """Remove a link; both memories stay."""
+    return Call("DELETE", in_user(scope, "links", link_id), nothing)
+
+
+def _memories_of(scope: Scope) -> str:
+    """Where memories of a user stand, or those that all users of the agent are shown."""
+    return in_agent(scope.agent, "memories") if scope.user is None else in_user(scope, "memories")
 
 
 def _change(memory_id: UUID | str, verb: str, model: type[Model]) -> Call[Model]:

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory_app.agents.answers import AgentAnswer, UserAnswer
-from memory_app.client.call import Call, answer_of, in_agent, json_of, path
+from memory_app.agents.answers import AgentAnswer, AgentsAnswer, UserAnswer, UsersAnswer
+from memory_app.client.call import Call, answer_of, in_agent, json_of, path, query_of
 from memory_app.records.scope import check_name
 from memory_app.records.unchanged import UNCHANGED, Unchanged
 from memory_app.transfer.answers import PersonReportAnswer
+
+
+def agents(*, limit: int = 50, cursor: str | None = None) -> Call[AgentsAnswer]:
+    """Agents by name with the number of people they know, a page at a time."""
+    query = query_of(limit=limit, cursor=cursor)
+    return Call("GET", path("v1", "agents"), answer_of(AgentsAnswer), query=query)
+
+
+def users(*, limit: int = 50, cursor: str | None = None) -> Call[UsersAnswer]:
+    """Users by name with what is stored of them, a page at a time."""
+    query = query_of(limit=limit, cursor=cursor)
+    return Call("GET", path("v1", "users"), answer_of(UsersAnswer), query=query)
 
 
 def agent(agent: str) -> Call[AgentAnswer]:

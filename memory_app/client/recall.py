@@ -9,7 +9,7 @@ from uuid import UUID
 from memory_app.ask.answers import AskAnswer
 from memory_app.client.call import MODEL_SECONDS, Call, answer_of, body_of, in_user
 from memory_app.memories.answers import FeedbackAnswer, SimilarQueriesAnswer
-from memory_app.recall.answers import ContextAnswer, RecallAnswer, StatsAnswer
+from memory_app.recall.answers import ContextAnswer, ExpressionAnswer, RecallAnswer, StatsAnswer
 from memory_app.records.ids import checked_id
 from memory_app.records.records import Label, Tier
 from memory_app.records.scope import Scope
@@ -125,3 +125,8 @@ def feedback(
 def stats(scope: Scope) -> Call[StatsAnswer]:
     """How much the scope holds and how much it may hold."""
     return Call("GET", in_user(scope, "stats"), answer_of(StatsAnswer))
+
+
+def expression(scope: Scope) -> Call[ExpressionAnswer]:
+    """How the agent speaks with the user now: persona, what tunes it, and the mood of the last interaction."""
+    return Call("GET", in_user(scope, "expression"), answer_of(ExpressionAnswer))

@@ -14,10 +14,12 @@ from memory_app.memories import correct as correct_service
 from memory_app.memories import entities as entities_service
 from memory_app.memories import facts as facts_service
 from memory_app.memories import fate as fate_service
+from memory_app.memories import links as links_service
 from memory_app.memories import lookup
 from memory_app.memories import remember as remember_service
 from memory_app.memories.entities import Card, MergedEntity
 from memory_app.memories.facts import FactQuery, Match
+from memory_app.memories.links import LinkView
 from memory_app.memories.lookup import MemoryFilter, Why
 from memory_app.memories.remember import Remembered
 from memory_app.memories.rows.entities import Entity
@@ -254,6 +256,28 @@ class Memories(Facade):
             before=cursor_of(cursor),
         )
         return facts_service.find_facts(self.runtime, self.tenant_id, scope, query=fact_query)
+
+    def add_link(
+        self,
+        scope: Scope,
+        source: UUID | str,
+        target: UUID | str,
+        *,
+        type: str = "related_to",
+        weight: float = 1.0,
+    ) -> LinkView:
+        """Link two current memories of the scope by hand; drawn again it takes the new weight, 0 to 1."""
+        return links_service.add_link(
+            self.runtime, self.tenant_id, scope, source=source, target=target, type=type, weight=weight
+        )
+
+    def links(self, scope: Scope, memory: UUID | str, *, limit: int = 50) -> tuple[LinkView, ...]:
+        """Links that begin or end at a memory of the scope, strongest first; also those that jobs drew."""
+        return links_service.list_links(self.runtime, self.tenant_id, scope, memory=memory, limit=limit)
+
+    def remove_link(self, scope: Scope, link_id: str) -> None:
+        """Remove a link; both memories stay."""
+        links_service.remove_link(self.runtime, self.tenant_id, scope, link_id)
 
     def entities(self, scope: Scope, *, limit: int = 100) -> tuple[Entity, ...]:
         """Who and what is talked about, most mentioned first."""

@@ -16,6 +16,7 @@ from memory_app.memories.query_graph import SimilarQuery
 from memory_app.recall import context as context_service
 from memory_app.recall import recall as recall_service
 from memory_app.recall.context import ContextRequest
+from memory_app.recall.expression_state import ExpressionState, expression_state
 from memory_app.recall.recall import Recalled, RecallQuery
 from memory_app.recall.sections import ContextWindow
 from memory_app.records.choice import choice_of
@@ -143,3 +144,7 @@ class Recall(Facade):
     def similar_queries(self, scope: Scope, text: str, *, limit: int = 10) -> tuple[SimilarQuery, ...]:
         """Questions the user asked that are like ``text``; those of the scope's session are preferred a little."""
         return query_service.search(self.runtime, self.tenant_id, scope, text=text, limit=limit)
+
+    def expression(self, scope: Scope) -> ExpressionState:
+        """How the agent speaks with the user now: persona, what tunes it, and the mood of the last interaction."""
+        return expression_state(self.runtime, self.tenant_id, scope)

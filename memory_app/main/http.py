@@ -20,7 +20,7 @@ from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main import audit_routes, key_routes, limit_routes
 from memory_app.main.life import lifespan
-from memory_app.memories import entity_routes, fact_routes, feedback_routes
+from memory_app.memories import entity_routes, fact_routes, feedback_routes, link_routes
 from memory_app.memories import routes as memories
 from memory_app.ops import routes as health
 from memory_app.ops import trace_routes
@@ -51,6 +51,7 @@ PARTS = (
     memories,
     fact_routes,
     entity_routes,
+    link_routes,
     feedback_routes,
     run_routes,
     sleep,

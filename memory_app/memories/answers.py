@@ -98,6 +98,19 @@ class WhyAnswer(Answer):
     fate: str = Field(description="When and why it fades or goes, and what brings it back.")
 
 
+class LinkAnswer(Answer):
+    id: str = Field(description="Both ends and the type; `DELETE …/links/{id}` takes it.")
+    source: UUID
+    target: UUID
+    type: str
+    weight: float = Field(description="Above 0, at most 1.")
+    created_at: datetime
+
+
+class LinksAnswer(Answer):
+    links: list[LinkAnswer]
+
+
 class EntityAnswer(Answer):
     key: str
     type: str

@@ -33,24 +33,8 @@ SaidIn = Annotated[
 ]
 
 
-class StatementBody(Body):
-    """One statement to remember."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "text": "Mira lives in Lisbon.",
-                    "kind": "fact",
-                    "subject": "Mira",
-                    "relation": "lives_in",
-                    "object": "Lisbon",
-                    "importance": 7,
-                    "tags": ["home"],
-                }
-            ]
-        }
-    )
+class _StatementFields(Body):
+    """What every statement may say."""
 
     text: Words = Field(description="The statement, in words that stand alone.")
     kind: KindName = Field("fact", description="What sort of memory it is.")
@@ -74,7 +58,43 @@ class StatementBody(Body):
     valid_until: Instant | None = Field(None, description="Until when, exclusive; open means still true.")
     pinned: bool = Field(False, description="Never fades and is always considered.")
     deduplicate: bool = Field(True, description="`false` stores it even if the same is known already.")
+
+
+class StatementBody(_StatementFields):
+    """One statement to remember."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "Mira lives in Lisbon.",
+                    "kind": "fact",
+                    "subject": "Mira",
+                    "relation": "lives_in",
+                    "object": "Lisbon",
+                    "importance": 7,
+                    "tags": ["home"],
+                }
+            ]
+        }
+    )
+
     session: SaidIn = None
+
+
+class AgentStatementBody(_StatementFields):
+    """One statement that all users of an agent are shown."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"text": "Never give medical dosage advice.", "kind": "core", "importance": 10}]
+        }
+    )
+
+    kind: KindName = Field(description="What sort of memory it is.")
+    shared: bool = Field(
+        False, description="`true` is required for kinds that are not about the agent itself, such as `fact`."
+    )
 
 
 class CorrectionBody(Body):
@@ -88,12 +108,12 @@ class CorrectionBody(Body):
     object: Words | None = Field(None, description="The other end of the relation; else as it was.")
 
 
-def statement_of(body: StatementBody) -> Statement:
+def statement_of(body: StatementBody | AgentStatementBody) -> Statement:
     """The statement as the write path takes it: declared by the caller."""
     feeling, relationship = body.emotional_state, body.relational_context
     return Statement(
         **body.model_dump(
-            exclude={"deduplicate", "session", "tags", "emotional_state", "relational_context"}
+            exclude={"deduplicate", "session", "shared", "tags", "emotional_state", "relational_context"}
         ),
         tags=tuple(body.tags),
         emotional_state=None if feeling is None else EmotionalState(**feeling.model_dump()),

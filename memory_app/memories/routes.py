@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -21,8 +22,9 @@ from memory_app.memories.answers import (
 from memory_app.memories.bodies import CorrectionBody
 from memory_app.memories.correct import correct
 from memory_app.memories.lookup import MemoryFilter
+from memory_app.records.records import Memory
 from memory_app.web.answers import TurnAnswer, next_cursor
-from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfUser, Reader, Writer, errors
+from memory_app.web.call import IN_SCOPE, Cursor, MemoryId, OfAgent, OfUser, Reader, Writer, errors
 from memory_app.web.fields import CleanWords, KindName
 from memory_app.web.strict import StrictRoute
 
@@ -41,11 +43,22 @@ def list_memories(
 ) -> MemoriesAnswer:
     """Current memories, newest first, a page at a time; the agent's own are among them."""
     filters = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
-    rows = memories.list_memories(call.runtime, call.tenant_id, scope, filters=filters)
-    return MemoriesAnswer(
-        memories=list(map(memory_answer, rows)),
-        cursor=next_cursor([row.id for row in rows], limit),
-    )
+    return _page(memories.list_memories(call.runtime, call.tenant_id, scope, filters=filters), limit)
+
+
+@router.get("/v1/agents/{agent}/memories", responses=errors(404))
+def list_agent_memories(
+    call: Reader,
+    scope: OfAgent,
+    kind: Annotated[KindName | None, Query(description="Only this kind.")] = None,
+    tag: Annotated[CleanWords | None, Query(description="Only memories with this tag.")] = None,
+    history: Annotated[bool, Query(description="Retired ones too; each names its successor.")] = False,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most memories of a page.")] = 50,
+    cursor: Cursor = None,
+) -> MemoriesAnswer:
+    """Current memories that all users of the agent are shown, newest first, a page at a time."""
+    filters = MemoryFilter(kind=kind, tag=tag, limit=limit, before=cursor, history=history)
+    return _page(memories.list_memories(call.runtime, call.tenant_id, scope, filters=filters), limit)
 
 
 @router.get("/v1/memories/{id}", responses=errors(404))
@@ -108,4 +121,10 @@ def why(call: Reader, id: MemoryId) -> WhyAnswer:
         strength=why.strength,
         fades_at=why.fades_at,
         fate=why.fate,
+    )
+
+
+def _page(rows: Sequence[Memory], limit: int) -> MemoriesAnswer:
+    return MemoriesAnswer(
+        memories=list(map(memory_answer, rows)), cursor=next_cursor([row.id for row in rows], limit)
     )

@@ -27,6 +27,25 @@ class StatsAnswer(Answer):
     capacity: CapacityAnswer
 
 
+class AdjustmentAnswer(Answer):
+    id: UUID
+    kind: str
+    text: str
+    importance: int
+    created_at: datetime
+
+
+class ExpressionAnswer(Answer):
+    persona: dict[str, Any]
+    adjustments: list[AdjustmentAnswer] = Field(
+        description="Current memories that tune how the agent speaks with this user, newest first."
+    )
+    tone: str | None = Field(description="Emotional tone of the last interaction that had one.")
+    last_interaction_at: datetime | None
+    session: str | None = Field(description="The session of the last interaction.")
+    session_started_at: datetime | None
+
+
 class HitAnswer(Answer):
     id: UUID | str = Field(description="Of a memory or a turn; of an entity its key.")
     tier: str

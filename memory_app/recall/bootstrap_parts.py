@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.agents.persona import load_template, parse_persona, render_persona
+from memory_app.agents.persona import persona_of, render_persona
 from memory_app.db import clock
 from memory_app.db.shards import at_home
 from memory_app.errors import MemoryAppError
@@ -182,7 +182,7 @@ def _parts(
     return ContextParts(
         core=by_section[Section.CORE],
         expression=ExpressionPart(
-            persona=_persona(persona),
+            persona=render_persona(persona_of(persona)),
             memories=speaking,
             mood=next(filter(None, moods), None),
         ),
@@ -273,9 +273,3 @@ def _by_section(memories: Sequence[Memory]) -> dict[Section, tuple[Memory, ...]]
 
 def _strength_order(memory: Memory) -> tuple[bool, int, datetime]:
     return memory.pinned, memory.importance, memory.last_seen or memory.created_at
-
-
-def _persona(persona: Mapping[str, object] | None) -> str:
-    if persona is None:
-        return render_persona(load_template("default").persona)
-    return render_persona(parse_persona(persona))

@@ -12,6 +12,7 @@ from memory_app.memories.entities import list_entities
 from memory_app.recall.answers import (
     CapacityAnswer,
     ContextAnswer,
+    ExpressionAnswer,
     HitAnswer,
     MessageAnswer,
     RecallAnswer,
@@ -19,6 +20,7 @@ from memory_app.recall.answers import (
 )
 from memory_app.recall.bodies import ContextBody, RecallBody
 from memory_app.recall.context import ContextRequest, context
+from memory_app.recall.expression_state import expression_state
 from memory_app.recall.recall import RecallQuery, recall
 from memory_app.recall.sections import as_json, as_messages
 from memory_app.records.records import Tier
@@ -54,6 +56,12 @@ def read_recall(call: Reader, scope: OfUser, body: RecallBody) -> RecallAnswer:
         degraded=list(recalled.degraded),
         cut=[HitAnswer.model_validate(hit) for hit in recalled.cut],
     )
+
+
+@router.get(IN_SCOPE + "/expression", responses=errors(404))
+def get_expression(call: Reader, scope: OfUser) -> ExpressionAnswer:
+    """How the agent speaks with the user now: persona, what tunes it, and the mood of the last interaction."""
+    return ExpressionAnswer.model_validate(expression_state(call.runtime, call.tenant_id, scope))
 
 
 @router.get(IN_SCOPE + "/entities", operation_id="list_entities", responses=errors(404))

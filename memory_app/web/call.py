@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query
 
-from memory_app.records.scope import Scope
+from memory_app.records.scope import NAME_LIMIT, Scope
 from memory_app.web.answers import ErrorAnswer
 from memory_app.web.auth import Call, Need
 from memory_app.web.edge import SLASH
@@ -56,6 +56,10 @@ OfSession = Annotated[Scope, Depends(_session)]
 MemoryId = Annotated[Id, Path(description="Id of the memory.")]
 TurnId = Annotated[Id, Path(description="Id of the turn, as on its ticket.")]
 Cursor = Annotated[Id | None, Query(description="The `cursor` of the page before.")]
+
+NameCursor = Annotated[
+    str | None, Query(description="The `cursor` of the page before.", max_length=NAME_LIMIT)
+]
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

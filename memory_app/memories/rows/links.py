@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
+from memory_app.memories.link_id import LinkId
 from memory_app.records.records import LinkType
 
 
@@ -19,6 +22,17 @@ class Link:
     target_id: UUID
     type: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLink:
+    """One edge in the direction in which it was drawn. ``weight`` 0–1."""
+
+    source_id: UUID
+    target_id: UUID
+    type: str
+    weight: float
+    created_at: datetime
 
 
 _AROUND = text(
@@ -33,6 +47,18 @@ _AROUND = text(
     """
 )
 
+_DRAWN = "l.source_id, l.target_id, l.type, l.weight, l.created_at"
+_IS_LINK = "l.scope_id = :scope AND l.source_id = :source AND l.target_id = :target AND l.type = :type"
+_READ = text(f"SELECT {_DRAWN} FROM links l WHERE {_IS_LINK}")
+_REMOVE = text(f"DELETE FROM links l WHERE {_IS_LINK}")
+_DRAWN_AT = text(
+    f"""
+    SELECT {_DRAWN} FROM links l WHERE l.scope_id = :scope AND l.source_id = :id
+    UNION ALL
+    SELECT {_DRAWN} FROM links l WHERE l.scope_id = :scope AND l.target_id = :id
+    ORDER BY weight DESC, created_at DESC, source_id, target_id, type LIMIT :limit
+    """
+)
 _DEGREE = text(
     """
     SELECT count(*) FROM (
@@ -134,4 +160,34 @@ def around(
             weight=float(row.weight),
         )
         for row in rows
+    )
+
+
+def read(connection: Connection, scope_id: int, link: LinkId) -> DrawnLink | None:
+    row = connection.execute(_READ, _named(scope_id, link)).one_or_none()
+    return None if row is None else _drawn(row)
+
+
+def drawn_at(connection: Connection, scope_id: int, memory_id: UUID, *, limit: int) -> tuple[DrawnLink, ...]:
+    """Links that begin or end at a memory, strongest first, in the direction in which they were drawn."""
+    rows = connection.execute(_DRAWN_AT, {"scope": scope_id, "id": memory_id, "limit": limit})
+    return tuple(map(_drawn, rows))
+
+
+def remove(connection: Connection, scope_id: int, link: LinkId) -> bool:
+    """Delete one link; False where there is none."""
+    return connection.execute(_REMOVE, _named(scope_id, link)).rowcount == 1
+
+
+def _named(scope_id: int, link: LinkId) -> dict[str, object]:
+    return {"scope": scope_id, "source": link.source, "target": link.target, "type": link.type}
+
+
+def _drawn(row: Row[Any]) -> DrawnLink:
+    return DrawnLink(
+        row.source_id,
+        row.target_id,
+        type=row.type,
+        weight=float(row.weight),
+        created_at=row.created_at,
     )

@@ -43,6 +43,8 @@ NO_METHOD = {
 
 OTHER_NAMES = {
     "record_turns": ("record", "record_all"),
+    "remember_for_all": ("remember",),
+    "list_agent_memories": ("memories",),
     "forget_user": ("forget",),
     "export_user": ("export_lines",),
     "export_agent": ("export_lines",),
@@ -68,9 +70,8 @@ IN_PROCESS_ONLY = {
 }
 
 MORE_PARAMETERS = {
-    ("remember", "shared"): "of memories about the agent itself, which the API does not write",
     ("remember", "mentions"): "what a program in the same process has recognised itself",
-    ("add_fact", "shared"): "as for `remember`",
+    ("add_fact", "shared"): "over HTTP `remember` states a fact for all users",
 }
 """Parameters of the facade alone."""
 
@@ -151,6 +152,14 @@ NO_COMMAND = {
     "read_checkpoint": "part of a session's end",
     "change_agent": "`memory agent` changes single fields",
     "get_user": "asked by programs",
+    "get_expression": "asked by programs",
+    "remember_for_all": "`memory remember` is about one person",
+    "list_agent_memories": "`memory list` shows them with those of a user",
+    "list_agents": "asked by programs",
+    "list_users": "asked by programs",
+    "add_link": "asked by programs",
+    "list_links": "asked by programs",
+    "remove_link": "asked by programs",
     "change_user": "known to programs, not to operators",
 }
 

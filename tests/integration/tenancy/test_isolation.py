@@ -82,6 +82,10 @@ def guesses(app: FastAPI, runtime: Runtime, owner: Engine, tenant: int) -> dict[
         f"{SCOPE}/feedback",
         json={"target": memory["id"], "label": "up", "note": f"The {WORD} says thanks."},
     )
+    other = acme.post(
+        f"{SCOPE}/memories", json={"text": f"The {WORD} sleeps in a box.", "kind": "fact"}
+    ).json()
+    link = acme.post(f"{SCOPE}/links", json={"source": memory["id"], "target": other["id"]}).json()
     point = acme.post(f"{SCOPE}/checkpoints", json={}).json()
     run = acme.post(f"{SCOPE}/sleep", json={}).json()
     finder.drain(runtime)
@@ -90,6 +94,7 @@ def guesses(app: FastAPI, runtime: Runtime, owner: Engine, tenant: int) -> dict[
     return {
         "turn": tickets[0]["id"],
         "memory": memory["id"],
+        "link": link["id"],
         "checkpoint": point["id"],
         "run": run["id"],
         "erasure": erased["report"]["erasure"],
@@ -147,6 +152,7 @@ OF_ROUTES = {
     "/memories/": "memory",
     "/runs/": "run",
     "/erasures/": "erasure",
+    "/links/": "link",
     "/checkpoints/": "checkpoint",
 }
 
@@ -154,7 +160,7 @@ OF_ROUTES = {
 def ids_for(template: str, guesses: Mapping[str, str]) -> list[str]:
     """The id that an address is about; for one that takes several sorts of them, and for a new one, all."""
     sort = next((sort for part, sort in OF_ROUTES.items() if part in template), None)
-    return [guesses[sort]] if sort else [id for name, id in guesses.items() if name != "key"]
+    return [guesses[sort]] if sort else [id for name, id in guesses.items() if name not in ("key", "link")]
 
 
 def ask_everything(app: FastAPI, globex: TestClient, guesses: Mapping[str, str]) -> Matrix:
