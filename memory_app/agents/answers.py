@@ -56,3 +56,16 @@ class ListedUserAnswer(Answer):
 class UsersAnswer(Answer):
     users: list[ListedUserAnswer]
     cursor: str | None = Field(description="Give it back for the next page; null on the last one.")
+
+
+class GrantAnswer(Answer):
+    agent: str = Field(description="Whose memories of the person they are.")
+    to: str = Field(description="The agent that may recall them.")
+    kinds: list[str]
+    until: datetime | None = Field(description="When it ends; null: when it is revoked.")
+    created_at: datetime
+    is_active: bool = Field(description="False: it has run out.")
+
+
+class GrantsAnswer(Answer):
+    grants: list[GrantAnswer]

@@ -148,6 +148,9 @@ class AsyncMemoryClient:
     change_user = _sent(people_calls.change_user)
     agents = _sent(people_calls.agents)
     users = _sent(people_calls.users)
+    set_grant = _sent(people_calls.set_grant)
+    grants = _sent(people_calls.grants)
+    revoke_grant = _sent(people_calls.revoke_grant)
     report_user = _sent(people_calls.report_user)
 
     export = _sent(transfer_calls.export)

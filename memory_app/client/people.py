@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from memory_app.agents.answers import AgentAnswer, AgentsAnswer, UserAnswer, UsersAnswer
-from memory_app.client.call import Call, answer_of, in_agent, json_of, path, query_of
+from memory_app.agents.answers import (
+    AgentAnswer,
+    AgentsAnswer,
+    GrantAnswer,
+    GrantsAnswer,
+    UserAnswer,
+    UsersAnswer,
+)
+from memory_app.client.call import Call, answer_of, body_of, in_agent, json_of, nothing, path, query_of
 from memory_app.records.scope import check_name
 from memory_app.records.unchanged import UNCHANGED, Unchanged
 from memory_app.transfer.answers import PersonReportAnswer
@@ -58,6 +66,28 @@ def user(user: str) -> Call[UserAnswer]:
 def change_user(user: str, *, time_zone: str | None) -> Call[UserAnswer]:
     """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
     return Call("PATCH", _of(user), answer_of(UserAnswer), body=json_of({"time_zone": time_zone}))
+
+
+def set_grant(
+    user: str, agent: str, *, to: str, kinds: Sequence[str], until: datetime | None = None
+) -> Call[GrantAnswer]:
+    """Let the agent ``to`` recall memories of ``kinds`` that ``agent`` has of the user, before ``until``; None: until
+    it is revoked. A grant between the two is replaced."""
+    body = body_of(kinds=list(kinds), until=until)
+    address = _of(user, "grants", check_name(agent, field="agent"))
+    return Call("PUT", address, answer_of(GrantAnswer), query=query_of(to=to), body=body)
+
+
+def grants(user: str, *, agent: str | None = None) -> Call[GrantsAnswer]:
+    """What a user lets agents recall of others: all, or what is from and to one agent."""
+    rest = () if agent is None else (check_name(agent, field="agent"),)
+    return Call("GET", _of(user, "grants", *rest), answer_of(GrantsAnswer))
+
+
+def revoke_grant(user: str, agent: str, *, to: str | None = None) -> Call[None]:
+    """Take back what ``to``, or every other agent, may recall of what ``agent`` knows of the user."""
+    address = _of(user, "grants", check_name(agent, field="agent"))
+    return Call("DELETE", address, nothing, query=query_of(to=to))
 
 
 def report_user(user: str) -> Call[PersonReportAnswer]:

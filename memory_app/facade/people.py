@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from memory_app.agents import agents as agents_service
+from memory_app.agents import grants as grants_service
 from memory_app.agents import listing
 from memory_app.agents import users as users_service
 from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.listing import UserEntry
+from memory_app.agents.rows.grants import Grant
 from memory_app.agents.rows.listing import ListedAgent
 from memory_app.agents.rows.users import UserRow
 from memory_app.facade.base import Facade
@@ -72,6 +75,26 @@ class People(Facade):
     def change_user(self, user: str, *, time_zone: str | None) -> UserRow:
         """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
         return users_service.set_time_zone(self.runtime, self.tenant_id, user, zone=time_zone)
+
+    def set_grant(
+        self, user: str, agent: str, *, to: str, kinds: Sequence[str], until: datetime | None = None
+    ) -> Grant:
+        """Let the agent ``to`` recall memories of ``kinds`` that ``agent`` has of the user, before ``until``; None:
+        until it is revoked. A grant between the two is replaced."""
+        with self._noting(Action.GRANT_SET, agent=agent, user=user, target=to):
+            return grants_service.grant(
+                self.runtime, self.tenant_id, user, agent, to=to, kinds=kinds, until=until
+            )
+
+    def grants(self, user: str, *, agent: str | None = None) -> tuple[Grant, ...]:
+        """What a user lets agents recall of others: all, or what is from and to one agent."""
+        return grants_service.list_grants(self.runtime, self.tenant_id, user, agent=agent)
+
+    def revoke_grant(self, user: str, agent: str, *, to: str | None = None) -> int:
+        """Take back what ``to``, or every other agent, may recall of what ``agent`` knows of the user; how many
+        grants."""
+        with self._noting(Action.GRANT_REVOKE, agent=agent, user=user, target=to):
+            return grants_service.revoke(self.runtime, self.tenant_id, user, agent, to=to)
 
     def report_user(self, user: str) -> PersonReport:
         """What is held about a person with all agents: how much, since when, and what is believed now."""

@@ -130,6 +130,7 @@ COMMANDS = {
         "tools.commands",
         "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
     ),
+    "grants": Entry("agents.grant_commands", "What people let agents recall of other agents.", is_group=True),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
     "limits": Entry("main.limit_commands", "Limits of tenants and keys.", is_group=True),
     "audit": Entry("main.audit_commands", "The audit log: who did what.", is_group=True),

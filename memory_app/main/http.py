@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from memory_app import tracing
-from memory_app.agents import routes, user_routes
+from memory_app.agents import grant_routes, routes, user_routes
 from memory_app.ask import routes as ask
 from memory_app.completions import routes as completions
 from memory_app.completions.conversation import LastPolicies
@@ -66,6 +66,7 @@ PARTS = (
     audit_routes,
     routes,
     user_routes,
+    grant_routes,
     health,
     trace_routes,
     pages,

@@ -88,6 +88,8 @@ class RunAnswer(Answer):
 
 
 class WhyAnswer(Answer):
+    agent: str = Field(description="The agent that knows it.")
+    user: str | None = Field(description="Of whom; null: of all users of the agent.")
     memory: MemoryAnswer
     evidence: list[TurnAnswer]
     parents: list[ParentAnswer]

@@ -48,8 +48,13 @@ class MemoryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Where a memory comes from and how firmly it stands. ``strength`` 0–1; ``fate`` tells what becomes of it."""
+    """Where a memory comes from and how firmly it stands. ``strength`` 0–1; ``fate`` tells what becomes of it.
 
+    ``agent`` knows it, of ``user``; of all of its users, where that is None.
+    """
+
+    agent: str
+    user: str | None
     memory: Memory
     evidence: tuple[Turn, ...]
     parents: tuple[Parent, ...]
@@ -119,10 +124,15 @@ def why(runtime: Runtime, tenant_id: int, memory_id: UUID) -> Why:
         successor = None if memory.successor is None else memories.read(connection, memory.successor)
         now = clock.now(connection)
         is_hub = fate.is_hub(connection, runtime, scope_id, memory_id=memory_id)
+        scope = names.read_scope(connection, scope_id)
+    # By its foreign key.
+    assert scope is not None
     # Not stored but computed, from the settings as they are now.
     expiry = capacity.expiry_half_life(runtime, LinkedMemory(memory, 0, is_vital(memory)))
     fades = None if is_hub else fades_at(memory, runtime.settings.decay.faded_strength, expiry)
     return Why(
+        agent=scope.agent,
+        user=scope.user,
         memory=memory,
         evidence=turns,
         parents=parents,

@@ -113,6 +113,8 @@ def why(call: Reader, id: MemoryId) -> WhyAnswer:
     """Why it is there and how firmly: evidence, parents, successor, jobs, strength, and when it fades."""
     why = memories.why(call.runtime, call.tenant_id, id)
     return WhyAnswer(
+        agent=why.agent,
+        user=why.user,
         memory=memory_answer(why.memory),
         evidence=list(map(TurnAnswer.model_validate, why.evidence)),
         parents=list(map(ParentAnswer.model_validate, why.parents)),

@@ -63,6 +63,9 @@ class HitAnswer(Answer):
     indexed: bool = Field(description="False: just accepted, found without the index.")
     related: bool = Field(description="With `expand_graph`: a link of another hit led to it.")
     explain: dict[str, Any] | None
+    agent: str | None = Field(
+        description="The agent whose memory it is, where the person shares it; else null."
+    )
 
 
 class RecallAnswer(Answer):

@@ -218,6 +218,7 @@ def _of_memory(
         tags=memory.tags,
         valid_until=memory.valid_until,
         related=related,
+        agent=scoped.granted_by,
     )
     return Candidate(
         hit,

@@ -6,6 +6,7 @@ named instead of failing the chat. Reading writes no row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -23,11 +24,12 @@ from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
 from memory_app.recall.bootstrap_parts import Anchors, bootstrap_parts, first_parts, persona_parts
 from memory_app.recall.counts import note_hits
+from memory_app.recall.granted import with_granted
 from memory_app.recall.narrative import with_narrative
 from memory_app.recall.parts import ContextParts, SessionPart
 from memory_app.recall.query import QueryVectors, ScopedQuery, check_query, embed_query, prepare_query
 from memory_app.recall.recall import search, search_previous_models
-from memory_app.recall.records import Recalled, RecallQuery
+from memory_app.recall.records import Hit, Recalled, RecallQuery
 from memory_app.recall.rerank import is_reranked, rerank, with_more_rows
 from memory_app.recall.sections import ContextWindow, render
 from memory_app.recall.topic import Topic, read_topic, with_topic
@@ -136,8 +138,11 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
     if read.row is None or query is None:
         return render(read.parts, budget_tokens=budget, now=read.now)
     topic = _searched_topic(runtime, tenant_id, row=read.row, topic=read.topic)
+    # A narrative is kept for some minutes, and would outlive a grant that is revoked; and what is another agent's must
+    # not be moved by ratings of this reply.
+    own_hits = tuple(hit for hit in topic.hits if hit.agent is None)
     read = replace(
-        read, parts=with_narrative(runtime, tenant_id, read.row, read.parts, query=query, hits=topic.hits)
+        read, parts=with_narrative(runtime, tenant_id, read.row, read.parts, query=query, hits=own_hits)
     )
     turn_ids = {str(turn.id) for turn in read.parts.turns}
     limit = runtime.settings.context.memories
@@ -148,7 +153,7 @@ def _rendered(runtime: Runtime, tenant_id: int, scope: Scope, *, request: Contex
         # The budget took these turns out of the session section: the best of them may stand as rows.
         parts = with_topic(read.parts, topic, turn_ids=turn_ids - omitted, limit=limit)
         rendered = render(parts, budget_tokens=budget, now=read.now)
-    note_hits(runtime, tenant_id, topic.hits, window=_shown_window(read, wanted, topic, rendered))
+    note_hits(runtime, tenant_id, own_hits, window=_shown_window(read, wanted, own_hits, rendered))
     return rendered
 
 
@@ -252,6 +257,7 @@ def _with_search(
         spare=spare,
         further_turns=request.further_turns,
     )
+    scoped = with_granted(connection, runtime, scoped)
     if scoped.missing_models:
         return replace(read, topic=_Search(scoped, query.limit))
     recalled = search(connection, runtime, scoped)
@@ -385,13 +391,13 @@ _TOPIC_SECTIONS = ("insights", "memories")
 
 
 def _shown_window(
-    read: _Read, request: _Request, topic: Topic, rendered: ContextWindow
+    read: _Read, request: _Request, hits: Sequence[Hit], rendered: ContextWindow
 ) -> ShownWindow | None:
     """What of the topic stands in the window; what stands in every window says nothing about one reply."""
     if read.row is None or request.session is None:
         return None
     in_window = {id for section in rendered.sections if section.name in _TOPIC_SECTIONS for id in section.ids}
-    ids = [hit.id for hit in topic.hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
+    ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
     return ShownWindow(
         read.row.id, request.session, read.now, tuple(id for id in ids if str(id) in in_window)
     )

@@ -35,9 +35,12 @@ def note_hits(
 ) -> None:
     """Note the ids of recalled memories for `note_recalls`, and those of a window for ratings of the reply.
 
-    Never fails, never waits for the database.
+    What is another agent's memory is not counted: who may recall it leaves no mark on it. Never fails, never waits for
+    the database.
     """
-    ids = [hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID)]
+    ids = [
+        hit.id for hit in hits if hit.tier is Tier.FACTS and isinstance(hit.id, UUID) and hit.agent is None
+    ]
     hint = hint_name(queue.NOTE_RECALLS)
     try:
         # The periodic task counts them. A message of their own would cost more than the rest of the answer's noting.

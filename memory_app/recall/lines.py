@@ -158,7 +158,8 @@ def _labels(labels: Iterable[str]) -> str:
 
 def _row_line(row: Hit, parts: ContextParts) -> Line:
     pending = "" if row.indexed else ' indexed="no"'
-    head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{pending}>'
+    of_agent = "" if row.agent is None else f' agent="{quoted_label(row.agent)}"'
+    head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{of_agent}{pending}>'
     if row.tier is Tier.DAILY_LOGS:
         head += _log_head(row.at, row.speaker, parts.zone)
     tail = f"{_past_tail(parts, row.id)}</memory>"

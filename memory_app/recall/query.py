@@ -69,7 +69,8 @@ class ScopedQuery:
     half-open. ``spare`` rows of the limit make up for turns that the caller shows anyway: that many fewer memories
     are searched. ``further_turns`` is how many turns below the limit the caller has room for. ``shared`` is the same
     query over what all users of the agent share, where that stands in another shard; its ``missing_models`` are those
-    of this one, too.
+    of this one, too. ``granted`` are the same over what the person lets the agent recall of what other agents know,
+    each with the name of that agent as its ``granted_by``.
     """
 
     query: RecallQuery
@@ -94,6 +95,8 @@ class ScopedQuery:
     spare: int = 0
     further_turns: int = 0
     shared: tuple[ScopedQuery, ...] = ()
+    granted: tuple[ScopedQuery, ...] = ()
+    granted_by: str | None = None
 
     @property
     def now(self) -> datetime:
@@ -151,8 +154,11 @@ def embed_missing(runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
         degraded=tuple(dict.fromkeys(degraded)),
         missing_models=(),
     )
-    shared = tuple(replace(query, vectors=complete.vectors, missing_models=()) for query in scoped.shared)
-    return replace(complete, shared=shared)
+
+    def completed(queries: Sequence[ScopedQuery]) -> tuple[ScopedQuery, ...]:
+        return tuple(replace(query, vectors=complete.vectors, missing_models=()) for query in queries)
+
+    return replace(complete, shared=completed(scoped.shared), granted=completed(scoped.granted))
 
 
 def prepare_query(

@@ -15,6 +15,7 @@ from memory_app.db.db import plan_anew, transaction
 from memory_app.db.shards import at_home
 from memory_app.recall import candidates
 from memory_app.recall.counts import note_hits
+from memory_app.recall.granted import still_granted, with_granted
 from memory_app.recall.query import ScopedQuery, check_query, embed_missing, embed_query, prepare_query
 from memory_app.recall.ranking import Candidate, rank
 from memory_app.recall.records import Hit, Recalled, RecallQuery
@@ -47,6 +48,7 @@ def recall(runtime: Runtime, tenant_id: int, scope: Scope, *, query: RecallQuery
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         scoped = prepare_query(connection, runtime, row, query=wider, vectors=vectors, session=scope.session)
+        scoped = with_granted(connection, runtime, scoped)
         # A model must not be called while a transaction is open: what misses a vector is searched afterwards.
         with metrics.timed(metrics.recall_seconds, "search"):
             recalled = None if scoped.missing_models else search(connection, runtime, scoped)
@@ -78,7 +80,8 @@ def _collect(
 ) -> tuple[list[Candidate], bool]:
     """The candidates, and whether there may be more of them. ``most`` rows of each tier; None: what usually suffices.
 
-    What all users of the agent share is searched separately where it stands in another shard.
+    What all users of the agent share is searched separately where it stands in another shard, and so is what the
+    person lets the agent recall of others.
     """
     probe = candidates.probe_of(runtime, scoped)
     limit = probe.limit if most is None else most
@@ -88,9 +91,13 @@ def _collect(
     has_more = len(rows) >= limit and limit < REPEATS_LIMIT
     for shared in scoped.shared:
         with at_home(connection):
-            more, shared_has_more = _collect(connection, runtime, shared, most=most)
+            more, others_have_more = _collect(connection, runtime, shared, most=most)
         rows += more
-        has_more = has_more or shared_has_more
+        has_more = has_more or others_have_more
+    for granted in scoped.granted:
+        more, others_have_more = _collect(connection, runtime, granted, most=most)
+        rows += more
+        has_more = has_more or others_have_more
     return rows, has_more
 
 
@@ -99,4 +106,5 @@ def search_previous_models(runtime: Runtime, tenant_id: int, scoped: ScopedQuery
     scoped = embed_missing(runtime, scoped)
     with transaction(runtime.engine, tenant_id) as connection:
         plan_anew(connection)
-        return search(connection, runtime, scoped)
+        # A grant may have been revoked while the embedders were asked.
+        return search(connection, runtime, still_granted(connection, scoped))

@@ -72,6 +72,8 @@ class Hit:
     related: bool = False
     """A link of another hit led to it; the search alone would not have shown it."""
     explain: Mapping[str, object] | None = None
+    agent: str | None = None
+    """The agent whose memory it is, where the person lets this one recall it (`agents.grants`); None: its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class Action(StrEnum):
     KEY_REVOKE = "key.revoke"
     LIMIT_KEY = "limit.key"
     LIMIT_TENANT = "limit.tenant"
+    GRANT_SET = "grant.set"
+    GRANT_REVOKE = "grant.revoke"
     AGENT_CHANGE = "agent.change"
     ERASE_TURN = "erase.turn"
     ERASE_MEMORY = "erase.memory"

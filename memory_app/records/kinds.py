@@ -160,6 +160,11 @@ def material_kinds() -> tuple[str, ...]:
     return _names_of(lambda kind: kind.is_material)
 
 
+def shareable_kinds() -> tuple[str, ...]:
+    """Names of the kinds that say something of the person, so that they may let another agent recall them."""
+    return _names_of(lambda kind: kind.section is not None and not kind.about_agent)
+
+
 def question_kinds() -> tuple[str, ...]:
     """Names of the kinds that say what somebody asked."""
     return _names_of(lambda kind: kind.is_question)

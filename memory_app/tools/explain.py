@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory_app.agents import grants
+from memory_app.agents.grants import GrantedMemory
 from memory_app.errors import NotFound
 from memory_app.memories import lookup
 from memory_app.memories.facts import FactQuery, find_facts
@@ -42,7 +44,11 @@ def list_facts(runtime: Runtime, tenant_id: int, scope: Scope, arguments: ListFa
 
 def why(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Why) -> ToolAnswer:
     """The turns behind a memory, what it was made of, and what becomes of it."""
-    lookup.need_visible(runtime, tenant_id, Scope(scope.agent, scope.user), arguments.memory_id)
+    person = Scope(scope.agent, scope.user)
+    try:
+        lookup.need_visible(runtime, tenant_id, person, arguments.memory_id)
+    except NotFound:
+        return _why_granted(grants.need_granted(runtime, tenant_id, person, arguments.memory_id))
     reasons = lookup.why(runtime, tenant_id, arguments.memory_id)
     evidence = [
         {
@@ -66,6 +72,22 @@ def why(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Why) -> ToolA
             "strength": round(reasons.strength, 3),
             "fate": reasons.fate,
             "display_text": _reason(reasons.memory, evidence, fate=reasons.fate),
+        }
+    )
+
+
+def _why_granted(granted: GrantedMemory) -> ToolAnswer:
+    """Of another agent's memory only that it is known, and by whom: the turns behind it are not shared."""
+    memory = granted.memory
+    return ToolAnswer(
+        {
+            "memory": _fact(memory),
+            "agent": granted.agent,
+            "evidence": [],
+            "parents": [],
+            "origin": memory.origin.value,
+            "display_text": f"{short(memory.text)} (known by {granted.agent}, {memory.origin}, {_interval(memory)})\n"
+            "The person lets this agent recall it; what was said is not shared.",
         }
     )
 

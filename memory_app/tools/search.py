@@ -107,6 +107,7 @@ def _row(hit: Hit, memories: Mapping[UUID | str, Memory]) -> Json:
         "tags": list(hit.tags),
         "emotional_state": None if feeling is None else _feeling(feeling),
         "related": hit.related,
+        **({} if hit.agent is None else {"agent": hit.agent}),
     }
 
 
@@ -138,5 +139,7 @@ def _line(hit: Hit) -> str:
     text = " ".join(short(hit.text).split())
     if hit.tier is Tier.DAILY_LOGS:
         return f"{hit.speaker}, {day(hit.at)}: {text}"
-    about = ", ".join(filter(None, [hit.kind or hit.tier.value, f"since {day(hit.at)}" if hit.at else ""]))
+    since = f"since {day(hit.at)}" if hit.at else ""
+    source = f"known by {hit.agent}" if hit.agent else ""
+    about = ", ".join(filter(None, [hit.kind or hit.tier.value, since, source]))
     return f"{text} ({about}{', related' if hit.related else ''})"

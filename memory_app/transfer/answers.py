@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from memory_app.agents.answers import GrantAnswer
 from memory_app.web.answers import Answer
 
 Rows = list[dict[str, Any]]
@@ -72,6 +73,7 @@ class WithAgentAnswer(Answer):
     )
     memories: list[HeldAnswer] = Field(description="The current ones, 2,000 at most.")
     entities: list[str] = Field(description="Who and what the person spoke of, 500 at most.")
+    grants: list[GrantAnswer] = Field(description="What other agents may recall of it.")
 
 
 class PersonReportAnswer(Answer):

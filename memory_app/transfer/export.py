@@ -87,7 +87,8 @@ def import_lines(
     """Fill the empty scopes of a user from an export of that user, with the same ids; all of it or nothing.
 
     ``user`` takes the place of the name in the export. Sessions, turns, memories, links, entities, mentions and
-    evidence are stored; feedback, runs and checkpoints are in an export to be read. Without vectors in it, memories are
+    evidence are stored; feedback, runs, checkpoints and grants are in an export to be read: what
+    somebody lets another agent recall is theirs to say anew. Without vectors in it, memories are
     embedded now and turns by the workers. Raises `InvalidInput` naming the line, or as `transfer.load`.
     """
     parsed = parse_export(lines)

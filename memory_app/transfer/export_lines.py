@@ -178,7 +178,7 @@ def _take(parsed: Parsed, row: Json, number: int) -> None:
         parsed.zones[_text(row, "name", number)] = _zone(row, number)
         return
     if type not in LIST_OF and type != "scope":
-        # Feedback, runs, checkpoints, and whatever a newer release adds: they are exported to be read.
+        # Feedback, runs, checkpoints, grants, and whatever a newer release adds: they are exported to be read.
         parsed.left_out[type] = parsed.left_out.get(type, 0) + 1
         return
     try:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
+from memory_app.agents.rows import grants
+from memory_app.agents.rows.grants import Grant
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
@@ -43,6 +45,8 @@ class WithAgent:
     redacted: Mapping[str, int]
     memories: tuple[Held, ...]
     entities: tuple[str, ...]
+    grants: tuple[Grant, ...]
+    """What other agents may recall of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ def report_user(runtime: Runtime, tenant_id: int, user: str) -> PersonReport:
 def _of_shard(here: Runtime, tenant_id: int, user: str) -> tuple[tuple[WithAgent, ...], int]:
     with transaction(here.engine, tenant_id) as connection:
         scopes = person.scopes(connection, tenant_id, user)
+        granted = grants.listed(connection, tenant_id, user)
         agents = []
         for scope in scopes:
             first_at, last_at = person.period(connection, scope.id)
@@ -96,6 +101,7 @@ def _of_shard(here: Runtime, tenant_id: int, user: str) -> tuple[tuple[WithAgent
                     redacted=person.redacted(connection, scope.id),
                     memories=person.held(connection, scope.id, limit=MEMORIES_LIMIT),
                     entities=person.labels(connection, scope.id, limit=LABELS_LIMIT),
+                    grants=tuple(row for row in granted if row.agent == scope.agent),
                 )
             )
         elsewhere = person.memories_elsewhere(connection, [scope.id for scope in scopes])
@@ -137,4 +143,7 @@ def _agent_lines(agent: WithAgent) -> list[str]:
         )
     if agent.entities:
         lines.append("  spoke of: " + ", ".join(agent.entities))
+    for grant in agent.grants:
+        until = "it is revoked" if grant.until is None else f"{grant.until:%Y-%m-%d %H:%M} UTC"
+        lines.append(f"  may be recalled by {grant.to} until {until}: {', '.join(grant.kinds)}")
     return lines

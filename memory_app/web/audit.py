@@ -15,8 +15,10 @@ from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.edge import SLASH
 
 TARGETS = ("id", "key")
-"""Parameters of an address that name what a call is about, beside agent and user. A session may be named after the
-person."""
+"""Parts of the path that name what a call is about, beside agent and user. A session may be named after the person."""
+
+TO = "to"
+"""The agent that a grant is for, in the query."""
 
 
 @asynccontextmanager
@@ -45,6 +47,8 @@ async def _end(note: Noting, error: BaseException | None) -> None:
 def _note(request: Request, action: Action, caller: Caller) -> Noting:
     names = {name: value.replace(SLASH, "/") for name, value in request.path_params.items()}
     targets = [names[name] for name in TARGETS if name in names]
+    if TO in request.query_params:
+        targets.append(request.query_params[TO])
     if request.query_params.get("dry_run", "false").lower() not in ("false", "0", "no", "off"):
         targets.append("dry_run")
     return noting(

@@ -13,7 +13,7 @@ from memory_app.db.tables.memories import entities, evidence, feedback, links, m
 from memory_app.db.tables.schema import metadata
 from memory_app.db.tables.search import scope_models, scope_sizes, speakers, terms
 from memory_app.db.tables.sleep import images
-from memory_app.db.tables.tenancy import agents, api_keys, scopes, shards, tenants, usage, users
+from memory_app.db.tables.tenancy import agents, api_keys, grants, scopes, shards, tenants, usage, users
 from memory_app.db.tables.transfer import checkpoints
 from memory_app.db.tables.turns import sessions, turns
 
@@ -27,6 +27,7 @@ __all__ = [
     "erasures",
     "evidence",
     "feedback",
+    "grants",
     "images",
     "links",
     "memories",

@@ -6,6 +6,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Date,
     ForeignKeyConstraint,
@@ -21,15 +22,18 @@ from sqlalchemy import (
     text,
 )
 
+from memory_app.db.literals import literals
 from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
     instant,
     metadata,
+    of_scope,
     serial,
     tenant,
     tenant_of_scope,
 )
+from memory_app.records.kinds import shareable_kinds
 
 tenants = Table(
     "tenants",
@@ -127,6 +131,34 @@ scopes = Table(
     ),
     Index("scopes_tenant_user_idx", "tenant_id", "user_id"),
 )
+
+grants = Table(
+    "grants",
+    metadata,
+    tenant_of_scope(),
+    # What an agent knows of a person, and the agent that may recall it: both scopes are the same person's.
+    Column("scope_id", BigInteger, nullable=False),
+    Column("to_scope_id", BigInteger, nullable=False),
+    Column("kinds", ARRAY(Text), nullable=False),
+    # Exclusive; NULL: until it is revoked.
+    instant("until"),
+    instant("created_at", now=True),
+    PrimaryKeyConstraint("scope_id", "to_scope_id"),
+    of_scope(),
+    ForeignKeyConstraint(
+        ["tenant_id", "to_scope_id"],
+        ["scopes.tenant_id", "scopes.id"],
+        name="grants_tenant_id_to_scope_fkey",
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        f"cardinality(kinds) > 0 AND kinds <@ ARRAY[{literals(shareable_kinds())}]",
+        name="kinds",
+    ),
+    CheckConstraint("to_scope_id <> scope_id", name="to_scope_id"),
+    Index("grants_to_scope_idx", "to_scope_id"),
+)
+"""What a person lets one agent recall of what another knows of them."""
 
 shards = Table(
     "shards",

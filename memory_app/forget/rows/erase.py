@@ -31,7 +31,7 @@ from memory_app.db.expressions import among, before_if_given, columns_of
 from memory_app.db.tables.jobs import runs
 from memory_app.db.tables.memories import entities as entities_table
 from memory_app.db.tables.memories import evidence, memories, mentions
-from memory_app.db.tables.tenancy import scopes, users
+from memory_app.db.tables.tenancy import grants, scopes, users
 from memory_app.db.tables.transfer import checkpoints
 from memory_app.db.tables.turns import sessions
 from memory_app.db.tables.turns import turns as turns_table
@@ -141,7 +141,7 @@ _DELETE_EMPTY_SESSIONS = text(
 # What hangs on no turn or memory is told by its age alone.
 _DELETE_OLDER = {
     table.name: delete(table).where(table.c.scope_id == _SCOPE, table.c.created_at < _BEFORE)
-    for table in (checkpoints, runs)
+    for table in (checkpoints, runs, grants)
 }
 _OLDER_ENTITIES = select(entities_table.c.id).where(
     entities_table.c.scope_id == _SCOPE, entities_table.c.first_seen < _BEFORE
@@ -353,7 +353,8 @@ def delete_empty_sessions(
 
 
 def delete_remains(connection: Connection, scope_id: int, *, before: datetime) -> dict[str, int]:
-    """Delete what is older than that instant and hangs on no turn or memory: entities, runs, checkpoints, sessions."""
+    """Delete what is older than that instant and hangs on no turn or memory: entities, runs, checkpoints, grants,
+    sessions."""
     values = {"scope": scope_id, "before": before}
     entities = connection.execute(_OLDER_ENTITIES, values).scalars()
     counts = {"entities": lower_mentions(connection, scope_id, dict.fromkeys(entities, 0))}

@@ -16,6 +16,7 @@ from memory_app.db.tables.turns import sessions
 
 # Children first: the foreign keys would delete them with their parents, and then nobody could say how many rows went.
 TABLES = (
+    "grants",
     "images",
     "feedback",
     "evidence",

@@ -269,6 +269,14 @@ def ensure_user(connection: Connection, tenant_id: int, user: str) -> None:
     check_users_shard(connection, tenant_id, user, hold=True)
 
 
+def need_user(connection: Connection, tenant_id: int, user: str) -> None:
+    """Raise `NotFound` for a user who is not in the directory, `Moved` for one who is in another shard."""
+    shard = connection.execute(_USERS_SHARD, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+    if shard is None:
+        raise NotFound(f"no user {user!r}", field="user")
+    check_users_shard(connection, tenant_id, user)
+
+
 def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
     """Hold the scope's row until the end of the transaction: one writer of memories at a time.
 

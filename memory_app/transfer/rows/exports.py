@@ -39,6 +39,11 @@ LISTS = {
         WHERE e.turn_scope_id = :scope AND e.scope_id <> :scope ORDER BY e.memory_id, e.turn_id""",
     "feedback": """
         SELECT to_jsonb(f) - 'tenant_id' - 'scope_id' - 'id' FROM feedback f WHERE f.scope_id = :scope ORDER BY f.id""",
+    "grant": """
+        SELECT jsonb_build_object(
+            'to', a.name, 'kinds', to_jsonb(g.kinds), 'until', g.until, 'created_at', g.created_at)
+        FROM grants g JOIN scopes c ON c.id = g.to_scope_id JOIN agents a ON a.id = c.agent_id
+        WHERE g.scope_id = :scope ORDER BY a.name""",
     "run": """
         SELECT to_jsonb(r) - 'tenant_id' - 'scope_id' - 'session_id' - 'answer' - 'fence' - 'lease_until' - 'due_at'
                - 'starts' - 'failing_since' - 'waits_for_cap' || jsonb_build_object('session', s.name)

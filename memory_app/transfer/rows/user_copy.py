@@ -15,6 +15,7 @@ from memory_app.errors import Permanent
 
 TABLES = (
     "scopes",
+    "grants",
     "sessions",
     "turns",
     "runs",

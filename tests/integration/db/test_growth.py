@@ -584,6 +584,44 @@ def test_a_search_does_not_come_by_turns_that_lapsed(
     assert spent.rows <= FEW
 
 
+def test_a_recall_reads_no_grants_of_other_people(
+    runtime: Runtime, tenant: int, owner: Engine, meter: Meter
+) -> None:
+    """One agent may recall what another knows, for many people."""
+    app, coach = MemoryApp(runtime, tenant), Scope("coach", "bob")
+    app.remember(coach, "Bob likes green tea.")
+    app.remember(BOB, "Bob drinks no coffee.")
+    change(owner, "ANALYZE")
+
+    def look() -> None:
+        assert app.recall(coach, "What does Bob drink?").memories
+
+    look()
+    without = cost(meter, look)
+    change(
+        owner,
+        """WITH a AS (SELECT id, tenant_id FROM agents),
+        u AS (INSERT INTO users (tenant_id, name)
+              SELECT :tenant, 'user' || n FROM generate_series(1, 3000) n RETURNING *),
+        c AS (INSERT INTO scopes (tenant_id, agent_id, user_id)
+              SELECT u.tenant_id, a.id, u.id FROM u, a RETURNING *)
+        INSERT INTO grants (tenant_id, scope_id, to_scope_id, kinds)
+        SELECT x.tenant_id, x.id, y.id, '{fact}' FROM c x JOIN c y ON y.user_id = x.user_id AND y.agent_id > x.agent_id
+        """,
+        tenant=tenant,
+    )
+    change(owner, "ANALYZE")
+    look()
+    with_others = cost(meter, look)
+    assert with_others.statements == without.statements
+    assert with_others.rows <= without.rows + FEW
+    app.set_grant("bob", BOB.agent, to="coach", kinds=["fact"])
+    look()
+    with_one = cost(meter, look)
+    assert with_one.statements <= without.statements + 5
+    assert with_one.rows <= without.rows + 2 * FEW
+
+
 def test_due_periodic_jobs_are_noted_whatever_the_number_of_scopes(
     runtime: Runtime, crowd: Crowd, owner: Engine
 ) -> None:

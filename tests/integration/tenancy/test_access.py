@@ -75,6 +75,11 @@ FILL = """
     u AS (INSERT INTO users (tenant_id, name) SELECT tenant, 'bob' FROM t RETURNING *),
     c AS (INSERT INTO scopes (tenant_id, agent_id, user_id)
           SELECT tenant, a.id, u.id FROM t, a, u RETURNING *),
+    a2 AS (INSERT INTO agents (tenant_id, name) SELECT tenant, 'max' FROM t RETURNING *),
+    c2 AS (INSERT INTO scopes (tenant_id, agent_id, user_id)
+           SELECT tenant, a2.id, u.id FROM t, a2, u RETURNING *),
+    q AS (INSERT INTO grants (tenant_id, scope_id, to_scope_id, kinds)
+          SELECT c.tenant_id, c.id, c2.id, '{fact}' FROM c, c2),
     s AS (INSERT INTO sessions (tenant_id, scope_id, name, next_seq, due_at)
           SELECT tenant_id, id, 's1', 2, now() FROM c RETURNING *),
     n AS (INSERT INTO turns (tenant_id, scope_id, session_id, seq, role, speaker, text, at)

@@ -86,6 +86,8 @@ def guesses(app: FastAPI, runtime: Runtime, owner: Engine, tenant: int) -> dict[
         f"{SCOPE}/memories", json={"text": f"The {WORD} sleeps in a box.", "kind": "fact"}
     ).json()
     link = acme.post(f"{SCOPE}/links", json={"source": memory["id"], "target": other["id"]}).json()
+    acme.put(f"/v1/agents/{WORD}", json={})
+    acme.put(f"/v1/users/mira/grants/ada?to={WORD}", json={"kinds": ["fact"]})
     point = acme.post(f"{SCOPE}/checkpoints", json={}).json()
     run = acme.post(f"{SCOPE}/sleep", json={}).json()
     finder.drain(runtime)
@@ -116,6 +118,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "/rotate": {"overlap_seconds": 60},
     "/limits": {"requests_per_minute": 1},
     "/merge": {"into": "thing:other"},
+    "/grants/{agent}": {"kinds": ["fact"]},
     "{agent}": {"persona": {"name": "Ada of globex"}},
 }
 TOOL = {"query": "what animal does Mira keep", "user_message": "Which?"}
@@ -134,6 +137,8 @@ def requests(app: FastAPI, guesses: Mapping[str, str]) -> Iterator[tuple[str, st
                 path = path.replace("/keys/{key}", f"/keys/{guesses['key']}").replace(
                     "{key}", f"thing:{WORD}"
                 )
+                if "/grants/" in path:
+                    path += "?to=coach"
                 if "{name}" in path:
                     for tool in ("search_memory", "list_facts", "get_context"):
                         yield method.upper(), path.replace("{name}", tool), TOOL
@@ -194,7 +199,17 @@ def rows_of(owner: Engine, tenant: int) -> dict[str, list[str]]:
 def has_everything(owner: Engine, tenant: int) -> None:
     """The matrix says something only if there is something to see."""
     rows = rows_of(owner, tenant)
-    for table in ("turns", "memories", "entities", "feedback", "checkpoints", "runs", "erasures", "agents"):
+    for table in (
+        "turns",
+        "memories",
+        "entities",
+        "feedback",
+        "checkpoints",
+        "runs",
+        "erasures",
+        "agents",
+        "grants",
+    ):
         assert rows[table], table
 
 
@@ -443,6 +458,9 @@ NAMES = {"user": "mira", "agent": "ada", "session": "chat"}
 WITH_ARGUMENTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("report", "user"): ("mira",),
     ("receipt", "show"): ("{erasure}",),
+    ("grants", "list"): ("mira",),
+    ("grants", "set"): ("mira", "ada", "coach", "--kind", "fact"),
+    ("grants", "revoke"): ("mira", "ada"),
     ("limits", "set"): ("user_turns=1000000",),
     ("trace",): ("{turn}",),
     ("undo",): ("{run}",),
