@@ -86,6 +86,11 @@ _ORDER = text(
     WHERE from_seq <> before + 1"""
 )
 _WITH_MODEL = select(func.count()).where(agents.c.policy["extraction"].astext == "llm")
+_REDACTIONS = text(
+    """SELECT jsonb_strip_nulls(jsonb_build_object(
+        'redaction', policy -> 'redaction', 'redaction_kinds', policy -> 'redaction_kinds')) AS policy, count(*) AS n
+    FROM agents GROUP BY 1"""
+)
 _FAILED = select(func.count()).where(turns.c.failed_at.is_not(None))
 
 
@@ -157,6 +162,11 @@ def stored_embeddings(connection: Connection) -> tuple[StoredEmbeddings, ...]:
 def agents_with_model(connection: Connection) -> int:
     """Agents of the transaction's tenant whose turns a language model extracts."""
     return int(connection.execute(_WITH_MODEL).scalar_one())
+
+
+def redactions(connection: Connection) -> tuple[tuple[dict[str, object], int], ...]:
+    """What policies of the transaction's tenant say of redaction, and how many agents have each."""
+    return tuple((dict(row.policy), row.n) for row in connection.execute(_REDACTIONS))
 
 
 def failed_turns(connection: Connection) -> int:

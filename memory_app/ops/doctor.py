@@ -29,7 +29,7 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState, shown
-from memory_app.ops import due, limit_checks, redis_checks, shard_checks, time_outs
+from memory_app.ops import due, limit_checks, redaction_check, redis_checks, shard_checks, time_outs
 from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
@@ -65,6 +65,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
                 *_due(settings, engine),
                 *_failed(engine, tenants),
                 *limit_checks.look(engine, tenants),
+                *redaction_check.look(settings, engine, tenants),
                 *_big_scopes(settings, engine),
                 *_search_indexes(engine, tenants),
                 *_erasures(settings, engine, tenants),
