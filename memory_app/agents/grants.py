@@ -3,8 +3,9 @@
 Nothing is shared without a grant. A grant reaches memories of kinds that say something of the person, and only reads:
 the other agent's rows are never counted, merged, rated or slept over for it.
 
-A grant is about two agents, so it is read and set past the bounds of a key for one agent: whoever calls has checked
-that the key may speak for the person and for the agent whose memories they are.
+A grant is about two agents, so it is read and set past the bounds of a key for one agent: after the agent whose
+memories they are was looked up within them, and in a listing only as far as it is about that agent. The bounds of a key
+for one person hold throughout.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from memory_app.agents.rows import grants as rows
 from memory_app.agents.rows.grants import Grant
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.db.shards import unbound
+from memory_app.db.shards import bound_of, of_any_agent
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.memories.rows import memories
 from memory_app.records.kinds import shareable_kinds
@@ -29,6 +30,7 @@ from memory_app.records.records import Memory
 from memory_app.records.scope import Scope, check_name
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard, in_users_shard
 
 AGENTS_LIMIT = 20
@@ -73,18 +75,23 @@ def list_grants(
 ) -> tuple[Grant, ...]:
     """All grants of a person, or those from and to one agent; those that have run out, too.
 
-    Raises `NotFound` for a person or an agent of whom nothing is stored.
+    A runtime that is bound to an agent sees those from and to that one only. Raises `NotFound` for a person or an agent
+    of whom nothing is stored.
     """
     check_name(user, field="user")
     if agent is not None:
         check_name(agent, field="agent")
 
     def act(here: Runtime) -> tuple[Grant, ...]:
-        with transaction(unbound(here.engine), tenant_id) as connection:
+        bound = bound_of(here.engine)
+        with transaction(of_any_agent(here.engine), tenant_id) as connection:
             names.need_user(connection, tenant_id, user)
             if agent is not None:
                 _need_agent(connection, tenant_id, agent, field="agent")
-            return rows.listed(connection, tenant_id, user, agent=agent)
+            listed = rows.listed(connection, tenant_id, user, agent=agent)
+        if bound is None or bound.agent is None:
+            return listed
+        return tuple(row for row in listed if bound.agent in (row.agent, row.to))
 
     return in_users_shard(runtime, tenant_id, user, act)
 
@@ -99,8 +106,8 @@ def revoke(runtime: Runtime, tenant_id: int, user: str, agent: str, *, to: str |
         check_name(to, field="to")
 
     def act(here: Runtime) -> int:
-        with transaction(unbound(here.engine), tenant_id) as connection:
-            row = names.need_scope(connection, tenant_id, scope)
+        row = _need_own_scope(here, tenant_id, scope)
+        with transaction(of_any_agent(here.engine), tenant_id) as connection:
             return rows.delete(connection, tenant_id, scope_id=row.id, to=to)
 
     count = in_users_shard(runtime, tenant_id, user, act)
@@ -141,16 +148,16 @@ def _grant(
     until: datetime | None,
 ) -> Grant:
     assert scope.user is not None
+    row = _need_own_scope(here, tenant_id, scope)
+    engine = of_any_agent(here.engine)
     # In a transaction of its own: the entries that it makes must not be held while the scope below is waited for, which
     # an erasure may hold.
-    with transaction(unbound(here.engine), tenant_id) as connection:
-        names.need_scope(connection, tenant_id, scope)
+    with transaction(engine, tenant_id) as connection:
         _need_agent(connection, tenant_id, to_scope.agent, field="to")
         to_row = names.ensure_scope(connection, tenant_id, to_scope)
-    with transaction(unbound(here.engine), tenant_id) as connection:
+    with transaction(engine, tenant_id) as connection:
         if until is not None and until <= clock.now(connection):
             raise InvalidInput("until: must lie in the future", field="until")
-        row = names.need_scope(connection, tenant_id, scope)
         # The one that is counted: of two grants to it at the same time, one waits for the other.
         names.hold_scope(connection, tenant_id, to_scope, to_row.id)
         others = rows.count_others(connection, tenant_id, scope_id=row.id, to_scope_id=to_row.id)
@@ -166,6 +173,12 @@ def _grant(
             raise NotFound("the person was erased while this ran; nothing was stored", field="user")
         stored = rows.listed(connection, tenant_id, scope.user, agent=scope.agent)
     return next(row for row in stored if (row.agent, row.to) == (scope.agent, to_scope.agent))
+
+
+def _need_own_scope(here: Runtime, tenant_id: int, scope: Scope) -> ScopeRow:
+    """The scope whose memories are given, within the bounds of the call: nobody gives away what they may not see."""
+    with transaction(here.engine, tenant_id) as connection:
+        return names.need_scope(connection, tenant_id, scope)
 
 
 def _need_agent(connection: Connection, tenant_id: int, agent: str, *, field: str) -> None:

@@ -92,6 +92,14 @@ def unbound(engine: Engine) -> Engine:
     return engine if bound_of(engine) is None else engine.execution_options(**{_BOUND: None})
 
 
+def of_any_agent(engine: Engine) -> Engine:
+    """The same engine for what is about two agents of one user: bound to the user alone."""
+    bound = bound_of(engine)
+    if bound is None or bound.agent is None:
+        return engine
+    return unbound(engine) if bound.user is None else bound_to(engine, Bound(None, bound.user))
+
+
 def bound_of(place: Engine | Connection) -> Bound | None:
     """Whom an engine or a connection is bound to."""
     bound: Bound | None = place.get_execution_options().get(_BOUND)

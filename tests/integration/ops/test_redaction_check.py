@@ -44,7 +44,7 @@ def test_the_doctor_names_the_providers_that_read_the_rest(
     runtime: Runtime, settings: Settings, tenant: int
 ) -> None:
     MemoryApp(runtime, tenant).change_agent("ada", policy={})
-    chat = Chat(base_url="http://127.0.0.1:1/v1", model="small", api_key=SecretStr("k"))
+    chat = Chat(base_url="http://127.0.0.1:1/v1", model="small", key=SecretStr("k"))
     with_chat = settings.model_copy(update={"chat": chat})
     assert finding(runtime, ((tenant, "acme"),), with_chat) == (
         "off for the one agent; without it, texts go to the language model as they are"

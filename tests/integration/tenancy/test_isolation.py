@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,9 @@ WORD = "quokka"
 """Stands in all that the other tenant stored, and in nothing else."""
 
 SCOPE = "/v1/agents/ada/users/mira"
+
+TRUSTED = f"{WORD}-keeper"
+"""An agent that may recall what ada knows of mira."""
 
 
 @dataclass(slots=True)
@@ -86,8 +89,9 @@ def guesses(app: FastAPI, runtime: Runtime, owner: Engine, tenant: int) -> dict[
         f"{SCOPE}/memories", json={"text": f"The {WORD} sleeps in a box.", "kind": "fact"}
     ).json()
     link = acme.post(f"{SCOPE}/links", json={"source": memory["id"], "target": other["id"]}).json()
-    acme.put(f"/v1/agents/{WORD}", json={})
-    acme.put(f"/v1/users/mira/grants/ada?to={WORD}", json={"kinds": ["fact"]})
+    for to in (TRUSTED, "coach"):
+        acme.put(f"/v1/agents/{to}", json={})
+        acme.put(f"/v1/users/mira/grants/ada?to={to}", json={"kinds": ["fact"]})
     point = acme.post(f"{SCOPE}/checkpoints", json={}).json()
     run = acme.post(f"{SCOPE}/sleep", json={}).json()
     finder.drain(runtime)
@@ -343,12 +347,15 @@ def rows_of_person(owner: Engine, user: str) -> dict[str, list[str]]:
     return rows
 
 
-def ask_bound(app: FastAPI, bound: TestClient, guesses: Mapping[str, str], *, shown: str) -> Matrix:
-    """Every cell, by a key for somebody else of the same tenant. ``shown`` is what all users of the agent share."""
+def ask_bound(app: FastAPI, bound: TestClient, guesses: Mapping[str, str], *, shown: Sequence[str]) -> Matrix:
+    """Every cell, by a key for somebody else of the same tenant. ``shown`` is what belongs to agents that the key may
+    use, but for what is said of them where somebody's grants are asked for."""
     matrix = Matrix()
     for method, path, body in requests(app, guesses):
         answer = bound.request(method, path, json=body)
-        words = answer.text.replace(f"thing:{WORD}", "").replace(shown or "\0", "")
+        words = answer.text.replace(f"thing:{WORD}", "")
+        for name in shown if "/grants" not in path else ():
+            words = words.replace(name, "")
         matrix.note(f"{method} {path}", words, status=answer.status_code)
         assert answer.status_code < 500 or path == "/health/ready", (method, path, answer.text)
         if any(f"/{guesses[sort]}" in path for sort in ("turn", "memory", "run", "checkpoint")):
@@ -370,7 +377,9 @@ def test_row_level_security_alone_keeps_people_apart(
     before = rows_of_person(owner, "mira")
     assert all(before[table] for table in ("turns", "memories", "entities", "feedback", "checkpoints"))
 
-    matrix = ask_bound(app, bound, guesses, shown="" if "max" in binding.values() else f"Ada the {WORD}")
+    # A key for a person may use every agent, and export what agents the tenant has.
+    agents = {"ada": (f"Ada the {WORD}",), "max": (), None: (f"Ada the {WORD}", TRUSTED)}
+    matrix = ask_bound(app, bound, guesses, shown=agents[binding.get("agent")])
 
     assert matrix.leaks == []
     assert rows_of_person(owner, "mira") == before
