@@ -96,13 +96,16 @@ GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_se
 -- to each of them. A table with a scope is seen by way of its scope. The others name nobody: erasures, erased_turns and
 -- refused_messages hold digests and ids, and usage sums of a tenant; keys and the audit log are of the whole tenant, and
 -- hidden. A run without a scope is one of a tenant, or an erasure that waits and names its target. A person is deleted with
--- all agents, and an agent with all persons, by the foreign keys: so only by who may do that.
+-- all agents, and an agent with all persons, by the foreign keys: so only by who may do that. While a call reads what a
+-- person lets its agent recall of another, the transaction names that agent and, in memory.kinds, what may be seen of its
+-- memories (bound_to_grant in memory_app/db/shards.py).
 DO $$
 DECLARE
     tenant CONSTANT text :=
         '( SELECT (NULLIF(current_setting(''memory.tenant''::text, true), ''''::text))::bigint AS "nullif")';
     agent CONSTANT text := '( SELECT current_setting(''memory.agent''::text, true) AS current_setting)';
     person CONSTANT text := '( SELECT current_setting(''memory.user''::text, true) AS current_setting)';
+    kinds CONSTANT text := '( SELECT current_setting(''memory.kinds''::text, true) AS current_setting)';
     named CONSTANT text := '((%1$s = ''''::text) OR (%1$s = name))';
     visible CONSTANT text := '(EXISTS ( SELECT FROM scopes c WHERE (c.id = %I.scope_id)))';
     operator CONSTANT text := (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'tenants'::regclass);
@@ -133,6 +136,9 @@ BEGIN
                 '(((%1$s = ''''::text) OR (agent_id = ( SELECT a.id FROM agents a WHERE (a.name = %1$s)))) AND '
                 '((%2$s = ''''::text) OR (user_id IS NULL) OR (user_id = ( SELECT u.id FROM users u WHERE (u.name = %2$s)))))',
                 agent, person), NULL),
+            ('memories', 'bound_kinds', false, 'r', 'memory_bound', format(
+                '((COALESCE(%1$s, ''''::text) = ''''::text) OR (kind = ANY (string_to_array(%1$s, '',''::text))))',
+                kinds), NULL),
             ('runs', 'bound', false, '*', 'memory_bound', format(
                 'CASE WHEN (scope_id IS NOT NULL) THEN %1$s ELSE (((options -> ''target''::text) IS NULL) OR '
                 '((options -> ''target''::text) @> to_jsonb(COALESCE(NULLIF(%3$s, ''''::text), %2$s)))) END',
@@ -167,7 +173,8 @@ BEGIN
         EXECUTE format('DROP POLICY IF EXISTS %I ON %I', entry.name, entry.relation);
         EXECUTE format('CREATE POLICY %I ON %I AS %s FOR %s TO %s USING (%s)', entry.name, entry.relation,
                        CASE WHEN entry.is_permissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
-                       CASE entry.command WHEN '*' THEN 'ALL' WHEN 'w' THEN 'UPDATE' ELSE 'DELETE' END,
+                       CASE entry.command WHEN '*' THEN 'ALL' WHEN 'r' THEN 'SELECT' WHEN 'w' THEN 'UPDATE'
+                                          ELSE 'DELETE' END,
                        entry.role, entry.condition)
             || coalesce(' WITH CHECK (' || entry.new_condition || ')', '');
     END LOOP;

@@ -22,7 +22,7 @@ from memory_app.agents.rows import grants as rows
 from memory_app.agents.rows.grants import Grant
 from memory_app.db import clock
 from memory_app.db.db import transaction
-from memory_app.db.shards import bound_of, of_any_agent
+from memory_app.db.shards import bound_of, bound_to_grant, of_any_agent
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.memories.rows import memories
 from memory_app.records.kinds import shareable_kinds
@@ -120,13 +120,15 @@ def revoke(runtime: Runtime, tenant_id: int, user: str, agent: str, *, to: str |
 @in_scopes_shard
 def need_granted(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID) -> GrantedMemory:
     """The current memory of another agent, if the scope may recall it now. Raises `NotFound` as if there were none."""
-    with transaction(runtime.engine, tenant_id) as connection:
-        row = names.need_scope(connection, tenant_id, scope)
-        agent = rows.source(connection, tenant_id, to_scope_id=row.id, memory_id=memory_id)
-        stored = None if agent is None else memories.read(connection, memory_id)
-    if agent is None or stored is None:
-        raise NotFound(f"no memory {memory_id}", field="id")
-    return GrantedMemory(stored.memory, agent)
+    if scope.user is not None:
+        with transaction(runtime.engine, tenant_id) as connection:
+            row = names.need_scope(connection, tenant_id, scope)
+            with bound_to_grant(connection, scope.user):
+                agent = rows.source(connection, tenant_id, to_scope_id=row.id, memory_id=memory_id)
+                stored = None if agent is None else memories.read(connection, memory_id)
+        if agent is not None and stored is not None:
+            return GrantedMemory(stored.memory, agent)
+    raise NotFound(f"no memory {memory_id}", field="id")
 
 
 def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

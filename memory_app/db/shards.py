@@ -9,7 +9,7 @@ An engine is bound to a shard by `at_shard`, and `memory_app.db.db.transaction` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +46,10 @@ _SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 _BIND = text(
     """SELECT set_config('memory.tenant', :tenant, true), set_config('memory.agent', :agent, true),
     set_config('memory.user', :user, true), set_config('role', 'memory_bound', true)"""
+)
+_BIND_TO = text(
+    """SELECT set_config('memory.agent', :agent, true), set_config('memory.user', :user, true),
+    set_config('memory.kinds', :kinds, true)"""
 )
 _OTHER_SCHEMAS = text(
     """SELECT schema FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0) listed
@@ -135,6 +139,23 @@ def begin(connection: Connection, tenant_id: int | None) -> None:
         _bind(connection, bound, tenant)
     elif number == HOME and tenant:
         connection.execute(_SET_TENANT, {"tenant": tenant})
+
+
+@contextmanager
+def bound_to_grant(
+    connection: Connection, user: str, *, agent: str | None = None, kinds: Sequence[str] = ()
+) -> Iterator[None]:
+    """In the block a transaction that is bound to an agent sees what the user lets it: rows of ``agent`` and that user
+    only, of memories those of ``kinds``. No agent: of all agents, to read which grants there are. Others see no less.
+    """
+    bound = bound_of(connection)
+    if bound is None or bound.agent is None:
+        yield
+        return
+    connection.execute(_BIND_TO, {"agent": agent or "", "user": user, "kinds": ",".join(kinds)})
+    yield
+    # Only where the block came to its end, as in `at_home`.
+    connection.execute(_BIND_TO, {"agent": bound.agent, "user": bound.user or "", "kinds": ""})
 
 
 def _bind(connection: Connection, bound: Bound, tenant: str) -> None:

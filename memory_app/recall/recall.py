@@ -15,7 +15,7 @@ from memory_app.db.db import plan_anew, transaction
 from memory_app.db.shards import at_home
 from memory_app.recall import candidates
 from memory_app.recall.counts import note_hits
-from memory_app.recall.granted import still_granted, with_granted
+from memory_app.recall.granted import still_granted, with_granted, within_grant
 from memory_app.recall.query import ScopedQuery, check_query, embed_missing, embed_query, prepare_query
 from memory_app.recall.ranking import Candidate, rank
 from memory_app.recall.records import Hit, Recalled, RecallQuery
@@ -95,7 +95,8 @@ def _collect(
         rows += more
         has_more = has_more or others_have_more
     for granted in scoped.granted:
-        more, others_have_more = _collect(connection, runtime, granted, most=most)
+        with within_grant(connection, granted):
+            more, others_have_more = _collect(connection, runtime, granted, most=most)
         rows += more
         has_more = has_more or others_have_more
     return rows, has_more

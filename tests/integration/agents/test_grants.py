@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from commands import Memory
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import IntegrityError
 from starlette.testclient import TestClient
 
@@ -20,6 +20,7 @@ from memory_app.agents import grants
 from memory_app.app import MemoryApp
 from memory_app.db import directory
 from memory_app.db.db import transaction
+from memory_app.db.shards import bound_to_grant
 from memory_app.db.tables import metadata
 from memory_app.dispatch import finder
 from memory_app.errors import Conflict, MemoryAppError, NotFound
@@ -420,6 +421,46 @@ def test_a_bound_key_gives_away_only_its_own(app: MemoryApp, client_of: ClientOf
     assert of_bob.delete(OF_ADA).status_code == 403
     assert of_mira.delete(OF_ADA).status_code == 204
     assert of_mira.put(OF_ADA, params={"to": "coach"}, json=body).status_code == 200
+
+
+@pytest.mark.parametrize("names", [{"agent": "coach"}, {"agent": "coach", "user": "mira"}], ids=str)
+def test_a_key_for_one_agent_recalls_what_its_agent_was_granted(
+    app: MemoryApp, runtime: Runtime, tenant: int, names: dict[str, str]
+) -> None:
+    app.set_grant("mira", "ada", to="coach", kinds=["fact"])
+    app.set_grant("bob", "ada", to="coach", kinds=["fact"])
+    bound = MemoryApp(runtime.bound(names["agent"], names.get("user")), tenant)
+
+    (hit,) = bound.recall(COACH, QUESTION).memories
+
+    assert (hit.text, hit.agent) == (NUTS, "ada")
+    assert 'agent="ada"' in bound.context(COACH, query=QUESTION).text
+    why = bound.call_tool(COACH, "why", {"memory_id": str(hit.id)})
+    assert (why.data["agent"], why.data["evidence"]) == ("ada", [])
+    assert [row.agent for row in bound.grants("mira")] == ["ada"]
+    # By its id a memory is read from the agent that has it.
+    with pytest.raises(NotFound):
+        bound.memory(hit.id)
+    app.set_grant("mira", "ada", to="coach", kinds=["anchor"])
+    assert texts(bound) == {"Mira and Ada often laugh about the peanut incident."}
+    app.revoke_grant("mira", "ada")
+    assert texts(bound) == set()
+
+
+def test_the_database_shows_a_bound_call_the_granted_kinds_alone(
+    app: MemoryApp, runtime: Runtime, tenant: int
+) -> None:
+    def seen(connection: Connection) -> set[str]:
+        return set(connection.execute(text("SELECT text FROM memories")).scalars())
+
+    app.remember(COACH, "Mira runs every day.")
+    with transaction(runtime.bound("coach", None).engine, tenant) as connection:
+        with bound_to_grant(connection, "mira", agent="ada", kinds=("fact", "artifact")):
+            assert seen(connection) == {NUTS}
+        assert seen(connection) == {"Mira runs every day."}
+    # Nothing of it outlives the transaction.
+    with transaction(runtime.bound("ada", "mira").engine, tenant) as connection:
+        assert len(seen(connection)) == 3
 
 
 def test_an_agent_recalls_of_twenty_others_at_most(app: MemoryApp, monkeypatch: pytest.MonkeyPatch) -> None:
