@@ -141,7 +141,7 @@ def requests(app: FastAPI, guesses: Mapping[str, str]) -> Iterator[tuple[str, st
                 path = path.replace("/keys/{key}", f"/keys/{guesses['key']}").replace(
                     "{key}", f"thing:{WORD}"
                 )
-                if "/grants/" in path:
+                if "/grants/" in path and method != "get":
                     path += "?to=coach"
                 if "{name}" in path:
                     for tool in ("search_memory", "list_facts", "get_context"):
