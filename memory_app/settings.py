@@ -156,11 +156,18 @@ class Http(_Section):
     def _is_no_address_of_ours(cls, prefix: str) -> str:
         """Whether a proxy took the prefix off could not be told from the address."""
         # By its first part, as those are the first parts of our addresses.
-        if prefix.split("/")[1:2] in (["v1"], ["docs"], ["health"], ["metrics"]):
+        if prefix.split("/")[1:2] in (["v1"], ["docs"], ["ui"], ["health"], ["metrics"]):
             raise ValueError(
                 f"{prefix} is an address of the API itself; take another prefix, such as /memory"
             )
         return prefix
+
+
+class Page(_Section):
+    enabled: bool = Field(True, description="Serve the web page at /ui.")
+    session_minutes: float = Field(
+        60, gt=0, le=1440, description="Somebody who did nothing on the page for as long logs in again."
+    )
 
 
 class Record(_Section):
@@ -528,8 +535,9 @@ class Schedule(_Section):
 class Erasure(_Section):
     secret: SecretStr | None = Field(
         None,
-        description="Keys the digests that stand for erased names, so that nobody can guess them; at least 32 "
-        "characters. To change it, put the new one before the old one, with a comma between.",
+        description="Keys the digests that stand for erased names, so that nobody can guess them, and signs sessions "
+        "of the page at /ui; at least 32 characters, the same for all processes. To change it, put the new one before "
+        "the old one, with a comma between.",
     )
     keep_days: float = Field(
         30,
@@ -604,6 +612,7 @@ class Settings(BaseSettings):
     redis: Redis = Redis()
     broker: Broker = Broker()
     http: Http = Http()
+    page: Page = Page()
     record: Record = Record()
     index: Index = Index()
     extract: Extract = Extract()

@@ -1,7 +1,8 @@
 """The HTTP application: routes, the layers before them, and how errors are answered.
 
-Layers from the outside in: the address is read, the request is measured, the key is checked and the tenant's requests
-are counted. Then a route checks the right, reads the body, takes a place among the calls, and calls one service.
+Layers from the outside in: the address is read, the request is measured, the key is checked (on the page: the session)
+and the tenant's requests are counted. Then a route checks the right, reads the body, takes a place among the calls, and
+calls one service.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from memory_app.ops import routes as health
 from memory_app.ops import trace_routes
 from memory_app.ops.metrics import pipeline_registry
 from memory_app.ops.public_checks import LOOKS, Looks
+from memory_app.page import views
 from memory_app.recall import routes as recall
 from memory_app.runtime import Runtime
 from memory_app.sleep import routes as sleep
@@ -118,13 +120,10 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     for part in PARTS:
         app.include_router(part.router)
     errors.install(app)
+    callers, in_flight = Callers(runtime), InFlight(limits.tenant_requests)
+    views.install(app, runtime, callers=callers, in_flight=in_flight, anonymous=anonymous)
     # The last one added stands outermost.
-    app.add_middleware(
-        KeyCheck,
-        callers=Callers(runtime),
-        in_flight=InFlight(limits.tenant_requests),
-        anonymous=anonymous,
-    )
+    app.add_middleware(KeyCheck, callers=callers, in_flight=in_flight, anonymous=anonymous)
     app.add_middleware(Observation, metrics=request_metrics(app.state.registry))
     app.add_middleware(Addresses, prefix=limits.root_path)
     return app

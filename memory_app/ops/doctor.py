@@ -462,7 +462,10 @@ def _erasures(settings: Settings, engine: Engine, tenants: _Tenants | None) -> I
     """Whether the database knows every erasure of the file. One that was restored from a backup does not."""
     path, name = settings.erasures_file, "erasures"
     if settings.erasure.secret is None:
-        finding = "whoever has a receipt may guess whom it is of, and nobody can tell whether it was altered"
+        finding = (
+            "whoever has a receipt may guess whom it is of, nobody can tell whether it was altered, and only the "
+            "process that began a session of the page knows it"
+        )
         yield warn("erasure secret", finding, to_do="set MEMORY_ERASURE__SECRET for all processes alike")
     if path is None:
         return

@@ -64,9 +64,8 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         amounts, activity = {}, {}
         # A transaction for each tenant: row-level security shows the rows of one at a time.
         for tenant_id, name in _tenants(settings, engine, tenant):
-            first_amounts, *more = [_amounts(place, tenant_id) for place in places]
-            amounts[name] = sum(more, first_amounts)
-            activity[name] = _activity(engine, places, tenant_id)
+            amounts[name] = amounts_of(places, tenant_id)
+            activity[name] = activity_of(engine, places, tenant_id)
     finally:
         engine.dispose()
     return Status(
@@ -85,17 +84,23 @@ def _pipeline(place: Engine) -> PipelineState:
         return health.pipeline_state(connection)
 
 
-def _amounts(place: Engine, tenant_id: int) -> Amounts:
-    with db.transaction(place, tenant_id) as connection:
-        return inspection.amounts(connection)
-
-
 def _due(place: Engine) -> tuple[DueWork, ...]:
     with db.transaction(place, None) as connection:
         return health.due_work(connection)
 
 
-def _activity(home: Engine, places: Sequence[Engine], tenant_id: int) -> Activity:
+def amounts_of(places: Sequence[Engine], tenant_id: int) -> Amounts:
+    """How much a tenant has in all of these shards together."""
+    amounts = []
+    for place in places:
+        with db.transaction(place, tenant_id) as connection:
+            amounts.append(inspection.amounts(connection))
+    first, *others = amounts
+    return sum(others, first)
+
+
+def activity_of(home: Engine, places: Sequence[Engine], tenant_id: int) -> Activity:
+    """What goes on for a tenant in all of these shards together."""
     waiting: list[WaitingSession] = []
     jobs: list[JobOfDay] = []
     for place in places:

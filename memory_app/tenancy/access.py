@@ -32,6 +32,15 @@ def look_up(runtime: Runtime, key: str) -> Caller:
     return caller
 
 
+def holder(runtime: Runtime, tenant_id: int, key_id: int) -> Caller:
+    """The holder of a key of the tenant that was shown before. Raises `Unauthorized` or `StoreUnavailable`."""
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        caller = keys.holder(connection, key_id)
+    if caller is None:
+        raise Unauthorized("the key is revoked or expired")
+    return caller
+
+
 def note_use(runtime: Runtime, caller: Caller) -> None:
     """Write down that the key was used; a database that is away costs only the note."""
     try:

@@ -75,6 +75,8 @@ class Callers:
     _callers: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
     _next_notes: dict[int, float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(LOOK_UPS))
+    """In which keys are looked up, over all doors of a process."""
 
     def remembered(self, key: str, *, seconds: float) -> Caller | None:
         """The holder of a key that was valid within so many seconds, without a look into the database."""
@@ -130,27 +132,36 @@ class KeyCheck:
         self.callers = callers
         self.in_flight = in_flight
         self.anonymous = anonymous
-        self.threads = CapacityLimiter(LOOK_UPS)
         self.rate_threads = CapacityLimiter(RATE_CHECKS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_protected(scope["path"], self.protected):
+        if scope["type"] != "http" or not self.guards(scope["path"]):
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         try:
-            caller = await self._caller(headers, path=scope["path"])
+            caller = await self.caller(scope, headers)
             async with AsyncExitStack() as until_sent:
                 until_sent.enter_context(self.in_flight.counted(caller.tenant_id))
                 await self._admit(caller, headers)
                 scope.setdefault("state", {}).update(caller=caller, until_sent=until_sent)
                 await self.app(scope, receive, _until_read(send))
         except MemoryAppError as error:
-            await error_answer(error)(scope, receive, send)
+            await self.refusal(scope, error)(scope, receive, send)
             return
         # After the answer, so that nobody waits for it.
         if caller is not self.anonymous and self.callers.is_due_for_note(caller):
-            await to_thread.run_sync(access.note_use, self.callers.runtime, caller, limiter=self.threads)
+            await to_thread.run_sync(
+                access.note_use, self.callers.runtime, caller, limiter=self.callers.threads
+            )
+
+    def guards(self, path: str) -> bool:
+        """Whether an address is only for callers that are known."""
+        return is_protected(path, self.protected)
+
+    def refusal(self, scope: Scope, error: MemoryAppError) -> ASGIApp:
+        """What somebody is answered who does not get through."""
+        return error_answer(error)
 
     async def _admit(self, caller: Caller, headers: Headers) -> None:
         """Raise `RateLimited` where the key or its tenant has sent as much as it may this minute."""
@@ -171,7 +182,8 @@ class KeyCheck:
             limiter=self.rate_threads,
         )
 
-    async def _caller(self, headers: Headers, *, path: str) -> Caller:
+    async def caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Who asks. Raises `Unauthorized` or `StoreUnavailable`."""
         values = headers.getlist("authorization")
         if not values and self.anonymous is not None:
             check_local(headers)
@@ -181,9 +193,9 @@ class KeyCheck:
         if caller is not None:
             return caller
         try:
-            return await to_thread.run_sync(self.callers.look_up, key, limiter=self.threads)
+            return await to_thread.run_sync(self.callers.look_up, key, limiter=self.callers.threads)
         except StoreUnavailable:
-            is_chat = is_protected(path, (CHATS,))
+            is_chat = is_protected(scope["path"], (CHATS,))
             caller = self.callers.remembered(key, seconds=OUTAGE_SECONDS) if is_chat else None
             if caller is None:
                 raise

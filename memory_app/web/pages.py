@@ -46,6 +46,7 @@ def root(request: Request) -> Response:
     addresses = {
         "docs": DOCS,
         "description": "/openapi.json",
+        **({"page": "/ui"} if request.app.state.runtime.settings.page.enabled else {}),
         "live": "/health/live",
         "ready": "/health/ready",
     }

@@ -86,8 +86,8 @@ class StrictRoute(APIRoute):
                 return await answer(request)
             places: Places = request.app.state.places
             async with AsyncExitStack() as stack:
-                if self.body_field is not None:
-                    request = await stack.enter_async_context(self._whole(request, caller.tenant_id))
+                if self.takes_body:
+                    request = await stack.enter_async_context(self.whole(request, caller.tenant_id))
                 if takes_place:
                     await stack.enter_async_context(places.held(caller.tenant_id))
                 response = await answer(request)
@@ -105,8 +105,12 @@ class StrictRoute(APIRoute):
 
         return answer_or_let_go
 
+    @property
+    def takes_body(self) -> bool:
+        return self.body_field is not None
+
     @asynccontextmanager
-    async def _whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
+    async def whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
         """The request with its whole body."""
         arrivals: Arrivals = request.app.state.arrivals
         is_import = self.endpoint in _TAKE_SNAPSHOTS

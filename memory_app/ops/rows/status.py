@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from memory_app.records.run import RunName
+from memory_app.records.run import RunName, RunState
 
 SHOWN = 10
 """Most sessions of a tenant."""
@@ -43,6 +44,21 @@ class JobOfDay:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run and whom it is about; neither for one that forgets."""
+
+    id: UUID
+    job: str
+    state: RunState
+    agent: str | None
+    user: str | None
+    reason: str | None
+    attempts: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
 # From both ends of what waits: what is due by its index, and what was stopped, which has no time.
 _WAITING = text(
     f"""
@@ -75,6 +91,24 @@ _JOBS = text(
 )
 
 
+_RUN_LINES = """
+    SELECT r.id, r.name AS job, r.state, a.name AS agent, u.name AS user, r.reason, r.attempts, r.created_at,
+           r.finished_at
+    FROM runs r LEFT JOIN scopes c ON c.id = r.scope_id
+    LEFT JOIN agents a ON a.id = c.agent_id LEFT JOIN users u ON u.id = c.user_id
+    WHERE {which} LIMIT {shown}
+"""
+_OPEN_RUNS = text(_RUN_LINES.format(which="r.due_at IS NOT NULL ORDER BY r.due_at", shown=SHOWN))
+_FAILED_RUNS = text(
+    _RUN_LINES.format(
+        which=f"""coalesce(r.kept_at, r.finished_at) > now() - interval '1 day'
+        AND r.finished_at > now() - interval '1 day' AND r.state = '{RunState.FAILED}' AND r.name <> '{RunName.EXTRACT}'
+        ORDER BY r.finished_at DESC""",
+        shown=SHOWN,
+    )
+)
+
+
 def waiting_sessions(connection: Connection) -> tuple[WaitingSession, ...]:
     """Sessions of the tenant that wait, the longest first; at most `SHOWN`."""
     return tuple(WaitingSession(**row._mapping) for row in connection.execute(_WAITING))
@@ -83,6 +117,16 @@ def waiting_sessions(connection: Connection) -> tuple[WaitingSession, ...]:
 def jobs_of_day(connection: Connection) -> tuple[JobOfDay, ...]:
     """Runs of the tenant that ended within a day, by job; extractions are counted by their turns."""
     return tuple(JobOfDay(**row._mapping) for row in connection.execute(_JOBS))
+
+
+def open_runs(connection: Connection) -> tuple[RunLine, ...]:
+    """Runs of the tenant that wait or are at work, the first that is due first; at most `SHOWN`."""
+    return tuple(RunLine(**row._mapping) for row in connection.execute(_OPEN_RUNS))
+
+
+def failed_runs(connection: Connection) -> tuple[RunLine, ...]:
+    """Runs of the tenant that failed within a day, the latest first; at most `SHOWN`."""
+    return tuple(RunLine(**row._mapping) for row in connection.execute(_FAILED_RUNS))
 
 
 def united(jobs: Sequence[JobOfDay]) -> tuple[JobOfDay, ...]:

@@ -9,8 +9,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, func, or_, select, text
+from sqlalchemy import Connection, Row, Text, bindparam, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
@@ -109,6 +110,25 @@ _READ = (
     .where(api_keys.c.id == bindparam("key"))
 )
 
+_HOLDER = (
+    select(
+        api_keys.c.id.label("key_id"),
+        api_keys.c.tenant_id,
+        tenants.c.name.label("tenant_name"),
+        api_keys.c.rights,
+        api_keys.c.agent_name,
+        api_keys.c.user_name,
+        api_keys.c.limits,
+        tenants.c.limits.label("tenant_limits"),
+    )
+    .join_from(api_keys, tenants, tenants.c.id == api_keys.c.tenant_id)
+    .where(
+        api_keys.c.id == bindparam("key"),
+        api_keys.c.revoked_at.is_(None),
+        or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
+    )
+)
+
 
 def new_key() -> str:
     """A fresh key: prefix, 256 random bits, checksum (so that a mistyped key is told apart without a look-up)."""
@@ -132,7 +152,15 @@ def digest(key: str) -> bytes:
 
 def authenticate(connection: Connection, key: str) -> Caller | None:
     """Who holds this key, or None when it is unknown, revoked or expired."""
-    row = connection.execute(_AUTHENTICATE, {"digest": digest(key)}).one_or_none()
+    return _caller(connection.execute(_AUTHENTICATE, {"digest": digest(key)}).one_or_none())
+
+
+def holder(connection: Connection, key_id: int) -> Caller | None:
+    """Who holds a key of the transaction's tenant, or None when it is unknown, revoked or expired."""
+    return _caller(connection.execute(_HOLDER, {"key": key_id}).one_or_none())
+
+
+def _caller(row: Row[*tuple[Any, ...]] | None) -> Caller | None:
     if row is None:
         return None
     return Caller(

@@ -1,0 +1,93 @@
+"""Routes of the page: those of the API, whose errors are pages and whose bodies are forms.
+
+The right that a view or an act needs, whom the key is for, the place among the calls of the tenant and the entry in the
+audit log are what `StrictRoute` does for the routes of the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import RedirectResponse
+
+from memory_app.errors import InvalidInput, MemoryAppError
+from memory_app.page import cookies
+from memory_app.page.form import Form
+from memory_app.page.navigation import NOTICES
+from memory_app.page.render import Addresses, error_page
+from memory_app.page.session import Session, Signer, begin
+from memory_app.web.errors import path_of
+from memory_app.web.strict import StrictRoute
+from memory_app.web.validation import message_of
+
+
+class PageRoute(StrictRoute):
+    """A route that answers with HTML. One that takes a POST takes a form with the token of the session."""
+
+    @property
+    def takes_body(self) -> bool:
+        return "POST" in (self.methods or ())
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def answer_with_a_page(request: Request) -> Response:
+            session: Session = request.state.session
+            signer: Signer = request.app.state.page_signer
+            request.state.token = signer.token(str(session))
+            try:
+                response = await answer(request)
+            except MemoryAppError as error:
+                return error_page(request, error)
+            except RequestValidationError as invalid:
+                return error_page(request, _invalid(invalid))
+            # Not by the parts that a page fetches by itself: a page that is left open must not keep a session.
+            if "HX-Request" not in request.headers:
+                _prolong(request, response, session)
+            return response
+
+        return answer_with_a_page
+
+    @asynccontextmanager
+    async def whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
+        async with super().whole(request, tenant_id) as whole:
+            whole.state.form = Form.parse(await whole.body())
+            whole.state.form.check(request.app.state.page_signer, str(request.state.session))
+            yield whole
+
+
+async def _form(request: Request) -> Form:
+    form: Form = request.state.form
+    return form
+
+
+Filled = Annotated[Form, Depends(_form)]
+"""The argument of a route that takes a POST: what was filled in."""
+
+
+def done(request: Request, *segments: object, notice: str) -> Response:
+    """The answer to an act: lead to the view below the page that shows it. ``notice`` is a name of `NOTICES`."""
+    assert notice in NOTICES, notice
+    answer = RedirectResponse(Addresses(request)(*segments), status_code=303)
+    cookies.set_notice(request, answer, notice)
+    return answer
+
+
+def _prolong(request: Request, response: Response, session: Session) -> None:
+    """Give whoever works with the page a new session when half of it has passed."""
+    life = timedelta(minutes=request.app.state.runtime.settings.page.session_minutes)
+    now = datetime.now(UTC)
+    if session.is_half_over(now, life) and cookies.SESSION not in response.headers.get("set-cookie", ""):
+        new = begin(session.tenant_id, session.key_id, now=now, life=life)
+        cookies.set_session(request, response, new)
+
+
+def _invalid(error: RequestValidationError) -> InvalidInput:
+    first: dict[str, Any] = error.errors()[0]
+    field = path_of(first["loc"])
+    return InvalidInput(f"{field}: {message_of(first)}", field=field)
