@@ -26,6 +26,7 @@ from memory_app.recall.rows import scope_index
 from memory_app.recall.scope_index import index_scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy import redaction
+from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_each
 
 log = structlog.get_logger(__name__)
@@ -148,6 +149,9 @@ class _Run:
             # Between transactions, since it may take seconds: what another worker moved meanwhile is not written again.
             vectors = self._embedded(rows, rules.get(stale.scope_id, NO_RULES))
             with transaction(self.runtime.engine, stale.tenant_id) as connection:
+                # Several rows are written, in any order: alone, as everybody who writes to memories does.
+                if not names.lock_scope(connection, stale.tenant_id, stale.scope_id):
+                    return
                 # Recall looks there for the models it needs vectors of.
                 scope_models.add(connection, [stale.scope_id], self.runtime.embedder.model)
                 moved = reembedding.write(

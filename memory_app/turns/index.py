@@ -16,6 +16,7 @@ from functools import partial
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 
 from memory_app import correlation, failpoint, metrics, queue
 from memory_app.db.db import transaction, wait_briefly
@@ -139,7 +140,12 @@ def _free(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn], *, 
     with transaction(runtime.engine, tenant_id) as connection:
         if briefly:
             wait_briefly(connection)
-        index_work.postpone(connection, borrowed, timedelta(seconds=_backoff(runtime)))
+        _give_back(connection, borrowed, seconds=_backoff(runtime))
+
+
+def _give_back(connection: Connection, borrowed: Sequence[ClaimedTurn], *, seconds: float) -> None:
+    names.share_scopes(connection, {turn.scope_id for turn in borrowed})
+    index_work.postpone(connection, borrowed, timedelta(seconds=seconds))
 
 
 def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:
@@ -208,7 +214,7 @@ def _postpone(
 ) -> IndexReport:
     wait = error.retry_after or _backoff(runtime)
     with transaction(runtime.engine, tenant_id) as connection:
-        index_work.postpone(connection, borrowed, timedelta(seconds=wait))
+        _give_back(connection, borrowed, seconds=wait)
     log.warning("indexing_postponed", turns=len(borrowed), seconds=wait, error=error.kind)
     return IndexReport(postponed=len(borrowed))
 

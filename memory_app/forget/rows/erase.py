@@ -54,7 +54,6 @@ class TurnRow:
     seq: int
     speaker: str
     text: str
-    terms: tuple[int, ...] | None
     idempotency_key: str | None
     request_hash: bytes | None
 
@@ -127,7 +126,15 @@ _DROP_ANSWERS = (
     .where(runs.c.scope_id == _SCOPE, runs.c.answer.is_not(None), runs.c.state.in_(OPEN))
     .values(answer=null())
 )
-_DELETE_TURNS = delete(turns_table).where(_OF_TURNS)
+# In the order of their ids, as they are indexed. With the terms as they are then: a turn may have been indexed since it
+# was read.
+_DELETE_TURNS = text(
+    """
+    WITH held AS MATERIALIZED (
+        SELECT t.id FROM turns t WHERE t.scope_id = :scope AND t.id = ANY(:ids) ORDER BY t.id FOR UPDATE)
+    DELETE FROM turns t USING held h WHERE t.scope_id = :scope AND t.id = h.id RETURNING t.terms
+    """
+)
 _DELETE_SESSION = delete(sessions).where(sessions.c.scope_id == _SCOPE, sessions.c.id == _SESSION)
 _DELETE_EMPTY_SESSIONS = text(
     """
@@ -329,15 +336,15 @@ def drop_answers(connection: Connection, scope_id: int) -> None:
 
 def delete_turns(connection: Connection, tenant_id: int, scope_id: int, *, turns: Sequence[TurnRow]) -> int:
     """Delete turns with their share in the document frequencies, and speakers who have no turn any more."""
-    # A turn that was not indexed yet has no terms, and was not counted.
-    counted = [(scope_id, turn.terms) for turn in turns if turn.terms is not None]
-    term_store.add(connection, tenant_id, counted, sign=-1)
     ids = [turn.id for turn in turns]
-    deleted = connection.execute(_DELETE_TURNS, {"scope": scope_id, "ids": ids}).rowcount
+    terms = connection.execute(_DELETE_TURNS, {"scope": scope_id, "ids": ids}).scalars().all()
+    # A turn that was not indexed yet has no terms, and was not counted.
+    counted = [(scope_id, present) for present in terms if present is not None]
+    term_store.add(connection, tenant_id, counted, sign=-1)
     # After the turns: a speaker goes when no turn has the name.
     speakers = sorted({turn.speaker for turn in turns})
     connection.execute(_SPEAKERS, {"scope": scope_id, "names": speakers})
-    return deleted
+    return len(terms)
 
 
 def delete_session(connection: Connection, scope_id: int, session_id: int) -> int:

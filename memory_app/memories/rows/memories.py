@@ -167,11 +167,19 @@ _UNRETIRED = and_(
     memories.c.retired_at.is_(None),
 )
 _PIN = update(memories).where(_UNRETIRED)
-# Only counters move, and only of current rows: what was retired meanwhile keeps the counts it was retired with.
+# Only counters move, and only of current rows: what was retired meanwhile keeps the counts it was retired with. The
+# rows are of many scopes, none of which is held. So a row that an erasure or another writer has at this moment is left
+# out: who waited for one row while holding another would wait in a circle with them.
 _RECALLED = text(
-    """UPDATE memories m SET recall_count = m.recall_count + v.n, last_recalled = now()
-    FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS v(id, n)
-    WHERE m.id = v.id AND m.retired_at IS NULL"""
+    """
+    WITH free AS MATERIALIZED (
+        SELECT m.scope_id, m.id, v.n FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS v(id, n)
+        JOIN memories m ON m.id = v.id AND m.retired_at IS NULL
+        FOR NO KEY UPDATE OF m SKIP LOCKED
+    )
+    UPDATE memories m SET recall_count = m.recall_count + f.n, last_recalled = now()
+    FROM free f WHERE m.scope_id = f.scope_id AND m.id = f.id
+    """
 )
 _CLOSE = (
     update(memories)
@@ -329,7 +337,7 @@ def pin(connection: Connection, scope_id: int, memory_id: UUID, *, pinned: bool)
 
 
 def note_recalls(connection: Connection, counts: Mapping[UUID, int]) -> int:
-    """Count how often current memories were shown; how many rows were touched, in the order of their ids."""
+    """Count how often current memories were shown, but for those that somebody is writing; how many were counted."""
     ids = sorted(counts)
     values = {"ids": ids, "counts": [counts[id] for id in ids]}
     return connection.execute(_RECALLED, values).rowcount

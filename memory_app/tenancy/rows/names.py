@@ -129,6 +129,12 @@ _LOCK = (
     # NO KEY UPDATE: rows that refer to the scope can still be inserted by others meanwhile.
     .with_for_update(key_share=True)
 )
+_SHARE = (
+    select(scopes.c.id)
+    .where(among(scopes.c.id, "scopes"))
+    .order_by(scopes.c.id)
+    .with_for_update(read=True, key_share=True)
+)
 # From the directory: a shard has a copy of an agent only once a user of it has met the agent.
 _AGENT_START = text(
     """
@@ -283,6 +289,11 @@ def lock_scope(connection: Connection, tenant_id: int, scope_id: int) -> bool:
     False when the scope is gone, which is how a late worker learns that the person was forgotten.
     """
     return connection.execute(_LOCK, {"tenant": tenant_id, "scope": scope_id}).one_or_none() is not None
+
+
+def share_scopes(connection: Connection, scope_ids: Collection[int]) -> None:
+    """Keep the scopes from being erased until the end of the transaction; any number may do so at a time."""
+    connection.execute(_SHARE, {"scopes": list(scope_ids)})
 
 
 def hold_scope(connection: Connection, tenant_id: int, scope: Scope, scope_id: int) -> None:

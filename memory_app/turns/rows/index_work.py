@@ -36,8 +36,14 @@ class IndexedTurn:
 _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :lease)")
 
 # Only where the turn is not indexed yet: a worker whose lease ran out may come second, and must count nothing twice.
+# Locked in the order of their ids, as by an erasure of a session: the two must not wait for each other in a circle.
 _INDEX = text(
     """
+    WITH held AS MATERIALIZED (
+        SELECT t.scope_id, t.id FROM turns t
+        JOIN unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[])) AS v(scope_id, id) USING (scope_id, id)
+        WHERE t.indexed_at IS NULL ORDER BY t.id FOR NO KEY UPDATE OF t
+    )
     UPDATE turns t
     SET indexed_at = now(), index_task_id = :task, lease_until = NULL, failures = 0, embedding_model = :model,
         embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
@@ -45,18 +51,25 @@ _INDEX = text(
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
                 CAST(:keywords AS text[]), CAST(:terms AS text[]), CAST(:traits AS smallint[]))
          AS v(scope_id, id, embedding, keywords, terms, traits)
+    JOIN held h USING (scope_id, id)
     WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
     RETURNING t.scope_id, t.id
     """
 )
 # More starts than at the claim are those of later workers: they stay counted, and the last one's lease goes on. Fewer:
-# somebody explained this start already.
+# somebody explained this start already. Locked in the same order as above.
 _POSTPONE = text(
     """
+    WITH held AS MATERIALIZED (
+        SELECT t.scope_id, t.id FROM turns t
+        JOIN unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[])) AS v(scope_id, id) USING (scope_id, id)
+        ORDER BY t.id FOR NO KEY UPDATE OF t
+    )
     UPDATE turns t
     SET starts = t.starts - v.starts, failures = t.failures + 1,
         lease_until = CASE WHEN t.starts > v.starts THEN t.lease_until ELSE now() + CAST(:wait AS interval) END
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:starts AS smallint[])) AS v(scope_id, id, starts)
+    JOIN held h USING (scope_id, id)
     WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL AND t.failed_at IS NULL
       AND t.starts >= v.starts
     """
@@ -87,7 +100,11 @@ def index(
 
 
 def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timedelta) -> None:
-    """Give claimed turns back after a handled error; its start is explained, so it no longer counts."""
+    """Give claimed turns back after a handled error; its start is explained, so it no longer counts.
+
+    The scopes must be held (`names.share_scopes`), as by who indexes: an erasure of a person closes them and then
+    deletes turns in an order of its own.
+    """
     values = {
         "scopes": [turn.scope_id for turn in claimed],
         "ids": [turn.id for turn in claimed],
