@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -61,11 +62,14 @@ def audit(
     *,
     action: Action | str | None = None,
     user: str | None = None,
+    key: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     cursor: int | None = None,
     limit: int = 100,
 ) -> Call[AuditAnswer]:
-    """Who did what, newest first."""
-    query = query_of(action=action, user=user, cursor=cursor, limit=limit)
+    """Who did what, newest first; ``until`` is exclusive."""
+    query = query_of(action=action, user=user, key=key, since=since, until=until, cursor=cursor, limit=limit)
     return Call("GET", path("v1", "audit"), answer_of(AuditAnswer), query=query)
 
 

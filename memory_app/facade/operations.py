@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -55,10 +56,16 @@ class Operations(Facade):
         *,
         action: Action | str | None = None,
         user: str | None = None,
+        key: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         cursor: int | None = None,
         limit: int = 100,
     ) -> tuple[Entry, ...]:
-        """Who did what, newest first; ``cursor`` is the number of the last entry of the page before."""
+        """Who did what, newest first; ``cursor`` is the number of the last entry of the page before.
+
+        ``until`` is exclusive.
+        """
         return audit_service.entries(
             self.runtime,
             self.tenant_id,
@@ -66,6 +73,9 @@ class Operations(Facade):
             before=cursor,
             action=None if action is None else choice_of(Action, action, field="action"),
             user=user,
+            key_id=key,
+            since=since,
+            until=until,
         )
 
     def verify_audit(self) -> Chain:

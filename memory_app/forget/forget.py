@@ -98,6 +98,14 @@ def read_erasure(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> Erasure:
     return erasure
 
 
+def list_receipts(
+    runtime: Runtime, tenant_id: int, *, limit: int = 50, before: UUID | None = None
+) -> tuple[Receipt, ...]:
+    """Receipts of the tenant, newest first; ``before`` is the last one of the page before."""
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        return receipts.listed(connection, tenant_id, limit=limit, before=before)
+
+
 def read_receipt_line(runtime: Runtime, tenant_id: int, erasure_id: UUID) -> str:
     """A receipt as the line that can be kept and verified. `NotFound` for an unknown one."""
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,11 +48,16 @@ def read(path: Path) -> Iterator[Line]:
     try:
         # A byte that is no UTF-8 spoils its line only: the other receipts are still read.
         with path.open(encoding="utf-8", errors="replace") as file:
-            for number, text in enumerate(file, start=1):
-                if text.strip():
-                    yield _line(number, text)
+            yield from parse_lines(file)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror})", field="path") from error
+
+
+def parse_lines(texts: Iterable[str]) -> Iterator[Line]:
+    """The lines in order, without empty ones."""
+    for number, text in enumerate(texts, start=1):
+        if text.strip():
+            yield _line(number, text)
 
 
 def _line(number: int, text: str) -> Line:

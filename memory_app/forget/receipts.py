@@ -32,6 +32,9 @@ from memory_app.tenancy.shards import in_each
 
 Tenants = Mapping[int, str]
 
+LINES_LIMIT = 1_000
+"""Most receipts that are verified in one call."""
+
 
 class Outcome(StrEnum):
     """What a line of the file led to."""
@@ -153,6 +156,26 @@ def verify(runtime: Runtime, path: Path, *, user: str | None = None) -> tuple[Ve
     Raises `InvalidInput` when the file cannot be read.
     """
     return tuple(_verified(runtime, line, user=user) for line in receipt_file.read(path))
+
+
+def verify_text(
+    runtime: Runtime, tenant_id: int, text: str, *, user: str | None = None
+) -> tuple[Verified, ...]:
+    """As `verify`, of lines that somebody of a tenant has. Receipts of other tenants are no receipts here.
+
+    Raises `InvalidInput` for more than `LINES_LIMIT`.
+    """
+    lines = list(receipt_file.parse_lines(text.splitlines()))
+    if len(lines) > LINES_LIMIT:
+        raise InvalidInput(f"receipts: at most {LINES_LIMIT} lines", field="receipts")
+    return tuple(_verified_for(runtime, tenant_id, line, user=user) for line in lines)
+
+
+def _verified_for(runtime: Runtime, tenant_id: int, line: receipt_file.Line, *, user: str | None) -> Verified:
+    # Nothing is told of another tenant, not even whether it has such a receipt.
+    if line.receipt is not None and line.receipt.tenant_id != tenant_id:
+        return Verified(line.number, "the receipt is of another tenant")
+    return _verified(runtime, line, user=user)
 
 
 def _verified(runtime: Runtime, line: receipt_file.Line, *, user: str | None) -> Verified:

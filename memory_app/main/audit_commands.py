@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_app.console.connect import Tenant, connect
+from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.settings import Data
 from memory_app.errors import InvalidInput, Permanent
@@ -25,6 +26,14 @@ def list_entries(
     user: Annotated[
         str | None, typer.Option("--user", help="Only what was done about this person.", show_default=False)
     ] = None,
+    key: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only what was done with the key of this number.", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only what was done then or later.", show_default=False)
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only what was done before.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most entries.")] = 50,
     tenant: Tenant = "default",
     data: Data = None,
@@ -32,7 +41,16 @@ def list_entries(
 ) -> None:
     """List entries, newest first. People stand in it by a digest of their name."""
     with connect(data, tenant) as memory:
-        rows = audit.entries(memory.runtime, memory.tenant_id, limit=limit, action=action, user=user)
+        rows = audit.entries(
+            memory.runtime,
+            memory.tenant_id,
+            limit=limit,
+            action=action,
+            user=user,
+            key_id=key,
+            since=instant_option(since, "--since"),
+            until=instant_option(until, "--until"),
+        )
     if as_json:
         write_json([_plain(row) for row in rows])
         return

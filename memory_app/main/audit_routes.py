@@ -10,7 +10,7 @@ from memory_app.main.answers import AuditAnswer, ChainAnswer, EntryAnswer
 from memory_app.records.audit import Action, Entry
 from memory_app.tenancy import audit
 from memory_app.web.call import Admin, errors
-from memory_app.web.fields import NAME_SCHEMA
+from memory_app.web.fields import NAME_SCHEMA, Instant
 from memory_app.web.strict import LARGEST_INTEGER, StrictRoute
 
 router = APIRouter(route_class=StrictRoute, tags=["audit"])
@@ -23,13 +23,28 @@ def get_audit(
     user: Annotated[
         str | None, Query(description="Only what was done about this person.", json_schema_extra=NAME_SCHEMA)
     ] = None,
+    key: Annotated[
+        int | None, Query(ge=1, le=LARGEST_INTEGER, description="Only what was done with this key.")
+    ] = None,
+    since: Annotated[Instant | None, Query(description="Only what was done then or later.")] = None,
+    until: Annotated[Instant | None, Query(description="Only what was done before.")] = None,
     cursor: Annotated[
         int | None, Query(ge=1, le=LARGEST_INTEGER, description="The `cursor` of the page before.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most entries.")] = 100,
 ) -> AuditAnswer:
     """Who did what, newest first: keys, policy, erasures, exports, imports, replays, undo, reads of a whole person."""
-    rows = audit.entries(call.runtime, call.tenant_id, limit=limit, before=cursor, action=action, user=user)
+    rows = audit.entries(
+        call.runtime,
+        call.tenant_id,
+        limit=limit,
+        before=cursor,
+        action=action,
+        user=user,
+        key_id=key,
+        since=since,
+        until=until,
+    )
     is_full = len(rows) == limit
     return AuditAnswer(entries=[_answer(row) for row in rows], cursor=rows[-1].seq if is_full else None)
 

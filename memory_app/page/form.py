@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -60,6 +61,20 @@ class Form:
         """The value of a field without the space around it; None where it is empty."""
         value = self.fields.get(name, [""])[0].strip()
         return value or None
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field that stands there several times, such as boxes of one name."""
+        return self.fields.get(name, [])
+
+    def whole(self, name: str) -> int | None:
+        """The whole number of a field; None where it is empty. Raises `InvalidInput`."""
+        value = self.optional(name)
+        if value is None:
+            return None
+        # int() also reads other digits, underscores and as many digits as one likes.
+        if not re.fullmatch(r"[0-9]{1,18}", value):
+            raise InvalidInput(f"{name}: a whole number", field=name)
+        return int(value)
 
     def is_ticked(self, name: str) -> bool:
         return name in self.fields

@@ -15,6 +15,8 @@ NOTICE_COOKIE: Final = "memory_page_notice"
 
 NOTICES: Final[Mapping[str, str]] = {
     "replayed": "The turn is on its way again.",
+    "revoked": "The key has ended. Processes that know it follow within seconds.",
+    "limited": "The limits of the key are set. Processes follow within seconds.",
     "discarded": "The turn was given up. It stays readable and has no effects.",
 }
 """What is said after an act, by the name that its answer gives it."""
@@ -33,7 +35,12 @@ class Entry:
     is_for_bound: bool = False
 
 
-ENTRIES: Final = (Entry("Overview", ("overview",)),)
+ENTRIES: Final = (
+    Entry("Overview", ("overview",)),
+    Entry("Keys", ("keys",), "admin"),
+    Entry("Audit", ("audit",), "admin"),
+    Entry("Erasures", ("erasures",)),
+)
 
 
 def entries(request: Request) -> tuple[Entry, ...]:

@@ -6,8 +6,8 @@ audit log are what `StrictRoute` does for the routes of the API.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import RedirectResponse
 
-from memory_app.errors import InvalidInput, MemoryAppError
+from memory_app.errors import InvalidInput, MemoryAppError, TooLarge
 from memory_app.page import cookies
 from memory_app.page.form import Form
 from memory_app.page.navigation import NOTICES
@@ -43,7 +43,8 @@ class PageRoute(StrictRoute):
             try:
                 response = await answer(request)
             except MemoryAppError as error:
-                return error_page(request, error)
+                shown: Response | None = getattr(request.state, "shown_again", None)
+                return shown or error_page(request, error)
             except RequestValidationError as invalid:
                 return error_page(request, _invalid(invalid))
             # Not by the parts that a page fetches by itself: a page that is left open must not keep a session.
@@ -76,6 +77,19 @@ def done(request: Request, *segments: object, notice: str) -> Response:
     answer = RedirectResponse(Addresses(request)(*segments), status_code=303)
     cookies.set_notice(request, answer, notice)
     return answer
+
+
+@contextmanager
+def shown_again(request: Request, show: Callable[[MemoryAppError], Response]) -> Iterator[None]:
+    """Answer a field that does not fit with the form itself, filled in as it was sent: ``show`` makes it.
+
+    The error goes on, so that the audit log has it as for the routes of the API.
+    """
+    try:
+        yield
+    except (InvalidInput, TooLarge) as error:
+        request.state.shown_again = show(error)
+        raise
 
 
 def _prolong(request: Request, response: Response, session: Session) -> None:

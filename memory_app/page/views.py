@@ -5,7 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from memory_app.errors import NotFound
-from memory_app.page import login_routes, overview_routes
+from memory_app.page import (
+    audit_routes,
+    erasures_routes,
+    keys_routes,
+    login_routes,
+    overview_routes,
+)
 from memory_app.page.render import HERE
 from memory_app.page.route import PageRoute
 from memory_app.page.session import signer_of
@@ -15,7 +21,7 @@ from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.auth import Callers
 from memory_app.web.places import InFlight
 
-VIEWS = (login_routes, overview_routes)
+VIEWS = (login_routes, overview_routes, keys_routes, audit_routes, erasures_routes)
 """Modules with views."""
 
 elsewhere = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
+from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.settings import Data
 from memory_app.errors import Permanent
@@ -41,7 +41,7 @@ def record(
     as_json: AsJson = False,
 ) -> None:
     """Record one turn; workers turn it into memory."""
-    turn_at = _instant(at, "--at")
+    turn_at = instant_option(at, "--at")
     with connect(data, tenant) as memory:
         accepted = memory.record(Scope(agent, user, session), content, role=role, name=name, at=turn_at)
         ticket = memory.ticket(accepted.id, wait_seconds=wait)
@@ -139,8 +139,8 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Find what is remembered."""
-    held_at = _instant(as_of, "--as-of")
-    said_after, said_before = _instant(after, "--after"), _instant(before, "--before")
+    held_at = instant_option(as_of, "--as-of")
+    said_after, said_before = instant_option(after, "--after"), instant_option(before, "--before")
     chosen_weights = _weights(weights)
     with connect(data, tenant) as memory:
         recalled = memory.recall(
@@ -227,17 +227,3 @@ def _weights(values: list[str] | None) -> dict[str, float] | None:
         except ValueError as error:
             raise typer.BadParameter(f"{value}: write keyword=0.5", param_hint="--weight") from error
     return weights
-
-
-def _instant(value: str | None, option: str) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{value} is no time; write 2026-01-31T09:00:00+01:00", param_hint=option
-        ) from error
-    if at.tzinfo is None:
-        raise typer.BadParameter("a time needs its zone, as in 2026-01-31T09:00:00+01:00", param_hint=option)
-    return at

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from uuid import UUID
 
@@ -93,14 +94,28 @@ def entries(
     before: int | None = None,
     action: Action | None = None,
     user: str | None = None,
+    key_id: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[Entry, ...]:
-    """Entries of the tenant, newest first: all, or those of one action, about one person."""
+    """Entries of the tenant, newest first: all, or those of one action, about one person, with one key, in a time.
+
+    ``until`` is exclusive.
+    """
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidInput(f"limit: 1 to {PAGE_LIMIT}", field="limit")
     subjects = None if user is None else digests_of(runtime.settings).possible(tenant_id, USER, user)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         return audit.listed(
-            connection, tenant_id, limit=limit, before=before, action=action, subjects=subjects
+            connection,
+            tenant_id,
+            limit=limit,
+            before=before,
+            action=action,
+            subjects=subjects,
+            key_id=key_id,
+            since=since,
+            until=until,
         )
 
 

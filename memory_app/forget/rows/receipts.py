@@ -64,6 +64,8 @@ _RECEIPTS = text(
         AND coalesce(r.kept_at, r.finished_at) = e.finished_at AND r.tenant_id = e.tenant_id
         AND r.name = '{RunName.FORGET}' AND r.report ->> 'erasure' = e.id::text
     WHERE e.tenant_id = :tenant AND (CAST(:erasure AS uuid) IS NULL OR e.id = :erasure)
+      AND (CAST(:before AS uuid) IS NULL OR (e.created_at, e.id) < (
+          SELECT b.created_at, b.id FROM erasures b WHERE b.id = :before AND b.tenant_id = :tenant))
     ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
     """
 )
@@ -143,15 +145,17 @@ def since(
     return connection.execute(_SINCE, values).scalar_one_or_none()
 
 
-def listed(connection: Connection, tenant_id: int, *, limit: int | None = None) -> tuple[Receipt, ...]:
-    """Receipts of the tenant, newest first: all of them, or so many."""
-    rows = connection.execute(_RECEIPTS, {"tenant": tenant_id, "limit": limit, "erasure": None})
-    return tuple(map(_receipt, rows))
+def listed(
+    connection: Connection, tenant_id: int, *, limit: int | None = None, before: UUID | None = None
+) -> tuple[Receipt, ...]:
+    """Receipts of the tenant, newest first: all of them, or so many. ``before`` is the last of the page before."""
+    values = {"tenant": tenant_id, "limit": limit, "erasure": None, "before": before}
+    return tuple(map(_receipt, connection.execute(_RECEIPTS, values)))
 
 
 def read_receipt(connection: Connection, tenant_id: int, erasure_id: UUID) -> Receipt | None:
     """One receipt with its digests."""
-    values = {"tenant": tenant_id, "limit": 1, "erasure": erasure_id}
+    values = {"tenant": tenant_id, "limit": 1, "erasure": erasure_id, "before": None}
     row = connection.execute(_RECEIPTS, values).one_or_none()
     return None if row is None else _receipt(row)
 

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from sqlalchemy import BigInteger, Connection, LargeBinary, Text, bindparam, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    DateTime,
+    LargeBinary,
+    Text,
+    bindparam,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from memory_app.db.expressions import before_if_given, columns_of
@@ -22,11 +33,16 @@ _COLUMNS = columns_of(audit, Entry)
 _OF_TENANT = audit.c.tenant_id == bindparam("tenant")
 _ACTION = bindparam("action", type_=Text)
 _SUBJECTS = bindparam("subjects", type_=ARRAY(LargeBinary))
+_KEY = bindparam("key", type_=BigInteger)
+_SINCE = bindparam("since", type_=DateTime(timezone=True))
 _LIST = (
     select(*_COLUMNS)
     .where(
         _OF_TENANT,
         before_if_given(audit.c.seq, "before"),
+        before_if_given(audit.c.at, "until"),
+        or_(_SINCE.is_(None), audit.c.at >= _SINCE),
+        or_(_KEY.is_(None), audit.c.key_id == _KEY),
         or_(_ACTION.is_(None), audit.c.action == _ACTION),
         or_(_SUBJECTS.is_(None), audit.c.subject == _SUBJECTS.any_()),
     )
@@ -62,14 +78,22 @@ def listed(
     before: int | None = None,
     action: str | None = None,
     subjects: Sequence[bytes] | None = None,
+    key_id: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[Entry, ...]:
-    """Entries, newest first. ``before`` is the last number of the page before; ``subjects`` digests of one person."""
+    """Entries, newest first. ``before`` is the last number of the page before; ``subjects`` digests of one person.
+
+    ``until`` is exclusive."""
     values = {
         "tenant": tenant_id,
         "limit": limit,
         "before": before,
         "action": action,
         "subjects": None if subjects is None else list(subjects),
+        "key": key_id,
+        "since": since,
+        "until": until,
     }
     return tuple(Entry(**row._mapping) for row in connection.execute(_LIST, values))
 
