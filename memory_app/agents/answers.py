@@ -20,6 +20,8 @@ class AgentAnswer(Answer):
 
 class UserAnswer(Answer):
     user: str
+    label: str | None = Field(description="What the app calls them.")
+    aliases: list[str] = Field(description="Further names of theirs.")
     time_zone: str = Field(description="In which their times are read and shown.")
     zone_is_set: bool = Field(
         description="False: the offset of the times they sent last, or UTC where they have none."
@@ -48,6 +50,7 @@ class UserCountsAnswer(Answer):
 
 class ListedUserAnswer(Answer):
     user: str
+    label: str | None = Field(description="What the app calls them.")
     time_zone: str = Field(description="In which their times are read and shown.")
     created_at: datetime
     counts: UserCountsAnswer | None = Field(description="Null while the shard with their rows is away.")

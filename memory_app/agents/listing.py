@@ -26,6 +26,7 @@ class UserEntry:
     """A user of the list. ``counts`` None: the shard that holds their rows cannot be used now."""
 
     name: str
+    label: str | None
     time_zone: str
     created_at: datetime
     counts: UserCounts | None
@@ -60,7 +61,8 @@ def list_users(
     for shard, members in by_shard.items():
         counts |= _counts(runtime, tenant_id, shard=shard, names=[user.name for user in members])
     return tuple(
-        UserEntry(user.name, user.time_zone, user.created_at, counts.get(user.name)) for user in users
+        UserEntry(user.name, user.label, user.time_zone, user.created_at, counts.get(user.name))
+        for user in users
     )
 
 

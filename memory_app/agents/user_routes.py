@@ -1,16 +1,17 @@
-"""Routes of users: the time zone in which they speak."""
+"""Routes of users: who there is, by which names they go, and the time zone in which they speak."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from memory_app.agents import listing, users
 from memory_app.agents.answers import ListedUserAnswer, UserAnswer, UserCountsAnswer, UsersAnswer
 from memory_app.agents.listing import UserEntry
 from memory_app.agents.rows.users import UserRow
+from memory_app.agents.users import UserChange
 from memory_app.web.call import NameCursor, Reader, UserName, Writer, errors
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Body, CleanWords
@@ -22,10 +23,21 @@ PATH = "/v1/users/{user}"
 
 
 class UserBody(Body):
-    """What to change about a user."""
+    """What to change about a user; what is absent stays."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"label": "Mira Novak", "time_zone": "Europe/Lisbon"}]}
+    )
 
     time_zone: CleanWords | None = Field(
-        description="Such as `Europe/Lisbon`, or an offset as `+09:00`; null takes it back."
+        None, description="Such as `Europe/Lisbon`, or an offset as `+09:00`; null takes it back."
+    )
+    label: CleanWords | None = Field(
+        None, description="What your app calls them; signs turns that name nobody. Null takes it back."
+    )
+    aliases: list[CleanWords] = Field(
+        default_factory=list,
+        description="Further names of theirs: what is told of any of them is told of this user.",
     )
 
 
@@ -42,14 +54,15 @@ def list_users(
 
 @router.get(PATH, responses=errors(404))
 def get_user(call: Reader, user: UserName) -> UserAnswer:
-    """A user and the time zone in which they speak."""
+    """A user: by which names they go, and the time zone in which they speak."""
     return _answer(users.user(call.runtime, call.tenant_id, _name(user)))
 
 
 @router.patch(PATH, responses=errors(400, 413))
 def change_user(call: Writer, user: UserName, body: UserBody) -> UserAnswer:
-    """Set the time zone of a user, who is made when new."""
-    return _answer(users.set_time_zone(call.runtime, call.tenant_id, _name(user), zone=body.time_zone))
+    """Change names and time zone of a user, who is made when new. What is absent stays as it is."""
+    change = UserChange(**{name: getattr(body, name) for name in body.model_fields_set})
+    return _answer(users.change_user(call.runtime, call.tenant_id, _name(user), change=change))
 
 
 def _name(segment: str) -> str:
@@ -59,11 +72,20 @@ def _name(segment: str) -> str:
 def _entry(entry: UserEntry) -> ListedUserAnswer:
     counts = None if entry.counts is None else UserCountsAnswer.model_validate(entry.counts)
     return ListedUserAnswer(
-        user=entry.name, time_zone=entry.time_zone, created_at=entry.created_at, counts=counts
+        user=entry.name,
+        label=entry.label,
+        time_zone=entry.time_zone,
+        created_at=entry.created_at,
+        counts=counts,
     )
 
 
 def _answer(row: UserRow) -> UserAnswer:
     return UserAnswer(
-        user=row.name, time_zone=row.time_zone, zone_is_set=row.zone_is_set, created_at=row.created_at
+        user=row.name,
+        label=row.label,
+        aliases=list(row.aliases),
+        time_zone=row.time_zone,
+        zone_is_set=row.zone_is_set,
+        created_at=row.created_at,
     )

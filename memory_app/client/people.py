@@ -63,9 +63,20 @@ def user(user: str) -> Call[UserAnswer]:
     return Call("GET", _of(user), answer_of(UserAnswer))
 
 
-def change_user(user: str, *, time_zone: str | None) -> Call[UserAnswer]:
-    """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
-    return Call("PATCH", _of(user), answer_of(UserAnswer), body=json_of({"time_zone": time_zone}))
+def change_user(
+    user: str,
+    *,
+    time_zone: str | Unchanged | None = UNCHANGED,
+    label: str | Unchanged | None = UNCHANGED,
+    aliases: Sequence[str] | Unchanged = UNCHANGED,
+) -> Call[UserAnswer]:
+    """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``), and by which names they go.
+
+    Without a zone the offset of their times counts. What is told of their ``label`` or an alias is told of them.
+    """
+    parts = {"time_zone": time_zone, "label": label, "aliases": aliases}
+    body = {name: part for name, part in parts.items() if part is not UNCHANGED}
+    return Call("PATCH", _of(user), answer_of(UserAnswer), body=json_of(body))
 
 
 def set_grant(

@@ -72,9 +72,20 @@ class People(Facade):
         """A user and the time zone in which their times are read and shown."""
         return users_service.user(self.runtime, self.tenant_id, user)
 
-    def change_user(self, user: str, *, time_zone: str | None) -> UserRow:
-        """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``); None: the offset of their times counts."""
-        return users_service.set_time_zone(self.runtime, self.tenant_id, user, zone=time_zone)
+    def change_user(
+        self,
+        user: str,
+        *,
+        time_zone: str | Unchanged | None = UNCHANGED,
+        label: str | Unchanged | None = UNCHANGED,
+        aliases: Sequence[str] | Unchanged = UNCHANGED,
+    ) -> UserRow:
+        """Say in which zone a user speaks (``Europe/Lisbon``, ``+09:00``), and by which names they go.
+
+        Without a zone the offset of their times counts. What is told of their ``label`` or an alias is told of them.
+        """
+        change = users_service.UserChange(time_zone=time_zone, label=label, aliases=aliases)
+        return users_service.change_user(self.runtime, self.tenant_id, user, change=change)
 
     def set_grant(
         self, user: str, agent: str, *, to: str, kinds: Sequence[str], until: datetime | None = None

@@ -11,6 +11,10 @@ from zoneinfo import ZoneInfo
 
 _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>0\d|1[0-4]):(?P<minutes>[0-5]\d)")
 
+_TOLD_OFFSET = re.compile(
+    r"(?:UTC|GMT) ?(?P<sign>[+\-−])(?P<hours>0?\d|1[0-4])(?::?(?P<minutes>[0-5]\d))?", re.IGNORECASE
+)
+
 
 def zone_of(name: str) -> ZoneInfo:
     """Return the time zone; UTC for a name that is none."""
@@ -28,6 +32,15 @@ def find_zone(name: str) -> ZoneInfo | None:
     # An absolute path or one with ".." is a ValueError; a folder of zones ("America") cannot be opened as one.
     except (KeyError, ValueError, OSError):
         return None
+
+
+def told_zone(words: str) -> str | None:
+    """The name of a zone as somebody says it, "Asia/Tokyo" or "UTC+9"; None for what names none."""
+    told = _TOLD_OFFSET.fullmatch(words.strip())
+    if told is not None:
+        words = f"{told['sign'].replace('−', '-')}{int(told['hours']):02}:{told['minutes'] or '00'}"
+    name = words.strip()
+    return name if find_zone(name) is not None else None
 
 
 def offset_of(at: datetime) -> str | None:

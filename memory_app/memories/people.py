@@ -10,16 +10,26 @@ from memory_app.language.text import slug
 from memory_app.records.records import Mention, Role, Statement, Turn
 
 
-def display_names(turns: Iterable[Turn], user: str) -> dict[str, str]:
-    """Slug to name of everything that the user's turns are signed with, besides the id ``user``, the newest last."""
+def display_names(
+    turns: Iterable[Turn], user: str, *, label: str | None = None, aliases: Iterable[str] = ()
+) -> dict[str, str]:
+    """Slug to name of everything that the user goes by besides the id ``user``.
+
+    The ``aliases`` that the app named come first, then what turns of the user are signed with, the newest later, and
+    last the ``label`` by which the app calls them.
+    """
+    signed = (turn.speaker for turn in turns if turn.role is Role.USER)
+    labels = () if label is None else (label,)
     names: dict[str, str] = {}
     own = _slug(user)
-    for turn in turns:
-        key = _slug(turn.speaker)
-        is_signed = turn.role is Role.USER and turn.speaker.casefold() != Role.USER.value
-        if is_signed and key is not None and key != own:
+    # An id of signs only is the key of no entity that names could lead to.
+    if own is None:
+        return names
+    for name in (*aliases, *signed, *labels):
+        key = _slug(name)
+        if key is not None and key != own and name.casefold() != Role.USER.value:
             names.pop(key, None)
-            names[key] = turn.speaker
+            names[key] = name
     return names
 
 

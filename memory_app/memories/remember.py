@@ -31,6 +31,7 @@ from memory_app.memories.ladder import Candidate
 from memory_app.memories.ladder_writer import Place, Prepared, Vector, Writer
 from memory_app.memories.mentions import named_text, new_entities
 from memory_app.memories.merge_rules import heir_of, slugs_of
+from memory_app.memories.people import display_names
 from memory_app.memories.redacted import redacted_statement
 from memory_app.memories.relations import Relation, ended_relations, relation_of
 from memory_app.memories.rows import entities, fading, memories
@@ -172,10 +173,26 @@ def seed(runtime: Runtime, tenant_id: int, scope_id: int) -> None:
         current = names.read_scope(connection, scope_id)
         if current is None or current.is_seeded:
             return
+        note_names(connection, tenant_id, current)
         write_all(connection, runtime, Place(tenant_id, scope_id), prepared=prepared)
         fading.forget_bounds(connection, scope_id)
         names.mark_seeded(connection, scope_id)
     drop_context(runtime, scope_id)
+
+
+def note_names(connection: Connection, tenant_id: int, row: ScopeRow) -> None:
+    """Note the names that the app gave the user of the scope, whose row must be locked: what is told of any of them is
+    told of one person."""
+    policy = parse_policy(row.policy)
+    # In a room each name is a person of its own.
+    if row.user is None or policy.group or not policy.entity_extraction:
+        return
+    user_names = display_names((), row.user, label=row.label, aliases=row.aliases)
+    if not user_names:
+        return
+    entities.note_user(connection, tenant_id, row.id, user=row.user, names=user_names, at=row.now)
+    if row.label is not None:
+        entities.set_label(connection, row.id, user=row.user, label=row.label)
 
 
 def prepare(runtime: Runtime, statements: Sequence[Statement], *, policy: Policy) -> tuple[Prepared, ...]:

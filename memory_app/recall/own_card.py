@@ -65,7 +65,9 @@ def _is_label(memory: Memory, label: str | None) -> bool:
 def own_card(row: ScopeRow, facts: Iterable[Memory]) -> Card | None:
     """The card of the scope's user; None when nothing of it is known. ``facts`` are in the order of `RELATIONS`."""
     key = own_key(row)
-    texts = tuple(memory.text for memory in facts if not _is_label(memory, row.user))[:FACTS_LIMIT]
+    texts = tuple(memory.text for memory in facts if not _is_label(memory, row.label or row.user))[
+        :FACTS_LIMIT
+    ]
     if key is None or row.user is None or not texts:
         return None
-    return Card(key=key, label=row.user, type="person, the user", facts=texts, is_own=True)
+    return Card(key=key, label=row.label or row.user, type="person, the user", facts=texts, is_own=True)

@@ -146,7 +146,7 @@ def _of_user(synthesis: SessionSynthesis, turns: Sequence[Turn], row: ScopeRow) 
     """The synthesis with the user's id as the subject of what is told of any of their display names."""
     if row.user is None or parse_policy(row.policy).group:
         return synthesis
-    names_of_user = display_names(turns, row.user).values()
+    names_of_user = display_names(turns, row.user, label=row.label, aliases=row.aliases).values()
     statements = (about_user(item, user=row.user, names=names_of_user) for item in synthesis.statements)
     return replace(synthesis, statements=tuple(statements))
 

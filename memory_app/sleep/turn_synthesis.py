@@ -56,7 +56,9 @@ def synthesize_latest_turns(runtime: Runtime, claimed: RunClaim) -> None:
     extracted = synthesize_turns(model_calls.small(runtime, claimed.tenant_id, policy), talk)
     model_calls.count_dropped(runtime, extracted.provenance.dropped)
     statements = extracted.extraction.statements if policy.fact_curation else ()
-    names_of_user = {} if policy.group else display_names(latest, talk.user_label)
+    names_of_user = (
+        {} if policy.group else display_names(latest, talk.user_label, label=row.label, aliases=row.aliases)
+    )
     of_speakers = [
         sourced(item, latest, user=talk.user_label, names=names_of_user.values()) for item in statements
     ]

@@ -102,11 +102,19 @@ def import_lines(
         for scope in parsed.lists
     ]
     zones = {user or name: zone for name, zone in parsed.zones.items()}
+    user_names = {user or name: given for name, given in parsed.user_names.items()}
     return in_users_shard(
         runtime,
         tenant_id,
         user or parsed.header["user"],
-        lambda here: transfer.load_all(here, tenant_id, snapshots, time_zones=zones, new_consent=new_consent),
+        lambda here: transfer.load_all(
+            here,
+            tenant_id,
+            snapshots,
+            time_zones=zones,
+            user_names=user_names,
+            new_consent=new_consent,
+        ),
     )
 
 

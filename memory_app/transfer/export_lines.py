@@ -74,10 +74,12 @@ def type_of(line: str) -> str:
 
 @dataclass(slots=True)
 class Parsed:
-    """A whole export: time zones by user, what each scope holds, and how many lines of other types there were."""
+    """A whole export: time zones, labels and aliases by user, what each scope holds, and how many lines of other types
+    there were."""
 
     header: Json
     zones: dict[str, str] = field(default_factory=dict)
+    user_names: dict[str, tuple[str | None, tuple[str, ...]]] = field(default_factory=dict)
     seeded: dict[Scope, bool] = field(default_factory=dict)
     lists: dict[Scope, dict[str, list[Json]]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
@@ -175,7 +177,9 @@ def _take(parsed: Parsed, row: Json, number: int) -> None:
     """Put a row where its type belongs, without the fields that a line adds to the row of a snapshot."""
     type = row.pop("type")
     if type == "user":
-        parsed.zones[_text(row, "name", number)] = _zone(row, number)
+        name = _text(row, "name", number)
+        parsed.zones[name] = _zone(row, number)
+        parsed.user_names[name] = _names(row, number)
         return
     if type not in LIST_OF and type != "scope":
         # Feedback, runs, checkpoints, grants, and whatever a newer release adds: they are exported to be read.
@@ -216,3 +220,13 @@ def _zone(row: Json, number: int) -> str:
     if zone == "UTC" and not row.get("zone_is_set") and row.get("utc_offset") is not None:
         return _text(row, "utc_offset", number)
     return zone
+
+
+def _names(row: Json, number: int) -> tuple[str | None, tuple[str, ...]]:
+    """Label and aliases of a user; both came later than the first exports."""
+    label, aliases = row.get("label"), row.get("aliases", [])
+    if not isinstance(label, str | None):
+        raise _wrong(number, "needs text or null in label")
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise _wrong(number, "needs a list of names in aliases")
+    return label, tuple(aliases)

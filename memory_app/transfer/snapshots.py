@@ -120,9 +120,13 @@ def load_all(
     snapshots_by_scope: Sequence[tuple[Scope, Any]],
     *,
     time_zones: Mapping[str, str] | None = None,
+    user_names: Mapping[str, tuple[str | None, tuple[str, ...]]] | None = None,
     new_consent: bool = False,
 ) -> Imported:
-    """As `load` for several scopes at once: all of them or none. ``time_zones`` are set by name of the user."""
+    """As `load` for several scopes at once: all of them or none.
+
+    ``time_zones`` are set by name of the user, and so are labels and aliases, ``user_names``.
+    """
     # All checks before the transaction: they take seconds for a large snapshot, and scopes are locked in it.
     loads = [(scope, document, _checked(runtime, document)) for scope, document in snapshots_by_scope]
     loads = _redacted(runtime, tenant_id, loads)
@@ -146,6 +150,8 @@ def load_all(
             scope_ids.append(row.id)
         for user, zone in (time_zones or {}).items():
             names.set_time_zone(connection, tenant_id, user=user, zone=zone)
+        for user, (label, aliases) in (user_names or {}).items():
+            names.set_names(connection, tenant_id, user=user, label=label, aliases=aliases)
         schedule.wake(connection, runtime, scope_ids)
     # After the commit: a context that is rebuilt before it would be cached without the imported memories.
     for scope_id in scope_ids:

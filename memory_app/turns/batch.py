@@ -47,6 +47,8 @@ class Batch:
     earlier: tuple[Turn, ...]
     policy: Policy
     user: str
+    label: str | None
+    aliases: tuple[str, ...]
     agent: str
     time_zone: ZoneInfo
     known: tuple[str, ...]
@@ -90,6 +92,8 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             ),
             policy=policy,
             user=place.user or "user",
+            label=place.label,
+            aliases=place.aliases,
             agent=place.agent,
             time_zone=zone_of(place.time_zone),
             known=known_labels(connection, claimed.scope_id),

@@ -34,6 +34,7 @@ from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.rows import runs
+from memory_app.language.zones import told_zone
 from memory_app.memories import capacity, query_graph, remember
 from memory_app.memories.forbidden import is_forbidden
 from memory_app.memories.mentions import Ties, named_text, ties_of
@@ -58,6 +59,9 @@ ANSWER_LIMIT_CHARS = 1_000_000
 
 # One more call of a model, with its repair, ends before the time limit of a task.
 MOST_SECONDS = 15.0
+
+TIME_ZONE = "time_zone"
+"""Relation of the zone that a person says is theirs."""
 
 NOT_CURATED = "fact curation is off for this agent"
 
@@ -240,6 +244,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             connection, runtime, place, batch=batch, questions=prepared[len(of_speakers) :]
         )
         evicted = _keep_ceiling(connection, runtime, batch, stored=[*noted, *written])
+        _note_zone(connection, batch, of_speakers)
         if batch.policy.entity_extraction:
             _note_entities(connection, batch, extraction=extraction, questions=questions)
         if written:
@@ -288,7 +293,9 @@ def _sourced(statement: Statement, batch: Batch) -> Statement:
 
 def _names_of_user(batch: Batch) -> dict[str, str]:
     # In a room each name is a person of its own.
-    return {} if batch.policy.group else display_names(batch.turns, batch.user)
+    if batch.policy.group:
+        return {}
+    return display_names(batch.turns, batch.user, label=batch.label, aliases=batch.aliases)
 
 
 def _note_user(connection: Connection, batch: Batch) -> None:
@@ -304,6 +311,23 @@ def _note_user(connection: Connection, batch: Batch) -> None:
         names=names_of_user,
         at=max(turn.at for turn in batch.turns),
     )
+
+
+def _note_zone(connection: Connection, batch: Batch, statements: Sequence[Statement]) -> None:
+    """Take the zone that the user says is theirs for the one in which their times are read from now on."""
+    if batch.policy.group:
+        return
+    told = [
+        statement.object
+        for statement in statements
+        if statement.relation == TIME_ZONE
+        and (statement.subject or "").casefold() == batch.user.casefold()
+        and statement.object is not None
+        and (statement.source or "").startswith(f"{Role.USER}:")
+    ]
+    zone = told_zone(told[-1]) if told else None
+    if zone is not None:
+        names.note_zone(connection, batch.claim.tenant_id, batch.claim.scope_id, zone=zone)
 
 
 def _note_questions(

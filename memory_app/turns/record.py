@@ -142,6 +142,7 @@ def _store(
                 turn,
                 speaker=turn.speaker or _speaker_of_role(scope, turn.role),
                 rules=policy.redaction_rules,
+                label=session.label if turn.role is Role.USER else None,
             )
             for turn in new_turns
         ]

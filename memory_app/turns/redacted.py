@@ -27,8 +27,19 @@ class Prepared:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-def prepared_turn(scope: Scope, turn: NewTurn, *, speaker: str, rules: Rules) -> Prepared:
-    """The turn as the rules let it be stored. Names stay as they are: of the session, the speaker and tools."""
+def prepared_turn(
+    scope: Scope, turn: NewTurn, *, speaker: str, rules: Rules, label: str | None = None
+) -> Prepared:
+    """The turn as the rules let it be stored. Names stay as they are: of the session, the speaker and tools.
+
+    ``label`` takes the place of a ``speaker`` whom the caller did not name. The digest is of the speaker all the same:
+    a retry must be recognised after the user was given another label.
+    """
+    prepared = _prepared(scope, turn, speaker=speaker, rules=rules)
+    return prepared if label is None or turn.speaker else replace(prepared, speaker=label)
+
+
+def _prepared(scope: Scope, turn: NewTurn, *, speaker: str, rules: Rules) -> Prepared:
     sent = request_hash(scope, turn, speaker) if turn.idempotency_key else None
     redacted, counts = _redacted(turn, rules)
     if not counts or sent is None:

@@ -25,6 +25,7 @@ class ListedUser:
     """A user without counts; ``shard`` holds their rows."""
 
     name: str
+    label: str | None
     time_zone: str
     created_at: datetime
     shard: int
@@ -59,7 +60,7 @@ _USERS_OF_AGENTS = text(
 )
 _USERS = text(
     f"""
-    SELECT u.name, {ZONE} AS time_zone, u.created_at, u.shard FROM public.users u
+    SELECT u.name, u.label, {ZONE} AS time_zone, u.created_at, u.shard FROM public.users u
     WHERE u.tenant_id = :tenant AND u.name > :after ORDER BY u.name LIMIT :limit
     """
 )

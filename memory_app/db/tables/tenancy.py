@@ -97,6 +97,9 @@ users = Table(
     Column("zone_is_set", Boolean, nullable=False, server_default=text("false")),
     # That of the newest turn whose time had one, such as "+09:00": where the person speaks while no zone is set.
     Column("utc_offset", Text),
+    # What the app calls the person, and further names of theirs; the id stays the one subject of what is known.
+    Column("label", Text),
+    Column("aliases", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("tenant_id", "name"),
     UniqueConstraint("tenant_id", "id", name="users_tenant_id_id_key"),

@@ -86,6 +86,8 @@ _NEW_USER = (
         time_zone=text("DEFAULT"),
         zone_is_set=text("DEFAULT"),
         utc_offset=text("DEFAULT"),
+        label=text("DEFAULT"),
+        aliases=text("DEFAULT"),
         created_at=func.now(),
     )
 )
@@ -100,7 +102,8 @@ _LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name 
 _IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
 _DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
 _NEW_ENTRY = text(
-    f"""UPDATE public.users SET time_zone = DEFAULT, zone_is_set = DEFAULT, utc_offset = DEFAULT, created_at = now()
+    f"""UPDATE public.users SET time_zone = DEFAULT, zone_is_set = DEFAULT, utc_offset = DEFAULT, label = DEFAULT,
+        aliases = DEFAULT, created_at = now()
     {_IN_DIRECTORY}"""
 )
 

@@ -161,6 +161,14 @@ _NOTE_USER = text(
     """
 )
 
+_SET_LABEL = text(
+    """
+    UPDATE entities SET label = :label,
+        aliases = array_remove(aliases, :label) || CASE WHEN label = :label THEN '{}' ELSE ARRAY[label] END
+    WHERE scope_id = :scope AND key = :key AND merged_into IS NULL
+    """
+)
+
 _COLUMNS = columns_of(entities, Entity)
 _LIST = (
     select(*_COLUMNS)
@@ -273,6 +281,11 @@ def note_user(
         "alias_labels": list(names.values()),
     }
     connection.execute(_NOTE_USER, values)
+
+
+def set_label(connection: Connection, scope_id: int, *, user: str, label: str) -> None:
+    """Show the entity of the user under another name; the one before stays an alias."""
+    connection.execute(_SET_LABEL, {"scope": scope_id, "key": entity_key("person", user), "label": label})
 
 
 def listed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -> tuple[Entity, ...]:

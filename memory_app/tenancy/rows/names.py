@@ -30,6 +30,9 @@ class ScopeRow:
     time_zone: str
     agent: str
     user: str | None
+    label: str | None
+    """What the app calls the user."""
+    aliases: tuple[str, ...]
     policy: dict[str, Any]
     persona: dict[str, Any] | None
     default_memories: list[dict[str, Any]]
@@ -55,8 +58,8 @@ ZONE = """CASE WHEN u.zone_is_set OR u.time_zone <> 'UTC' THEN u.time_zone
 """The zone that is set for the user ``u``, else the offset of their newest turn that has one; UTC without a user."""
 
 _COLUMNS = f"""c.id, c.agent_id, c.user_id, {ZONE} AS time_zone, a.name AS agent,
-    u.name AS user, a.policy, a.persona, a.default_memories, c.seeded_at,
-    now() AS now,
+    u.name AS user, u.label, coalesce(u.aliases, '{{}}') AS aliases,
+    a.policy, a.persona, a.default_memories, c.seeded_at, now() AS now,
     ARRAY(SELECT c.id UNION
           SELECT v.id FROM scopes v
           WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS visible,
@@ -168,9 +171,28 @@ _NOTE_OFFSET = {
     )
     for table in ("users", "public.users")
 }
+# Only where nobody set one; somebody who holds the user is waited for by none, as above.
+_NOTE_ZONE = {
+    table: text(
+        f"""
+        UPDATE {table} SET time_zone = :time_zone
+        WHERE tenant_id = :tenant AND NOT zone_is_set AND id = (
+            SELECT u.id FROM {table} u JOIN scopes c ON c.tenant_id = u.tenant_id AND c.user_id = u.id
+            WHERE c.tenant_id = :tenant AND c.id = :scope FOR NO KEY UPDATE OF u SKIP LOCKED)
+        """
+    )
+    for table in ("users", "public.users")
+}
 _SET_TIME_ZONE = {
     table: text(
         f"UPDATE {table} SET time_zone = :time_zone, zone_is_set = :is_set WHERE tenant_id = :tenant AND name = :user"
+    )
+    for table in ("users", "public.users")
+}
+_SET_NAMES = {
+    table: text(
+        f"""UPDATE {table} SET label = :label, aliases = CAST(:aliases AS text[])
+        WHERE tenant_id = :tenant AND name = :user"""
     )
     for table in ("users", "public.users")
 }
@@ -347,10 +369,23 @@ def set_time_zone(
     _change_user(connection, _SET_TIME_ZONE, values)
 
 
+def set_names(
+    connection: Connection, tenant_id: int, *, user: str, label: str | None, aliases: Sequence[str]
+) -> None:
+    """What the app calls the user, and further names of theirs."""
+    values = {"tenant": tenant_id, "user": user, "label": label, "aliases": list(aliases)}
+    _change_user(connection, _SET_NAMES, values)
+
+
 def note_offset(connection: Connection, tenant_id: int, scope_id: int, *, utc_offset: str) -> None:
     """The offset of the times that the user of the scope sends: their zone while none is set."""
     values = {"tenant": tenant_id, "scope": scope_id, "utc_offset": utc_offset}
     _change_user(connection, _NOTE_OFFSET, values)
+
+
+def note_zone(connection: Connection, tenant_id: int, scope_id: int, *, zone: str) -> None:
+    """The zone that the user of the scope says is theirs; it counts unless somebody set one."""
+    _change_user(connection, _NOTE_ZONE, {"tenant": tenant_id, "scope": scope_id, "time_zone": zone})
 
 
 def _change_user(
@@ -371,6 +406,8 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         time_zone=row.time_zone,
         agent=row.agent,
         user=row.user,
+        label=row.label,
+        aliases=tuple(row.aliases),
         policy=dict(row.policy),
         persona=row.persona,
         default_memories=list(row.default_memories),

@@ -59,6 +59,8 @@ class LockedSession:
     now: datetime
     utc_offset: str | None
     """That of the times which the user sent last."""
+    label: str | None
+    """What the app calls the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,10 @@ _SELECT = select(*_COLUMNS, func.now().label("now"))
 # NO KEY UPDATE: rows that refer to the session, such as a run, can be written while it is held.
 _LOCK = text(
     f"""
-    SELECT s.id, s.scope_id, {USER_ID} AS user_id, s.next_seq, a.policy, s.created_at, now() AS now,
-        (SELECT utc_offset FROM users WHERE tenant_id = :tenant AND name = :user) AS utc_offset
-    FROM sessions s JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
+    SELECT s.id, s.scope_id, u.id AS user_id, s.next_seq, a.policy, s.created_at, now() AS now, u.utc_offset, u.label
+    FROM sessions s
+    JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
+    JOIN users u ON u.tenant_id = :tenant AND u.name = :user
     WHERE s.name = :session AND s.scope_id = (
         SELECT id FROM scopes WHERE tenant_id = :tenant AND agent_id = {AGENT_ID} AND user_id = {USER_ID})
     FOR NO KEY UPDATE OF s
@@ -262,6 +265,7 @@ def lock_session(connection: Connection, tenant_id: int, scope: Scope) -> Locked
         created_at=row.created_at,
         now=row.now,
         utc_offset=row.utc_offset,
+        label=row.label,
     )
 
 

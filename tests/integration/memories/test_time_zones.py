@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from memory_app.app import MemoryApp
 from memory_app.dispatch import finder
 from memory_app.errors import InvalidInput, NotFound
-from memory_app.language.zones import find_zone, offset_of, zone_of
+from memory_app.language.zones import find_zone, offset_of, told_zone, zone_of
 from memory_app.main.http import create_app
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
@@ -107,3 +107,60 @@ def test_an_offset_is_a_zone_without_summer_time(offset: str, hour: int) -> None
 def test_a_time_without_an_offset_of_minutes_has_none(at: Any) -> None:
     assert offset_of(at) is None
     assert find_zone("nonsense") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "zone"),
+    [
+        ("My time zone is Asia/Tokyo by the way", "Asia/Tokyo"),
+        ("Meine Zeitzone ist Europe/Berlin.", "Europe/Berlin"),
+        ("My time zone is UTC+9", "+09:00"),
+    ],
+)
+def test_a_zone_that_the_user_tells_counts_from_then_on(
+    memory_app: MemoryApp, owner: Engine, told: str, zone: str
+) -> None:
+    memory_app.record(CHAT, told)
+    finder.drain(memory_app.runtime)
+    assert memory_app.user("mira").time_zone == zone
+    if zone != "Europe/Berlin":
+        assert "2026-03-10" in bought(memory_app, owner, "2026-03-10T20:00:00Z")
+
+
+def test_a_zone_that_is_told_does_not_displace_one_that_is_set(memory_app: MemoryApp) -> None:
+    memory_app.change_user("mira", time_zone="Europe/Lisbon")
+    memory_app.record(CHAT, "My time zone is Asia/Tokyo.")
+    finder.drain(memory_app.runtime)
+    assert memory_app.user("mira").time_zone == "Europe/Lisbon"
+
+
+@pytest.mark.parametrize(
+    "told", ["My time zone is Mars/Olympus.", "My sister's time zone is Asia/Tokyo.", "I live in Tokyo."]
+)
+def test_what_tells_no_zone_of_the_user_sets_none(memory_app: MemoryApp, told: str) -> None:
+    memory_app.record(CHAT, told)
+    finder.drain(memory_app.runtime)
+    assert memory_app.user("mira").time_zone == "UTC"
+
+
+def test_an_assistant_tells_no_zone_of_the_user(memory_app: MemoryApp) -> None:
+    memory_app.record(CHAT, "My time zone is Asia/Tokyo.", role="assistant")
+    finder.drain(memory_app.runtime)
+    assert memory_app.user("mira").time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("words", "zone"),
+    [
+        ("Asia/Tokyo", "Asia/Tokyo"),
+        ("UTC+2", "+02:00"),
+        ("gmt −5:30", "-05:30"),
+        ("UTC+0530", "+05:30"),
+        ("UTC+25", None),
+        ("Tokyo", None),
+        ("../etc/passwd", None),
+        ("", None),
+    ],
+)
+def test_zones_are_read_as_people_say_them(words: str, zone: str | None) -> None:
+    assert told_zone(words) == zone
