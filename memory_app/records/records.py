@@ -183,6 +183,10 @@ class Turn:
     at: datetime
 
 
+WITHHELD = "the person asked that it is not kept"
+"""Reason of a turn that is neither remembered nor shown again; its listing alone has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListedTurn(Turn):
     """A stored turn with what its caller gave beside the text; what builds a reply reads `Turn` alone."""

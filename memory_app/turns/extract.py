@@ -8,7 +8,7 @@ alone, and parked after three unexplained starts; the session goes on behind a v
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -41,14 +41,15 @@ from memory_app.memories.mentions import Ties, named_text, ties_of
 from memory_app.memories.people import display_names
 from memory_app.memories.rows import entities
 from memory_app.memories.rows import queries as query_store
-from memory_app.records.records import Extraction, Role, Statement
+from memory_app.memories.rows import terms as term_store
+from memory_app.records.records import WITHHELD, Extraction, Role, Statement, Turn
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
 from memory_app.turns import extraction_failures, extractor, routing
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
-from memory_app.turns.rows import extract_work, sessions, stages
+from memory_app.turns.rows import extract_work, search_columns, sessions, stages
 from memory_app.turns.rows.sessions import Claim
 from memory_app.turns.sources import sourced
 
@@ -249,7 +250,9 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             _note_entities(connection, batch, extraction=extraction, questions=questions)
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
-        stages.mark_extracted(connection, claimed.scope_id, _reasons(batch, extraction, statements))
+        reasons = _reasons(batch, extraction, statements)
+        stages.mark_extracted(connection, claimed.scope_id, reasons)
+        _withdraw(connection, batch, reasons)
         report = ExtractionReport(
             turns=len(batch.turns),
             memories=tuple(result.id for result in written),
@@ -283,8 +286,13 @@ def _questions(batch: Batch, extraction: Extraction) -> tuple[Statement, ...]:
     if not batch.policy.query_graph:
         return ()
     never = batch.policy.instructions.never
-    questions = query_graph.questions(batch.turns, extraction.mentions)
+    questions = query_graph.questions(_kept(batch, extraction), extraction.mentions)
     return tuple(question for question in questions if not is_forbidden(question.text, never))
+
+
+def _kept(batch: Batch, extraction: Extraction) -> tuple[Turn, ...]:
+    """The turns of the batch, without those of which somebody asked that they are not kept."""
+    return tuple(turn for turn in batch.turns if extraction.reasons.get(turn.id) != WITHHELD)
 
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:
@@ -310,6 +318,18 @@ def _note_user(connection: Connection, batch: Batch) -> None:
         user=batch.user,
         names=names_of_user,
         at=max(turn.at for turn in batch.turns),
+    )
+
+
+def _withdraw(connection: Connection, batch: Batch, reasons: Mapping[UUID, str | None]) -> None:
+    """Take turns that are not to be kept out of what search finds. Windows leave them out by their reason."""
+    ids = [id for id, reason in reasons.items() if reason == WITHHELD]
+    terms = search_columns.withdraw(connection, batch.claim.scope_id, ids)
+    term_store.add(
+        connection,
+        batch.claim.tenant_id,
+        [(batch.claim.scope_id, term_counts) for term_counts in terms],
+        sign=-1,
     )
 
 
@@ -367,9 +387,10 @@ def _note_entities(
     """Count the entities that turns mention beyond what the write path counted of their memories."""
     claimed = batch.claim
     statements = (*extraction.statements, *questions)
-    known = entities.likely_named(connection, claimed.scope_id, [turn.text for turn in batch.turns])
+    turns = _kept(batch, extraction)
+    known = entities.likely_named(connection, claimed.scope_id, [turn.text for turn in turns])
     ties: Ties = {}
-    for turn in batch.turns:
+    for turn in turns:
         of_turn = [statement for statement in statements if turn.id in statement.evidence]
         # Of a turn that is remembered only what was known before: what is new in it stands in its memories.
         mentions = () if of_turn else extraction.mentions.get(turn.id, ())

@@ -151,7 +151,7 @@ def _give_back(connection: Connection, borrowed: Sequence[ClaimedTurn], *, secon
 def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[ClaimedTurn]) -> IndexReport:
     scope_of = {turn.id: turn.scope_id for turn in borrowed}
     with transaction(runtime.engine, tenant_id) as connection:
-        borrowed_turns = turns.by_ids(connection, list(set(scope_of.values())), scope_of)
+        borrowed_turns = turns.by_ids(connection, list(set(scope_of.values())), scope_of, withheld=True)
         new_scopes = names.unseeded(connection, list(set(scope_of.values())))
         rules = redaction.rules_by_scope(connection, runtime, set(scope_of.values()))
     try:
@@ -197,7 +197,7 @@ def _write(
             connection, indexed, model=runtime.embedder.model, task_id=correlation.task_id()
         )
         # Document frequencies count each turn once, also when two workers have embedded it.
-        new_terms = [(scope_of[turn_id], terms_of[turn_id]) for turn_id in terms_of.keys() & written]
+        new_terms = [(scope_of[turn_id], terms_of[turn_id]) for turn_id in terms_of if written.get(turn_id)]
         term_store.add(connection, tenant_id, new_terms)
         new_speakers = [(scope_of[turn.id], turn.speaker) for turn in borrowed_turns if turn.id in written]
         speakers.add(connection, tenant_id, new_speakers)

@@ -32,7 +32,7 @@ def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) 
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         session = _need_session(connection, row, scope)
-        newest = latest(runtime, connection, row.id, session=session, limit=limit)
+        newest = latest(runtime, connection, row.id, session=session, limit=limit, withheld=True)
         return turns.listed(connection, row.id, newest)
 
 
@@ -44,16 +44,21 @@ def latest(
     session: SessionRow | None,
     limit: int,
     listed: Listed | None = None,
+    withheld: bool = False,
 ) -> tuple[Turn, ...]:
-    """The newest ``limit`` accepted turns, oldest first, indexed or not. ``listed`` is the hot stream, if it was read
-    together with more."""
+    """The newest ``limit`` accepted turns, oldest first, indexed or not.
+
+    ``listed`` is the hot stream, if it was read together with more. ``withheld``: also turns that are not to be kept.
+    """
     if limit <= 0:
         return ()
-    from_stream = _from_stream(runtime, connection, scope_id, session=session, limit=limit, listed=listed)
+    from_stream = _from_stream(
+        runtime, connection, scope_id, session=session, limit=limit, listed=listed, withheld=withheld
+    )
     if from_stream is not None:
         return from_stream
     name = None if session is None else session.name
-    return turns.latest(connection, scope_id, session=name, limit=limit)
+    return turns.latest(connection, scope_id, session=name, limit=limit, withheld=withheld)
 
 
 def _from_stream(
@@ -64,6 +69,7 @@ def _from_stream(
     session: SessionRow | None,
     limit: int,
     listed: Listed | None,
+    withheld: bool,
 ) -> tuple[Turn, ...] | None:
     """None where the stream is away, not whole, or behind the session's row."""
     try:
@@ -80,7 +86,7 @@ def _from_stream(
     if session is not None and _last_seq(newest.entries) != session.next_seq - 1:
         return None
     # The stream holds ids only, so that Redis never holds what people wrote.
-    return turns.by_ids(connection, [scope_id], [entry.id for entry in newest.entries])
+    return turns.by_ids(connection, [scope_id], [entry.id for entry in newest.entries], withheld=withheld)
 
 
 def _last_seq(entries: Sequence[stream.Entry]) -> int | None:

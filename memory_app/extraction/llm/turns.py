@@ -27,10 +27,10 @@ from memory_app.extraction.llm.prompt_echo import samples
 from memory_app.extraction.llm.prompts import load_prompt
 from memory_app.extraction.llm.provenance import Asking, Provenance, ask, provenance_of
 from memory_app.extraction.rules.clauses import own_words
-from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_to_skip
+from memory_app.extraction.rules.extract import NOT_NOTEWORTHY, reason_of_turn
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.records.instructions import Instructions
-from memory_app.records.records import Extraction, Mention, Role, Turn
+from memory_app.records.records import WITHHELD, Extraction, Mention, Role, Turn
 
 TAGS = ("auto-synthesized", "turn-synthesis")
 """Of every memory that a model makes of turns."""
@@ -93,7 +93,8 @@ def _drafts(answer: SynthesizeTurn, scene: Scene) -> Iterator[Draft]:
 
 def scene_of(talk: Talk, instructions: Instructions) -> Scene:
     """Return what is shown of ``talk``, and what the answer is held against."""
-    all_turns = (*talk.earlier, *talk.turns)
+    shown = tuple(turn for turn in talk.turns if reason_of_turn(turn) != WITHHELD)
+    all_turns = (*talk.earlier, *shown)
     ground = Ground(
         turns=all_turns,
         user_label=talk.user_label,
@@ -106,13 +107,13 @@ def scene_of(talk: Talk, instructions: Instructions) -> Scene:
         labels=talk.labels,
         instructions=instructions,
     )
-    transcript = show_turns(talk.turns, talk.earlier, zone=talk.time_zone, labels=talk.labels)
+    transcript = show_turns(shown, talk.earlier, zone=talk.time_zone, labels=talk.labels)
     return Scene(transcript, ground)
 
 
 def is_worth_asking(turns: Iterable[Turn]) -> bool:
     """Whether the user said anything that could be kept."""
-    return any(reason_to_skip(turn) is None for turn in turns)
+    return any(reason_of_turn(turn) is None for turn in turns)
 
 
 def _extraction(talk: Talk, sifted: Sifted, *, unread: int) -> Extraction:
@@ -138,7 +139,7 @@ def _extraction(talk: Talk, sifted: Sifted, *, unread: int) -> Extraction:
 def _reason(turn: Turn, fault: str | None, *, usual: str) -> str:
     """Why nothing was stated of ``turn``; ``fault`` is that of a statement a guard rejected."""
     # What the turn itself shows comes first: no statement was to be expected of it.
-    without_model = reason_to_skip(turn)
+    without_model = reason_of_turn(turn)
     if without_model is not None:
         return without_model
     return f"guarded: {fault}" if fault else usual

@@ -16,12 +16,13 @@ from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.pack_statements import pack_statements
 from memory_app.extraction.rules.packs.pack import Pack, pack_of
+from memory_app.extraction.rules.packs.privacy import asks_for_privacy
 from memory_app.extraction.rules.packs.turn_language import READ_LANGUAGES, language_of
 from memory_app.extraction.rules.statements import Speaker, united
 from memory_app.language.marks import without_marks
 from memory_app.language.replies import ACKNOWLEDGEMENTS
 from memory_app.language.secrets import holds_secret
-from memory_app.records.records import Extraction, Mention, Role, Statement, Turn
+from memory_app.records.records import WITHHELD, Extraction, Mention, Role, Statement, Turn
 
 ACKNOWLEDGEMENT_WORDS = 12
 """A longer text is read even where every word of it is one of agreement or thanks."""
@@ -140,6 +141,11 @@ def _mentions(session: _Session, text: str, pack: Pack | None) -> tuple[Mention,
     return mentions_of(text, people=session.people, labels=session.labels)
 
 
+def reason_of_turn(turn: Turn) -> str | None:
+    """Return why a turn states nothing whatever reads it, or None. Its language is that of its own words."""
+    return reason_to_skip(turn, pack_of(language_of(turn, ())))
+
+
 def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
     """Return why a turn by itself states nothing worth keeping, or None. ``pack`` is that of its language."""
     text = without_marks(turn.text).strip()
@@ -150,6 +156,8 @@ def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
     # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
     if _is_acknowledgement(text[:200], pack):
         return ACKNOWLEDGEMENT
+    if pack is not None and asks_for_privacy(pack, text):
+        return WITHHELD
     return None
 
 

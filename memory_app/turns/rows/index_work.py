@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
+from memory_app.records.records import WITHHELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,17 @@ _INDEX = text(
         WHERE t.indexed_at IS NULL ORDER BY t.id FOR NO KEY UPDATE OF t
     )
     UPDATE turns t
-    SET indexed_at = now(), index_task_id = :task, lease_until = NULL, failures = 0, embedding_model = :model,
-        embedding = CAST(v.embedding AS halfvec), keywords = CAST(v.keywords AS sparsevec),
-        terms = CAST(v.terms AS integer[]), traits = v.traits
+    SET indexed_at = now(), index_task_id = :task, lease_until = NULL, failures = 0, traits = v.traits,
+        embedding_model = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN :model END,
+        embedding = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.embedding AS halfvec) END,
+        keywords = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.keywords AS sparsevec) END,
+        terms = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.terms AS integer[]) END
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
                 CAST(:keywords AS text[]), CAST(:terms AS text[]), CAST(:traits AS smallint[]))
          AS v(scope_id, id, embedding, keywords, terms, traits)
     JOIN held h USING (scope_id, id)
     WHERE t.scope_id = v.scope_id AND t.id = v.id AND t.indexed_at IS NULL
-    RETURNING t.scope_id, t.id
+    RETURNING t.scope_id, t.id, t.keywords IS NOT NULL AS is_searched
     """
 )
 # More starts than at the claim are those of later workers: they stay counted, and the last one's lease goes on. Fewer:
@@ -84,10 +87,12 @@ def claim(connection: Connection, *, batch: int, lease: timedelta) -> tuple[Clai
 
 def index(
     connection: Connection, indexed: Sequence[IndexedTurn], *, model: str, task_id: UUID | None
-) -> set[UUID]:
-    """Write vectors; the ids that were not indexed before, so that a second worker counts nothing twice."""
+) -> dict[UUID, bool]:
+    """Write vectors; the ids that were not indexed before, so that a second worker counts nothing twice, and whether
+    search finds each: one that is not to be kept has no vectors."""
     values = {
         "model": model,
+        "withheld": WITHHELD,
         "task": task_id,
         "scopes": [turn.scope_id for turn in indexed],
         "ids": [turn.id for turn in indexed],
@@ -96,7 +101,7 @@ def index(
         "terms": [terms_text(turn.keywords) for turn in indexed],
         "traits": [int(turn.traits) for turn in indexed],
     }
-    return {row.id for row in connection.execute(_INDEX, values)}
+    return {row.id: row.is_searched for row in connection.execute(_INDEX, values)}
 
 
 def postpone(connection: Connection, claimed: Sequence[ClaimedTurn], wait: timedelta) -> None:

@@ -1,8 +1,10 @@
-"""What search reads of a turn, deleted when the turn is old: the turn itself stays readable."""
+"""What search reads of a turn, deleted when the turn is old or is not to be kept: the turn itself stays readable."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from sqlalchemy import Connection, text
 
@@ -21,6 +23,14 @@ _LAPSE = text(
     )
     UPDATE turns t SET embedding = NULL, embedding_model = NULL, keywords = NULL, terms = NULL
     FROM old WHERE t.scope_id = :scope AND t.id = old.id RETURNING old.terms
+    """
+)
+_WITHDRAW = text(
+    """
+    UPDATE turns t SET embedding = NULL, embedding_model = NULL, keywords = NULL, terms = NULL
+    FROM turns old WHERE t.scope_id = :scope AND t.id = ANY(:ids) AND t.keywords IS NOT NULL
+      AND old.scope_id = t.scope_id AND old.id = t.id
+    RETURNING old.terms
     """
 )
 _NEXT_LAPSE = text(
@@ -42,6 +52,15 @@ def lapse(
     values = {"scope": scope_id, "age": age, "limit": limit, "most": most}
     rows = connection.execute(_LAPSE, values)
     return [tuple(row.terms or ()) for row in rows]
+
+
+def withdraw(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> list[tuple[int, ...]]:
+    """Delete the search columns of these turns; the terms that each of those had which were indexed already."""
+    if not ids:
+        return []
+    return [
+        tuple(row.terms or ()) for row in connection.execute(_WITHDRAW, {"scope": scope_id, "ids": list(ids)})
+    ]
 
 
 def next_lapse(

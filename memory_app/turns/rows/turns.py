@@ -6,14 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Text, bindparam, or_, select
+from sqlalchemy import Boolean, Connection, Row, Text, bindparam, or_, select
 
 from memory_app.db.expressions import among
 from memory_app.db.tables.turns import sessions, turns
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
-from memory_app.records.records import ListedTurn, Turn
+from memory_app.records.records import WITHHELD, ListedTurn, Turn
 
-_BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids")).order_by(turns.c.id)
+# In a window and before a model stands nothing that somebody asked not to be kept.
+_IS_SHOWN = or_(bindparam("withheld", type_=Boolean), turns.c.reason.is_distinct_from(WITHHELD))
+_BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids"), _IS_SHOWN).order_by(
+    turns.c.id
+)
 _LISTED = select(
     turns.c.id,
     turns.c.idempotency_key,
@@ -29,6 +33,7 @@ _LATEST = (
     TURNS.where(
         turns.c.scope_id == bindparam("scope"),
         or_(_SESSION_NAME.is_(None), sessions.c.name == _SESSION_NAME),
+        _IS_SHOWN,
     )
     # The ids are UUIDs of version 7, whose order is that of acceptance. A turn's own time may be of any year.
     .order_by(turns.c.id.desc())
@@ -45,24 +50,39 @@ _RANGE = TURNS.where(
     turns.c.session_id == bindparam("session"),
     turns.c.seq.between(bindparam("low"), bindparam("high")),
     turns.c.failed_at.is_(None),
+    turns.c.reason.is_distinct_from(WITHHELD),
 ).order_by(turns.c.seq)
 
 _UNINDEXED = (
-    TURNS.where(among(turns.c.scope_id, "scopes"), turns.c.indexed_at.is_(None), turns.c.failed_at.is_(None))
+    TURNS.where(
+        among(turns.c.scope_id, "scopes"),
+        turns.c.indexed_at.is_(None),
+        turns.c.failed_at.is_(None),
+        turns.c.reason.is_distinct_from(WITHHELD),
+    )
     .order_by(turns.c.id.desc())
     .limit(bindparam("limit"))
 )
 
 
-def by_ids(connection: Connection, scope_ids: Sequence[int], ids: Iterable[UUID]) -> tuple[Turn, ...]:
-    """Turns by id, oldest first; ids outside the scopes are simply absent."""
-    rows = connection.execute(_BY_ID, {"scopes": list(scope_ids), "ids": list(ids)})
+def by_ids(
+    connection: Connection, scope_ids: Sequence[int], ids: Iterable[UUID], *, withheld: bool = False
+) -> tuple[Turn, ...]:
+    """Turns by id, oldest first; ids outside the scopes are simply absent.
+
+    ``withheld``: also turns of which somebody asked that they are not kept.
+    """
+    values = {"scopes": list(scope_ids), "ids": list(ids), "withheld": withheld}
+    rows = connection.execute(_BY_ID, values)
     return tuple(read_turn(row) for row in rows)
 
 
-def latest(connection: Connection, scope_id: int, *, session: str | None, limit: int) -> tuple[Turn, ...]:
-    """The newest turns by acceptance, oldest first."""
-    rows = connection.execute(_LATEST, {"scope": scope_id, "session": session, "limit": limit})
+def latest(
+    connection: Connection, scope_id: int, *, session: str | None, limit: int, withheld: bool = False
+) -> tuple[Turn, ...]:
+    """The newest turns by acceptance, oldest first. ``withheld`` as for `by_ids`."""
+    values = {"scope": scope_id, "session": session, "limit": limit, "withheld": withheld}
+    rows = connection.execute(_LATEST, values)
     return tuple(reversed([read_turn(row) for row in rows]))
 
 
@@ -105,6 +125,6 @@ def unindexed(connection: Connection, scope_ids: Sequence[int], *, limit: int) -
 def between(
     connection: Connection, scope_id: int, session_id: int, *, low: int, high: int
 ) -> tuple[Turn, ...]:
-    """Turns of a session with ``low`` ≤ seq ≤ ``high`` in order, without those that failed."""
+    """Turns of a session with ``low`` ≤ seq ≤ ``high`` in order, without those that failed or are not to be kept."""
     values = {"scope": scope_id, "session": session_id, "low": low, "high": high}
     return tuple(read_turn(row) for row in connection.execute(_RANGE, values))

@@ -75,6 +75,7 @@ class Pack:
     """Patterns that stand inside a clause."""
     dates: tuple[DatePattern, ...]
     stop_turn: re.Pattern[str]
+    stop_private: re.Pattern[str]
     stop_sentence: re.Pattern[str]
     stop_rest: re.Pattern[str]
     stop_tail: re.Pattern[str]
@@ -176,6 +177,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
             for rule in file.date.rules
         ),
         stop_turn=compiler.compiled_words("stop.turn", stop.turn),
+        stop_private=compiler.compiled_words("stop.private", stop.private),
         stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),
         stop_rest=compiler.compiled_words("stop.rest", stop.rest),
         stop_tail=any_case(rf"{WORD_START}(?:{compiler.choices('stop.tail', stop.tail)})[\s.,!?\u2026]*$"),
