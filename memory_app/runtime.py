@@ -141,6 +141,11 @@ class Runtime:
             return
         self.sender.send(task, to=to, **ids)
 
+    def send_claimed(self, task: str, **ids: Any) -> None:
+        """Send the message of a hint whose name, `hint_name`, the caller has claimed. Never fails."""
+        ids |= self._place()
+        self.sender.send(task, **ids)
+
     def hint_name(self, task: str, **ids: Any) -> str:
         """What a hint of this shard is about; equal hints under way are sent once."""
         return hint_name(task, **ids, **self._place())

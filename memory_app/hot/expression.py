@@ -35,6 +35,8 @@ class Expression:
 
 UNLABELLED = "other"
 
+_SCRIPT = "expression_note"
+
 
 def label(tone: str) -> str:
     """The tone as it may be kept here: one of `VALENCES`, or `UNLABELLED`, since any other word is what a producer
@@ -43,25 +45,40 @@ def label(tone: str) -> str:
     return folded if folded in VALENCES else UNLABELLED
 
 
-def note(
-    hot: Hot,
-    scope_id: int,
-    *,
-    session_id: int,
-    at: datetime,
-    tone: str | None = None,
-    session_started_at: datetime | None = None,
-) -> None:
-    """An interaction at ``at``. An older one than the last changes nothing but a missing start of its
-    session.
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """An interaction at ``at``. ``tone`` is kept if it is one word; a sentence is what somebody said, and stays in
+    Postgres."""
 
-    ``tone`` is kept if it is one word; a sentence is what somebody said, and stays in Postgres. Raises
-    `HotUnavailable`.
+    session_id: int
+    at: datetime
+    tone: str | None = None
+    session_started_at: datetime | None = None
+
+
+def note(hot: Hot, scope_id: int, interaction: Interaction) -> None:
+    """Note an interaction. One older than the last changes nothing but a missing start of its session.
+
+    Raises `HotUnavailable`.
     """
-    started = "" if session_started_at is None else _ms(session_started_at)
-    word = tone if tone is not None and _is_word(tone) else ""
-    arguments: list[str | int] = [session_id, _ms(at), word, started, milliseconds(EXPRESSION.life)]
-    hot.run("expression_note", [hot.scope_key(EXPRESSION, scope_id)], arguments)
+    hot.run(_SCRIPT, [hot.scope_key(EXPRESSION, scope_id)], _arguments(interaction))
+
+
+def put_to(pipeline: Pipeline, hot: Hot, scope_id: int, interaction: Interaction) -> None:
+    """Have ``pipeline`` note an interaction, by the script's digest: Redis may not know it, and answers so."""
+    key = hot.scope_key(EXPRESSION, scope_id)
+    pipeline.evalsha(hot.scripts[_SCRIPT].sha, 1, key, *_arguments(interaction))
+
+
+def _arguments(interaction: Interaction) -> list[str | int]:
+    started, tone = interaction.session_started_at, interaction.tone
+    return [
+        interaction.session_id,
+        _ms(interaction.at),
+        tone if tone is not None and _is_word(tone) else "",
+        "" if started is None else _ms(started),
+        milliseconds(EXPRESSION.life),
+    ]
 
 
 def _is_word(tone: str) -> bool:

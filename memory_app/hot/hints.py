@@ -18,6 +18,8 @@ leaves work behind must hint again itself.
 
 from __future__ import annotations
 
+from redis.client import Pipeline
+
 from memory_app.hot.client import Hot
 from memory_app.hot.keys import HINT, milliseconds
 
@@ -29,9 +31,16 @@ def claim(hot: Hot, name: str, *, life_ms: int) -> bool:
     of keys. Raises `HotUnavailable`; the name may then be claimed all the same.
     """
     with hot.calling() as redis:
-        # NX makes one of several claimers the sender; the expiry frees the name where it dies before it sends.
-        life = min(life_ms, milliseconds(HINT.life))
-        return bool(redis.set(hot.named_key(HINT, name), 1, nx=True, px=life))
+        pipeline = redis.pipeline(transaction=False)
+        put_to(pipeline, hot, name, life_ms=life_ms)
+        return bool(pipeline.execute()[0])
+
+
+def put_to(pipeline: Pipeline, hot: Hot, name: str, *, life_ms: int) -> None:
+    """Have ``pipeline`` claim a name; the reply is as `claim` answers."""
+    # NX makes one of several claimers the sender; the expiry frees the name where it dies before it sends.
+    life = min(life_ms, milliseconds(HINT.life))
+    pipeline.set(hot.named_key(HINT, name), 1, nx=True, px=life)
 
 
 def clear(hot: Hot, name: str) -> None:

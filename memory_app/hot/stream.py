@@ -44,15 +44,23 @@ def append(hot: Hot, scope_id: int, entries: Sequence[Entry]) -> None:
     """Add turns, in order of acceptance, after their commit. Raises `HotUnavailable`."""
     if not entries:
         return
-    key = hot.scope_key(STREAM, scope_id)
     with hot.calling() as redis:
         pipeline = redis.pipeline()
-        pipeline.set(hot.scope_key(STREAM_EPOCH, scope_id), uuid4().hex, px=milliseconds(STREAM_EPOCH.life))
-        # LPUSHX adds to a list that is there and never begins one: begun after a flush, it would pass for the whole.
-        pipeline.lpushx(key, *[_line(entry) for entry in entries[-hot.stream_turns :]])
-        pipeline.ltrim(key, 0, hot.stream_turns - 1)
-        pipeline.pexpire(key, milliseconds(hot.stream_life))
+        put_to(pipeline, hot, scope_id, entries)
         pipeline.execute()
+
+
+def put_to(pipeline: Pipeline, hot: Hot, scope_id: int, entries: Sequence[Entry]) -> None:
+    """Have ``pipeline`` add turns, of which there is at least one.
+
+    The epoch first: a rebuild that read the table before is refused from then on, so the rest needs no MULTI.
+    """
+    key = hot.scope_key(STREAM, scope_id)
+    pipeline.set(hot.scope_key(STREAM_EPOCH, scope_id), uuid4().hex, px=milliseconds(STREAM_EPOCH.life))
+    # LPUSHX adds to a list that is there and never begins one: begun after a flush, it would pass for the whole.
+    pipeline.lpushx(key, *[_line(entry) for entry in entries[-hot.stream_turns :]])
+    pipeline.ltrim(key, 0, hot.stream_turns - 1)
+    pipeline.pexpire(key, milliseconds(hot.stream_life))
 
 
 @dataclass(frozen=True, slots=True)

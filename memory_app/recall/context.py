@@ -18,7 +18,7 @@ from memory_app import metrics
 from memory_app.db.db import transaction
 from memory_app.errors import InvalidInput, MemoryAppError, Transient
 from memory_app.hot import expression, window
-from memory_app.hot.expression import Expression
+from memory_app.hot.expression import Expression, Interaction
 from memory_app.hot.shown_windows import ShownWindow
 from memory_app.hot.window import HotContext
 from memory_app.language.text import clean_given
@@ -338,7 +338,7 @@ def _expression(
 def _rebuild(runtime: Runtime, row: ScopeRow, session: SessionRow) -> None:
     at, began = session.last_activity_at, session.created_at
     try:
-        expression.note(runtime.hot, row.id, session_id=session.id, at=at, session_started_at=began)
+        expression.note(runtime.hot, row.id, Interaction(session.id, at, session_started_at=began))
     except MemoryAppError as error:
         log.warning("expression_not_rebuilt", error=error.kind)
 

@@ -18,11 +18,14 @@ from sqlalchemy.exc import IntegrityError
 from memory_app import correlation, failpoint, metrics, queue
 from memory_app.db.db import transaction
 from memory_app.errors import Conflict, InvalidInput, MemoryAppError
-from memory_app.hot import expression, stream
+from memory_app.hot import accepted, expression
+from memory_app.hot.accepted import Accepted
+from memory_app.hot.expression import Interaction
+from memory_app.hot.stream import Entry
 from memory_app.language.zones import offset_of
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
-from memory_app.runtime import Runtime
+from memory_app.runtime import HINT_LIFE_MS, Runtime
 from memory_app.settings import Extract
 from memory_app.tenancy import quotas, redaction
 from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
@@ -280,35 +283,32 @@ def _announce(
     tickets: Sequence[Ticket],
 ) -> None:
     """After the commit: the hot stream and one hint. Nothing here can fail."""
-    entries = [stream.Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
+    entries = [Entry(ticket.id, session.id, ticket.seq) for ticket in tickets if not ticket.duplicate]
     if not entries:
         return
     metrics.turns.labels("accepted").inc(len(entries))
     for ticket in tickets:
         redaction.note(ticket.redacted, "turn")
     correlation.note(correlation.TURNS, [entry.id for entry in entries])
-    try:
-        stream.append(runtime.hot, session.scope_id, entries)
-    except MemoryAppError as error:
-        log.warning("stream_not_written", error=error.kind)
-    _note_interaction(runtime, session, new_turns)
+    noted = Accepted(session.scope_id, entries, _interaction(session, new_turns))
     # No hint for the session: when the turns are indexed, that worker hints at the sessions that are due.
-    runtime.hint(queue.INDEX_TURNS)
+    name = runtime.hint_name(queue.INDEX_TURNS)
+    try:
+        is_claimed = accepted.note(runtime.hot, noted, hint=name, hint_life_ms=HINT_LIFE_MS)
+    except MemoryAppError as error:
+        # Mostly the broker is the same Redis. The rows are there, and a finder sends the hint.
+        log.warning("hot_memory_not_noted", error=error.kind)
+        return
+    if is_claimed:
+        runtime.send_claimed(queue.INDEX_TURNS)
 
 
-def _note_interaction(
-    runtime: Runtime, session: sessions.LockedSession, new_turns: Sequence[NewTurn]
-) -> None:
+def _interaction(session: sessions.LockedSession, new_turns: Sequence[NewTurn]) -> Interaction:
     """When the user was last here and in which tone, for the next context window."""
     tones = [turn.emotional_tone for turn in new_turns if turn.emotional_tone]
-    try:
-        expression.note(
-            runtime.hot,
-            session.scope_id,
-            session_id=session.id,
-            at=max(believed(turn, session.now).at or session.now for turn in new_turns),
-            tone=expression.label(tones[-1]) if tones else None,
-            session_started_at=session.created_at,
-        )
-    except MemoryAppError as error:
-        log.warning("interaction_not_noted", error=error.kind)
+    return Interaction(
+        session_id=session.id,
+        at=max(believed(turn, session.now).at or session.now for turn in new_turns),
+        tone=expression.label(tones[-1]) if tones else None,
+        session_started_at=session.created_at,
+    )

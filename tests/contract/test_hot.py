@@ -18,6 +18,7 @@ import prometheus_client
 import pytest
 from hot_reads import cached_context, newest_turns, noted_expression
 from redis import Redis
+from redis.connection import Connection as RedisConnection
 
 from memory_app.broker.dropped import Counting
 from memory_app.broker.message import DropReason
@@ -25,6 +26,7 @@ from memory_app.errors import BadModelOutput, CircuitOpen, ProviderUnavailable, 
 from memory_app.hot import (
     Hot,
     HotUnavailable,
+    accepted,
     answer_drops,
     breaker,
     cache,
@@ -38,9 +40,11 @@ from memory_app.hot import (
     shown_windows,
     stream,
 )
+from memory_app.hot.accepted import Accepted
 from memory_app.hot.cache import CachedContext
 from memory_app.hot.client import PAUSE_SECONDS, Outage
 from memory_app.hot.erase import erase
+from memory_app.hot.expression import Interaction
 from memory_app.hot.keys import BREAKER, CONTEXT, HINT, KEYS, LIFE, LIMIT, STREAM, STREAM_EPOCH
 from memory_app.hot.metrics import Pusher
 from memory_app.hot.narrative import StoredNarrative, Wish
@@ -288,13 +292,53 @@ def test_no_turn_is_overlooked_by_claim_send_clear_look(hot: Hot) -> None:
     assert seen == committed
 
 
+# --- accepted turns ---
+
+
+def note_accepted(hot: Hot, some: list[Entry]) -> bool:
+    interaction = Interaction(session_id=1, at=NOON, tone="warm", session_started_at=NOON)
+    return accepted.note(hot, Accepted(7, some, interaction), hint="memory.index_turns", hint_life_ms=5_000)
+
+
+def test_an_accepted_turn_is_streamed_noted_and_hinted_at_once(hot: Hot) -> None:
+    first, second = entries(2)
+    begin(hot, 7, [first])
+    assert note_accepted(hot, [second])
+    assert newest_turns(hot, 7).entries == (first, second)
+    assert noted_expression(hot, 7) == expression.Expression(NOON, "warm", 1, NOON)
+    assert not hints.claim(hot, "memory.index_turns", life_ms=5_000)
+    assert not note_accepted(hot, entries(1, start=3)), "the message is under way"
+
+
+def test_a_turn_is_noted_whole_after_redis_lost_its_scripts(hot: Hot) -> None:
+    hot.redis.script_flush()
+    assert note_accepted(hot, entries(1))
+    assert noted_expression(hot, 7) == expression.Expression(NOON, "warm", 1, NOON)
+    hot.redis.script_flush()
+    assert not note_accepted(hot, entries(1, start=2))
+
+
+def test_accepted_turns_take_one_round_trip(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_accepted(hot, entries(1))
+    sent: list[int] = []
+    send = RedisConnection.send_packed_command
+
+    def count(connection: RedisConnection, command: Any, check_health: bool = True) -> None:
+        sent.append(1)
+        send(connection, command, check_health)
+
+    monkeypatch.setattr(RedisConnection, "send_packed_command", count)
+    note_accepted(hot, entries(1, start=2))
+    assert len(sent) == 1
+
+
 # --- expression ---
 
 
 def test_the_last_interaction_is_remembered(hot: Hot) -> None:
-    expression.note(hot, 7, session_id=1, at=NOON, tone="warm", session_started_at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone="warm", session_started_at=NOON))
     later = NOON + timedelta(minutes=3)
-    expression.note(hot, 7, session_id=1, at=later)
+    expression.note(hot, 7, Interaction(session_id=1, at=later))
     assert noted_expression(hot, 7) == expression.Expression(later, "warm", 1, NOON)
 
 
@@ -303,26 +347,26 @@ def test_nothing_is_known_at_first(hot: Hot) -> None:
 
 
 def test_an_older_interaction_does_not_displace_a_later_one(hot: Hot) -> None:
-    expression.note(hot, 7, session_id=2, at=NOON, tone="calm")
-    expression.note(hot, 7, session_id=1, at=NOON - timedelta(days=1), tone="sad")
+    expression.note(hot, 7, Interaction(session_id=2, at=NOON, tone="calm"))
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON - timedelta(days=1), tone="sad"))
     assert noted_expression(hot, 7) == expression.Expression(NOON, "calm", 2, None)
 
 
 def test_the_start_of_a_session_can_be_filled_in_later(hot: Hot) -> None:
-    expression.note(hot, 7, session_id=2, at=NOON)
+    expression.note(hot, 7, Interaction(session_id=2, at=NOON))
     start = NOON - timedelta(hours=1)
-    expression.note(hot, 7, session_id=2, at=start, session_started_at=start)
+    expression.note(hot, 7, Interaction(session_id=2, at=start, session_started_at=start))
     assert noted_expression(hot, 7) == expression.Expression(NOON, None, 2, start)
 
 
 def test_another_session_has_another_start(hot: Hot) -> None:
-    expression.note(hot, 7, session_id=1, at=NOON, session_started_at=NOON)
-    expression.note(hot, 7, session_id=2, at=NOON + timedelta(hours=1))
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, session_started_at=NOON))
+    expression.note(hot, 7, Interaction(session_id=2, at=NOON + timedelta(hours=1)))
     assert noted_expression(hot, 7).session_started_at is None
 
 
 def test_a_session_can_be_restarted(hot: Hot) -> None:
-    expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone="calm", session_started_at=NOON))
     later = NOON + timedelta(hours=1)
     expression.restart_session(hot, 7, session_id=1, at=later)
     assert noted_expression(hot, 7) == expression.Expression(NOON, "calm", 1, later)
@@ -340,17 +384,17 @@ def test_a_session_can_be_restarted(hot: Hot) -> None:
     ],
 )
 def test_only_a_word_is_kept_as_a_tone(hot: Hot, tone: str, kept: str | None) -> None:
-    expression.note(hot, 7, session_id=1, at=NOON, tone=tone)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone=tone))
     assert noted_expression(hot, 7).tone == kept
 
 
 def test_broken_values_are_unknown(hot: Hot, raw: Redis) -> None:
-    expression.note(hot, 7, session_id=1, at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON))
     (key,) = raw.keys(f"{hot.prefix}*")
     raw.hset(key, mapping={"last_interaction_at": "9" * 30, "session_id": "x", "tone": b"\xff"})
     found = noted_expression(hot, 7)
     assert (found.last_interaction_at, found.session_id) == (None, None)
-    expression.note(hot, 7, session_id=1, at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON))
 
 
 # --- limits ---
@@ -553,6 +597,7 @@ def silent() -> Iterator[tuple[Hot, socket.socket]]:
 def test_every_call_fails_with_one_error(dead: Hot) -> None:
     calls = [
         lambda: stream.append(dead, 7, entries(1)),
+        lambda: note_accepted(dead, entries(1)),
         lambda: newest_turns(dead, 7),
         lambda: stream.rebuild(dead, 7, entries(1), token="x"),
         lambda: stream.clear(dead, 7),
@@ -561,7 +606,7 @@ def test_every_call_fails_with_one_error(dead: Hot) -> None:
         lambda: cache.drop(dead, 7),
         lambda: hints.claim(dead, "look", life_ms=1),
         lambda: hints.clear(dead, "look"),
-        lambda: expression.note(dead, 7, session_id=1, at=NOON),
+        lambda: expression.note(dead, 7, Interaction(session_id=1, at=NOON)),
         lambda: noted_expression(dead, 7),
         lambda: expression.restart_session(dead, 7, session_id=1, at=NOON),
         lambda: erase(dead, [7]),
@@ -710,7 +755,7 @@ def use_everything(hot: Hot, scope: int) -> None:
     begin(hot, scope, entries(3))
     stream.append(hot, scope, entries(1, start=4))
     cache.put(hot, (scope, 3), some_context(), token=cached_context(hot, (scope, 3)).token)
-    expression.note(hot, scope, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
+    expression.note(hot, scope, Interaction(session_id=1, at=NOON, tone="calm", session_started_at=NOON))
     hints.claim(hot, "memory.index_turns", life_ms=5_000)
     limits.take(hot, "key:1", rate_per_second=0.001, burst=1_000)
     recall_counts.note(hot, 1, [uuid4()])
@@ -764,11 +809,11 @@ def test_two_prefixes_on_one_server_do_not_meet(hot: Hot, redis_url: str, raw: R
 def test_a_flush_loses_nothing_that_cannot_be_rebuilt(hot: Hot, raw: Redis) -> None:
     table = entries(4)
     begin(hot, 7, table)
-    expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone="calm", session_started_at=NOON))
     before = (newest_turns(hot, 7).entries, noted_expression(hot, 7))
     raw.delete(*raw.keys(f"{hot.prefix}*"))
     begin(hot, 7, table)
-    expression.note(hot, 7, session_id=1, at=NOON, tone="calm", session_started_at=NOON)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone="calm", session_started_at=NOON))
     assert (newest_turns(hot, 7).entries, noted_expression(hot, 7)) == before
 
 
@@ -783,7 +828,7 @@ def test_nothing_that_a_person_said_reaches_redis(hot: Hot, raw: Redis) -> None:
     """Free text put into every place that takes a string leaves no trace in a key or a value."""
     said = "the canary sings at noon"
     cache.put(hot, (7,), CachedContext(cache.asked_about(said), {}), token=cached_context(hot, (7,)).token)
-    expression.note(hot, 7, session_id=1, at=NOON, tone=said)
+    expression.note(hot, 7, Interaction(session_id=1, at=NOON, tone=said))
     hints.claim(hot, said, life_ms=5_000)
     limits.take(hot, said, rate_per_second=0.001, burst=100)
     fail(hot, 1, name=said)
