@@ -137,6 +137,7 @@ class AsyncMemoryClient:
     run = _sent(job_calls.run)
     undo = _sent(job_calls.undo)
     forget = _sent(job_calls.forget)
+    forget_agent = _sent(job_calls.forget_agent)
     forget_session = _sent(job_calls.forget_session)
     forget_turn = _sent(job_calls.forget_turn)
     erasure = _sent(job_calls.erasure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from memory_app.client.call import Call, answer_of, body_of, in_session, in_user, path, query_of
+from memory_app.client.call import Call, answer_of, body_of, in_agent, in_session, in_user, path, query_of
 from memory_app.forget.answers import ErasureAnswer
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.ids import checked_id
@@ -102,6 +102,14 @@ def forget(user: str, *, dry_run: bool = False) -> Call[RunStateAnswer]:
     """
     address = path("v1", "users", check_name(user, field="user"))
     return Call("DELETE", address, answer_of(RunStateAnswer), query=query_of(dry_run=dry_run))
+
+
+def forget_agent(agent: str, *, dry_run: bool = False) -> Call[RunStateAnswer]:
+    """Forget an agent with all that it knows of everybody; a worker does it. Follow it with `run`.
+
+    The people stay, with what other agents know of them.
+    """
+    return Call("DELETE", in_agent(agent), answer_of(RunStateAnswer), query=query_of(dry_run=dry_run))
 
 
 def forget_session(scope: Scope, *, dry_run: bool = False) -> Call[RunStateAnswer]:

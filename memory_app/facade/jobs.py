@@ -73,6 +73,14 @@ class Jobs(Facade):
         with self._noting(Action.ERASE_USER, user=user, dry_run=dry_run):
             return forget_service.forget_user(self.runtime, self.tenant_id, user, dry_run=dry_run)
 
+    def forget_agent(self, agent: str, *, dry_run: bool = False) -> Run:
+        """Forget an agent with all that it knows of everybody; a worker does it. Follow it with `run`.
+
+        The people stay, with what other agents know of them.
+        """
+        with self._noting(Action.ERASE_AGENT, agent=agent, dry_run=dry_run):
+            return forget_service.forget_agent(self.runtime, self.tenant_id, agent, dry_run=dry_run)
+
     def forget_session(self, scope: Scope, *, dry_run: bool = False) -> Run:
         """Forget the scope's session, its turns and what came only from it."""
         with self._noting(Action.ERASE_SESSION, agent=scope.agent, user=scope.user, dry_run=dry_run):

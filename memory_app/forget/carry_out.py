@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -61,19 +62,23 @@ def carry_out(
     """Erase in the runtime's shard. The receipt and the run are written in the home shard."""
     with transaction(runtime.engine, tenant_id) as connection:
         forgotten = erase(connection)
-        _note_turns(connection, runtime, tenant_id, forgotten)
+        note_turns(connection, runtime, tenant_id, forgotten)
         # The receipt is part of the transaction: none without an erasure, and no erasure without one. It stays
         # in the home shard, whatever becomes of the other.
         with at_home(connection):
             written = receipt(connection, forgotten)
             record = run(connection, _report(forgotten, written))
     # After the commit: what is read between the two would else be put into Redis again.
-    _drop_hot(runtime, forgotten)
-    rows = sum(forgotten.counts.values())
+    drop_hot(runtime, forgotten)
+    note_erasure(of, written.id, rows=sum(forgotten.counts.values()))
+    return record, written
+
+
+def note_erasure(of: str, erasure_id: UUID, *, rows: int) -> None:
+    """Count an erasure that has taken effect, and say so in the log."""
     metrics.erasures.labels(of).inc()
     metrics.erased_rows.inc(rows)
-    log.info("forgotten", of=of, erasure=str(written.id), rows=rows)
-    return record, written
+    log.info("forgotten", of=of, erasure=str(erasure_id), rows=rows)
 
 
 @metrics.timing(metrics.erasure_seconds)
@@ -100,7 +105,7 @@ def add_to_file(runtime: Runtime, receipt: Receipt) -> None:
         log.error("receipt_not_written", erasure=str(receipt.id), error=error.strerror)
 
 
-def _note_turns(connection: Connection, runtime: Runtime, tenant_id: int, forgotten: Forgotten) -> None:
+def note_turns(connection: Connection, runtime: Runtime, tenant_id: int, forgotten: Forgotten) -> None:
     """Remember which turns were erased, so that a caller who sends one again does not bring it back."""
     made = digests_of(runtime.settings)
     digests = [made.new(tenant_id, TURN, name) for name in forgotten.sent]
@@ -120,7 +125,7 @@ def _report(forgotten: Forgotten, receipt: Receipt | None) -> ForgetReport:
     )
 
 
-def _drop_hot(runtime: Runtime, forgotten: Forgotten) -> None:
+def drop_hot(runtime: Runtime, forgotten: Forgotten) -> None:
     """Drop what Redis has of what was forgotten."""
     try:
         hot_erase.erase(runtime.hot, forgotten.erased)

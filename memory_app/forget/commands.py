@@ -1,4 +1,4 @@
-"""``forget``: remove a person for good, and print the receipt."""
+"""``forget`` and ``forget-agent``: remove a person or an agent for good, and print the receipt."""
 
 from __future__ import annotations
 
@@ -41,17 +41,33 @@ def forget(
         )
     with connect(data, tenant) as memory:
         run = _follow(memory, memory.forget(user, dry_run=dry_run))
-    if as_json:
-        write_json(run)
-        return
-    if run.state is RunState.FAILED:
-        raise Permanent(f"run {run.id} failed: {run.reason}")
-    report = run.report or {}
-    counts = report.get("counts", {})
-    title = "would be deleted" if dry_run else "deleted"
-    write_table(title, ("table", "rows"), [(name, rows) for name, rows in sorted(counts.items()) if rows])
-    if report.get("erasure"):
-        out.print(f"receipt: {report['erasure']}", highlight=False)
+    _show(run, dry_run=dry_run, as_json=as_json)
+
+
+@app.command("forget-agent")
+def forget_agent(
+    agent: Annotated[str, typer.Argument(help="The agent, by the name that the app uses.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete an agent with all that it knows of everybody; the people stay, with what other agents know of them.
+
+    A worker does it, and the command shows how far it is. It may be interrupted: the erasure goes on.
+    """
+    if not dry_run and not yes:
+        typer.confirm(
+            f"Delete agent {agent!r} of tenant {tenant!r} with all that it knows for good?",
+            abort=True,
+            err=True,
+        )
+    with connect(data, tenant) as memory:
+        run = _follow(memory, memory.forget_agent(agent, dry_run=dry_run))
+    _show(run, dry_run=dry_run, as_json=as_json)
 
 
 def _follow(memory: MemoryApp, run: Run) -> Run:
@@ -66,3 +82,17 @@ def _follow(memory: MemoryApp, run: Run) -> Run:
             shown = step
         run = memory.run(run.id, wait_seconds=LOOK_SECONDS)
     return run
+
+
+def _show(run: Run, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        write_json(run)
+        return
+    if run.state is RunState.FAILED:
+        raise Permanent(f"run {run.id} failed: {run.reason}")
+    report = run.report or {}
+    counts = report.get("counts", {})
+    title = "would be deleted" if dry_run else "deleted"
+    write_table(title, ("table", "rows"), [(name, rows) for name, rows in sorted(counts.items()) if rows])
+    if report.get("erasure"):
+        out.print(f"receipt: {report['erasure']}", highlight=False)

@@ -107,7 +107,7 @@ def erase_user(
     note({})
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):
         return _erase_person(connection, tenant_id, user=user, user_id=user_id, note=note)
-    older = _erase_older(connection, tenant_id, scope_ids=scope_ids, before=before)
+    older = erase_older(connection, tenant_id, scope_ids=scope_ids, before=before)
     if erase.holds_rows(connection, scope_ids):
         persons.start_anew(connection, tenant_id, user_id=user_id, scope_ids=scope_ids)
         return older
@@ -147,7 +147,7 @@ def _erase_person(
     return Forgotten(counts, frozenset(outside), scope_ids, sent=sent)
 
 
-def _erase_older(
+def erase_older(
     connection: Connection, tenant_id: int, *, scope_ids: tuple[int, ...], before: datetime
 ) -> Forgotten:
     """Erase what a person who came back had left behind earlier; the rows since then stay."""

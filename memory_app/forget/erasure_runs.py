@@ -17,7 +17,8 @@ from memory_app.db.db import transaction, wait_in_line
 from memory_app.db.shards import HOME
 from memory_app.errors import MemoryAppError, Moved, NotFound, StoreBusy
 from memory_app.forget import carry_out
-from memory_app.forget.receipt import Receipt
+from memory_app.forget.agent_erasure import erase_agent_in_turn
+from memory_app.forget.receipt import Receipt, Subject
 from memory_app.forget.rows import receipts
 from memory_app.forget.settlement import NOTHING, Counts, Forgotten
 from memory_app.forget.target import Target
@@ -44,6 +45,7 @@ PAUSE_SECONDS = 0.2
 
 _ACTIONS = {
     "user": Action.ERASE_USER,
+    "agent": Action.ERASE_AGENT,
     "session": Action.ERASE_SESSION,
     "turn": Action.ERASE_TURN,
     "memory": Action.ERASE_MEMORY,
@@ -74,9 +76,13 @@ def erase_in_turn(runtime: Runtime, claimed: RunLease) -> None:
     note = noting(
         runtime, claimed.tenant_id, _ACTIONS[target.of], user=target.user, target=f"run {claimed.run_id}"
     )
+    receipt: Receipt | None
     with note:
-        _note_progress(runtime, claimed, ForgetStage.WAITING, {})
-        receipt = _try_until_free(runtime, claimed, run, target)
+        if target.of is Subject.AGENT:
+            receipt = erase_agent_in_turn(runtime, claimed, run, target.names[0])
+        else:
+            _note_progress(runtime, claimed, ForgetStage.WAITING, {})
+            receipt = _try_until_free(runtime, claimed, run, target)
     if receipt is not None:
         carry_out.add_to_file(runtime, receipt)
 

@@ -1,8 +1,8 @@
-"""Forget a memory, a turn, a session or a person for good, with whatever came only from it.
+"""Forget a memory, a turn, a session, a person or an agent for good, with whatever came only from it.
 
-Each is one transaction under the locks of the scopes concerned, so nothing is ever half forgotten. Work in flight
-cannot bring anything back: it finds its scope gone, its session fenced or its sources missing. Where others hold the
-rows for too long, the erasure waits for its turn as a run, which the answer shows.
+Each but that of an agent is one transaction under the locks of the scopes concerned, so nothing is ever half forgotten.
+Work in flight cannot bring anything back: it finds its scope gone, its session fenced or its sources missing. Where
+others hold the rows for too long, the erasure waits for its turn as a run, which the answer shows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from memory_app.db.db import limit_waits, transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import NotFound
+from memory_app.forget import agent_erasure
 from memory_app.forget.carry_out import Erase, WriteRun, add_to_file, carry_out, new_receipt, rehearse
 from memory_app.forget.erasure_runs import BUSY, enqueue
 from memory_app.forget.receipt import Receipt, Subject, receipt_line
@@ -70,6 +71,18 @@ def forget_user(runtime: Runtime, tenant_id: int, user: str, *, dry_run: bool = 
     """
     check_name(user, field="user")
     return _forget(runtime, tenant_id, Target(Subject.USER, (user,)), dry_run=dry_run)
+
+
+def forget_agent(runtime: Runtime, tenant_id: int, agent: str, *, dry_run: bool = False) -> Run:
+    """Delete an agent with all that it knows of everybody: turns, sessions, memories, persona, policy.
+
+    Always a run that a worker does; the people stay, with what other agents know of them. The same name may come back
+    later as a new agent. Repeating it is harmless. Raises `InvalidInput` for what is no name.
+    """
+    check_name(agent, field="agent")
+    if dry_run:
+        return agent_erasure.rehearse(runtime, tenant_id, agent)
+    return enqueue(runtime, tenant_id, Target(Subject.AGENT, (agent,)))
 
 
 def forget_again(runtime: Runtime, receipt: Receipt, erase: Erase, *, dry_run: bool = False) -> Run:

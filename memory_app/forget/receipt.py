@@ -32,6 +32,7 @@ class Subject(StrEnum):
     """What an erasure is of."""
 
     USER = "user"
+    AGENT = "agent"
     SESSION = "session"
     TURN = "turn"
     MEMORY = "memory"

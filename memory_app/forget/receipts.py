@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -20,10 +21,11 @@ from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, Misconfigured, NotFound
 from memory_app.forget import forget, receipt_file
+from memory_app.forget.agent_erasure import erase_agent_older
 from memory_app.forget.erasure import erase_memory, erase_session, erase_turn, erase_user
 from memory_app.forget.receipt import Receipt, Seal, Subject, seal_of
 from memory_app.forget.rows import receipts
-from memory_app.forget.settlement import NOTHING, Forgotten, united
+from memory_app.forget.settlement import NOTHING, Forgotten, added, united
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of
@@ -249,7 +251,7 @@ def replay(
 
 
 _Match = tuple[Subject, str, int]
-"""What a digest is about: its kind, its name or id, and the shard that has it."""
+"""What a digest is about: its kind, its name or id, and a shard that has it. An agent may be in all of them."""
 
 
 def _by_id(lines: Iterable[receipt_file.Line]) -> dict[UUID, Receipt]:
@@ -271,9 +273,9 @@ def _is_here(receipt: Receipt, tenants: Tenants) -> bool:
     return tenants.get(receipt.tenant_id) == receipt.tenant
 
 
-def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
+def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, list[_Match]]:
     """Names and ids of the database that the receipts are about, by digest."""
-    matches: dict[bytes, _Match] = {}
+    matches: dict[bytes, list[_Match]] = {}
     for tenant_id in sorted({receipt.tenant_id for receipt in due}):
         own = [receipt for receipt in due if receipt.tenant_id == tenant_id]
         for of in Subject:
@@ -284,8 +286,10 @@ def _matches(runtime: Runtime, due: Sequence[Receipt]) -> dict[bytes, _Match]:
     return matches
 
 
-def _matches_of(runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[bytes]) -> dict[bytes, _Match]:
-    matches: dict[bytes, _Match] = {}
+def _matches_of(
+    runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[bytes]
+) -> dict[bytes, list[_Match]]:
+    matches: dict[bytes, list[_Match]] = {}
     made = digests_of(runtime.settings)
 
     def look(here: Runtime) -> None:
@@ -294,29 +298,40 @@ def _matches_of(runtime: Runtime, tenant_id: int, *, of: Subject, digests: set[b
             for name in receipts.names(connection, tenant_id, of):
                 for digest in made.possible(tenant_id, of, name):
                     if digest in digests:
-                        matches[digest] = (of, name, here.shard)
+                        matches.setdefault(digest, []).append((of, name, here.shard))
 
     in_each(runtime, look)
     return matches
 
 
 def _erase_again(
-    runtime: Runtime, receipt: Receipt, *, matches: Mapping[bytes, _Match], dry_run: bool
+    runtime: Runtime, receipt: Receipt, *, matches: Mapping[bytes, Sequence[_Match]], dry_run: bool
 ) -> Mapping[str, int]:
     """Rows by table that went."""
-    subjects = [matches[digest] for digest in receipt.digests if digest in matches]
-
-    def erase(connection: Connection) -> Forgotten:
-        forgotten = NOTHING
-        for of, name, _ in subjects:
-            forgotten = united(forgotten, _erase_older(connection, receipt, of=of, name=name))
-        return forgotten
-
-    # All subjects of a receipt stand in one scope. A user whose rows are gone is in the list of the home shard only.
-    shard = next((shard for _, _, shard in subjects), HOME)
-    run = forget.forget_again(runtime.at(shard), receipt, erase, dry_run=dry_run)
-    counts: Mapping[str, int] = run.report["counts"]
+    subjects = [match for digest in receipt.digests for match in matches.get(digest, ())]
+    if receipt.of is not Subject.AGENT:
+        # All subjects stand in one scope. A user whose rows are gone is in the list of the home shard, too.
+        last = {name: shard for _, name, shard in subjects}
+        subjects = [match for match in subjects if last[match[1]] == match[2]]
+    # The home shard last: an agent's entry there is what its copies refer to.
+    shards = sorted({shard for _, _, shard in subjects} or {HOME}, reverse=True)
+    counts: Mapping[str, int] = {}
+    for shard in shards:
+        here = [(of, name) for of, name, place in subjects if place == shard]
+        run = forget.forget_again(
+            runtime.at(shard), receipt, partial(_erase_all, receipt=receipt, subjects=here), dry_run=dry_run
+        )
+        counts = added(counts, run.report["counts"])
     return counts
+
+
+def _erase_all(
+    connection: Connection, *, receipt: Receipt, subjects: Sequence[tuple[Subject, str]]
+) -> Forgotten:
+    forgotten = NOTHING
+    for of, name in subjects:
+        forgotten = united(forgotten, _erase_older(connection, receipt, of=of, name=name))
+    return forgotten
 
 
 def _erase_older(connection: Connection, receipt: Receipt, *, of: Subject, name: str) -> Forgotten:
@@ -324,6 +339,8 @@ def _erase_older(connection: Connection, receipt: Receipt, *, of: Subject, name:
     # Somebody new may have a name since the erasure; an id of a turn or a memory is never given twice.
     if of is Subject.USER:
         return erase_user(connection, tenant_id, name, before=before)
+    if of is Subject.AGENT:
+        return erase_agent_older(connection, tenant_id, name, before=before)
     if of is Subject.SESSION:
         return erase_session(connection, tenant_id, Scope(*name.split("\0")), before=before)
     if of is Subject.TURN:

@@ -11,7 +11,17 @@ from memory_app.forget.answers import ErasureAnswer
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
-from memory_app.web.call import IN_SESSION, Eraser, MemoryId, OfSession, Reader, TurnId, UserName, errors
+from memory_app.web.call import (
+    IN_SESSION,
+    Eraser,
+    MemoryId,
+    OfAgent,
+    OfSession,
+    Reader,
+    TurnId,
+    UserName,
+    errors,
+)
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import Id
 from memory_app.web.strict import StrictRoute, audited
@@ -70,6 +80,18 @@ def forget_user(call: Eraser, user: UserName, dry_run: DryRun = False) -> RunSta
     return RunStateAnswer.model_validate(
         forget.forget_user(call.runtime, call.tenant_id, name, dry_run=dry_run)
     )
+
+
+@router.delete("/v1/agents/{agent}", status_code=202, responses=errors())
+@audited(Action.ERASE_AGENT)
+def forget_agent(call: Eraser, scope: OfAgent, dry_run: DryRun = False) -> RunStateAnswer:
+    """Forget an agent with all that it knows of everybody; the people stay, with what other agents know of them.
+
+    A worker does it, a person at a time; follow it with `GET /v1/runs/{id}`. The report of the end names the receipt.
+    Repeating it is harmless, and the same name may come back later as a new agent.
+    """
+    run = forget.forget_agent(call.runtime, call.tenant_id, scope.agent, dry_run=dry_run)
+    return RunStateAnswer.model_validate(run)
 
 
 @router.get("/v1/erasures/{id}", responses=errors(404))

@@ -1,4 +1,4 @@
-"""What an erasure is of: a memory, a turn, a session or a person, by the names that the caller gave."""
+"""What an erasure is of: a memory, a turn, a session, a person or an agent, by the names that the caller gave."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``names`` are the name of a person; agent, user and session; or the id of a turn or a memory."""
+    """``names`` are the name of a person or an agent; agent, user and session; or the id of a turn or a memory."""
 
     of: Subject
     names: tuple[str, ...]
@@ -60,7 +60,10 @@ class Target:
         return None
 
     def erase(self, connection: Connection, tenant_id: int, *, note: NoteCounts = note_nothing) -> Forgotten:
-        """Erase it in the caller's transaction. `NotFound` for a turn or memory that is not in this shard."""
+        """Erase it in the caller's transaction: anything but an agent, which takes many (`agent_erasure`).
+
+        `NotFound` for a turn or memory that is not in this shard.
+        """
         match self.of:
             case Subject.USER:
                 return erase_user(connection, tenant_id, self.names[0], note=note)
@@ -70,6 +73,8 @@ class Target:
                 forgotten = erase_turn(connection, tenant_id, UUID(self.names[0]))
             case Subject.MEMORY:
                 forgotten = erase_memory(connection, tenant_id, UUID(self.names[0]))
+            case Subject.AGENT:
+                raise AssertionError("an agent is not erased in one transaction")
         if forgotten is None:
             raise NotFound(f"no {self.of} {self.names[0]}", field="id")
         return forgotten

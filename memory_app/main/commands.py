@@ -91,6 +91,10 @@ COMMANDS = {
         "forget.commands",
         "Delete a person with all agents: turns, memories, entities and what was derived from them alone.",
     ),
+    "forget-agent": Entry(
+        "forget.commands",
+        "Delete an agent with all that it knows of everybody; the people stay, with what other agents know of them.",
+    ),
     "reembed": Entry(
         "recall.reembed_command",
         "Embed again every row of another model than the settings name. Stop it at any time; it goes on where it "

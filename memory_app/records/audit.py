@@ -29,6 +29,7 @@ class Action(StrEnum):
     ERASE_MEMORY = "erase.memory"
     ERASE_SESSION = "erase.session"
     ERASE_USER = "erase.user"
+    ERASE_AGENT = "erase.agent"
     EXPORT_SCOPE = "export.scope"
     EXPORT_USER = "export.user"
     EXPORT_AGENT = "export.agent"

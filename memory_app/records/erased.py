@@ -15,9 +15,9 @@ class Refusal(StrEnum):
     """Why a message was refused. The values are stored: never rename one."""
 
     SENT_BEFORE = "sent_before_erasure"
-    """The person or the session was erased after the message was sent."""
+    """The person, the session or the agent was erased after the message was sent."""
     UNTIMED = "no_sent_at"
-    """It does not say when it was sent, and the person or the session was erased within a day."""
+    """It does not say when it was sent, and the person, the session or the agent was erased within a day."""
     TURN = "turn_erased"
     """The very same turn was erased."""
     RATE_LIMITED = "rate_limited"
@@ -27,7 +27,7 @@ class Refusal(StrEnum):
 
 
 def refusal_of(*, sent_at: datetime | None, erased_at: datetime | None, now: datetime) -> Refusal | None:
-    """Why a message is refused, given when its person or session was erased last; None if it is not.
+    """Why a message is refused, given when its person, session or agent was erased last; None if it is not.
 
     ``sent_at`` is by the producer's clock, ``erased_at`` and ``now`` by the database's.
     """

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from memory_app.settings import Settings
 
-TURN, USER, SESSION = "sent", "user", "session"
+TURN, USER, AGENT, SESSION = "sent", "user", "agent", "session"
 """Sorts of names."""
 
 

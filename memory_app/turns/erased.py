@@ -16,7 +16,7 @@ from memory_app.errors import Erased, InvalidInput
 from memory_app.records.erased import Refusal, refusal_of
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.digests import SESSION, USER, Digests, session_name
+from memory_app.tenancy.digests import AGENT, SESSION, USER, Digests, session_name
 from memory_app.tenancy.rows import erased
 from memory_app.tenancy.rows.erased import RefusedMessage
 
@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 PAGE_LIMIT = 500
 
 _WORDS = {
-    Refusal.SENT_BEFORE: "the person or the session was erased after this was sent",
-    Refusal.UNTIMED: "the person or the session was erased within a day, and sent_at, the time at which this was "
-    "sent, is missing or lies in the future",
+    Refusal.SENT_BEFORE: "the person, the session or the agent was erased after this was sent",
+    Refusal.UNTIMED: "the person, the session or the agent was erased within a day, and sent_at, the time at which "
+    "this was sent, is missing or lies in the future",
 }
 
 
@@ -47,10 +47,14 @@ def hold(connection: Connection, tenant_id: int, scope: Scope) -> None:
 def check_waited(
     connection: Connection, tenant_id: int, scope: Scope, *, waited: Waited, made: Digests
 ) -> None:
-    """Raise `Erased` where the person or the session was erased after the turn was sent."""
+    """Raise `Erased` where the person, the session or the agent was erased after the turn was sent."""
     assert scope.user is not None
     session = session_name(scope.agent, scope.user, scope.session)
-    digests = (*made.possible(tenant_id, USER, scope.user), *made.possible(tenant_id, SESSION, session))
+    digests = (
+        *made.possible(tenant_id, USER, scope.user),
+        *made.possible(tenant_id, SESSION, session),
+        *made.possible(tenant_id, AGENT, scope.agent),
+    )
     erased_at, now = erased.newest(connection, tenant_id, digests)
     reason = refusal_of(sent_at=waited.sent_at, erased_at=erased_at, now=now)
     if reason is not None:

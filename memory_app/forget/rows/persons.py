@@ -58,10 +58,10 @@ _LOCK_SESSIONS = (
     .order_by(sessions.c.id)
     .with_for_update()
 )
-_COUNTS_ELSEWHERE = delete(evidence).where(
+COUNTS_ELSEWHERE = delete(evidence).where(
     among(evidence.c.turn_scope_id, "scopes"), not_among(evidence.c.scope_id, "scopes")
 )
-_DELETE_ROWS = {
+DELETE_ROWS = {
     name: delete(table).where(table.c.tenant_id == bindparam("tenant"), among(table.c.scope_id, "scopes"))
     for name, table in ((name, metadata.tables[name]) for name in TABLES)
 }
@@ -77,7 +77,7 @@ _CLOSE_SCOPES = (
     .order_by(scopes.c.id)
     .with_for_update()
 )
-_DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
+DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
 _IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
 _NEW_USER = (
     update(users)
@@ -158,12 +158,12 @@ def delete_user(
     """Delete the user and everything in the scopes, which are closed; rows by table. ``note`` is told the counts as
     they grow."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
-    counts = {"evidence elsewhere": connection.execute(_COUNTS_ELSEWHERE, values).rowcount}
-    for table, statement in _DELETE_ROWS.items():
+    counts = {"evidence elsewhere": connection.execute(COUNTS_ELSEWHERE, values).rowcount}
+    for table, statement in DELETE_ROWS.items():
         counts[table] = connection.execute(statement, values).rowcount
         if counts[table]:
             note({name: count for name, count in counts.items() if count})
-    counts["scopes"] = connection.execute(_DELETE_SCOPES, values).rowcount
+    counts["scopes"] = connection.execute(DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
         connection.execute(_DELETE_ENTRY, values)

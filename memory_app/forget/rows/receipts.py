@@ -82,6 +82,7 @@ _SINCE = (
 _IDS = select(erasures.c.id).where(erasures.c.tenant_id == bindparam("tenant"))
 _NAMES: dict[Subject, Select[Any]] = {
     Subject.USER: select(users.c.name).where(users.c.tenant_id == bindparam("tenant")),
+    Subject.AGENT: select(agents.c.name).where(agents.c.tenant_id == bindparam("tenant")),
     Subject.SESSION: select(agents.c.name, users.c.name, sessions.c.name)
     .join_from(sessions, scopes, scopes.c.id == sessions.c.scope_id)
     .join(agents, agents.c.id == scopes.c.agent_id)

@@ -96,6 +96,7 @@ COMMAND_OF = {
     "sleep": "sleep",
     "undo": "undo",
     "forget_user": "forget",
+    "forget_agent": "forget-agent",
     "get_erasure": "erasures",
     "export": "export",
     "export_user": "export",

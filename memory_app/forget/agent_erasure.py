@@ -1,0 +1,155 @@
+"""Erase an agent with all that it knows of everybody: scope after scope, each in a transaction of its own.
+
+An agent may know a million people, so this is always the work of a worker. What went so far is counted in the run, in
+the transaction that erases it; a worker that takes over goes on from there. At the end no scope is left, and the entry
+of the agent goes together with the receipt. Whoever records for the agent meanwhile is erased, too, or waits for the
+end and begins with a new agent of that name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import Connection
+
+from memory_app.db.db import transaction, wait_in_line
+from memory_app.db.shards import HOME, at_home
+from memory_app.errors import StoreBusy
+from memory_app.forget import carry_out
+from memory_app.forget.erasure import erase_older
+from memory_app.forget.receipt import Receipt, Subject
+from memory_app.forget.rows import agents, erase, receipts
+from memory_app.forget.rows.agents import AgentScope
+from memory_app.forget.settlement import NOTHING, Forgotten, added, united
+from memory_app.jobs import jobs
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run, RunLease
+from memory_app.records.reports import ForgetProgress, ForgetReport, ForgetStage
+from memory_app.records.run import RunName
+from memory_app.runtime import Runtime
+from memory_app.tenancy.digests import digests_of, sent_name
+from memory_app.tenancy.rows import erased
+from memory_app.tenancy.shards import in_each
+
+SCOPES_AT_ONCE = 200
+"""Scopes that are listed at a time."""
+
+TURN_SECONDS = 480.0
+"""How long a worker erases before it gives the run back; below the soft limit of its task."""
+
+
+def rehearse(runtime: Runtime, tenant_id: int, agent: str) -> Run:
+    """Count what would go, and write it down as a run that is over. Changes nothing else."""
+    total: Counter[str] = Counter()
+    for counts in in_each(runtime, partial(_counted, tenant_id=tenant_id, agent=agent)):
+        total.update(counts)
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        report = ForgetReport(erasure=None, counts=dict(total))
+        options = {"of": Subject.AGENT.value, "dry_run": True}
+        run_id = runs.record(
+            connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options
+        )
+        run = runs.read(connection, run_id)
+    assert run is not None
+    return run
+
+
+def _counted(runtime: Runtime, *, tenant_id: int, agent: str) -> Mapping[str, int]:
+    with transaction(runtime.engine, tenant_id) as connection:
+        return agents.counts(connection, tenant_id, agent)
+
+
+def erase_agent_in_turn(runtime: Runtime, claimed: RunLease, run: Run, agent: str) -> Receipt:
+    """Do the run. Raises `StoreBusy` when its time is over or others hold rows: the run goes on later."""
+    deadline = time.monotonic() + TURN_SECONDS
+    counts = _Progress(claimed, Counter((run.report or {}).get("counts", {})))
+    while True:
+        done = in_each(runtime, partial(_erase_scopes, agent=agent, progress=counts, deadline=deadline))
+        if any(done):
+            continue
+        receipt = _finish(runtime, claimed, agent, counts.total)
+        # None: somebody has recorded for the agent since its scopes were listed.
+        if receipt is not None:
+            return receipt
+
+
+class _Progress:
+    """Rows by table that went so far, as the run says."""
+
+    def __init__(self, claimed: RunLease, total: Counter[str]) -> None:
+        self.claimed = claimed
+        self.total = total
+
+    def add(self, connection: Connection, counts: Mapping[str, int]) -> None:
+        """Count rows in the transaction that deletes them."""
+        report = ForgetProgress(stage=ForgetStage.ERASING, counts=added(self.total, counts))
+        with at_home(connection):
+            runs.note_progress(connection, self.claimed, report)
+
+
+def _erase_scopes(runtime: Runtime, *, agent: str, progress: _Progress, deadline: float) -> bool:
+    """Erase the next scopes of the agent in the runtime's shard; False: there are none."""
+    tenant_id = progress.claimed.tenant_id
+    with transaction(runtime.engine, tenant_id) as connection:
+        scopes = agents.listed(connection, tenant_id, agent, limit=SCOPES_AT_ONCE)
+    for scope in scopes:
+        if time.monotonic() > deadline:
+            raise StoreBusy("there is more to erase than fits into one turn; it goes on", retry_after=1)
+        with transaction(runtime.engine, tenant_id) as connection:
+            wait_in_line(connection)
+            forgotten = _erase_scope(connection, tenant_id, scope)
+            carry_out.note_turns(connection, runtime, tenant_id, forgotten)
+            progress.add(connection, forgotten.counts)
+        # After the commit: until then the counts of the run are those before.
+        progress.total.update(forgotten.counts)
+        carry_out.drop_hot(runtime, forgotten)
+    return bool(scopes)
+
+
+def _erase_scope(connection: Connection, tenant_id: int, scope: AgentScope) -> Forgotten:
+    if scope.user is not None:
+        # First of all locks, as when the person is erased.
+        erased.take_name(connection, tenant_id, scope.user)
+    if not agents.close(connection, tenant_id, scope.id):
+        return NOTHING
+    sent = tuple(sent_name(scope.user, key, hash) for key, hash in erase.sent_turns(connection, [scope.id]))
+    counts = agents.delete_scope(connection, tenant_id, scope.id)
+    return Forgotten(counts, erased=(scope.id,), sent=sent)
+
+
+def _finish(runtime: Runtime, claimed: RunLease, agent: str, counts: Mapping[str, int]) -> Receipt | None:
+    """Delete the agent's entry, and write the receipt; None where it has a scope again."""
+    tenant_id = claimed.tenant_id
+    digest = digests_of(runtime.settings).new(tenant_id, Subject.AGENT, agent)
+    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
+        wait_in_line(connection)
+        entry = agents.delete_entry(connection, tenant_id, agent)
+        if entry is None:
+            return None
+        total = added(counts, entry)
+        receipt = receipts.record(connection, tenant_id, of=Subject.AGENT, digests=(digest,), counts=total)
+        jobs.complete(connection, claimed, ForgetReport(erasure=receipt.id, counts=total))
+    carry_out.note_erasure(Subject.AGENT, receipt.id, rows=sum(total.values()))
+    return receipt
+
+
+def erase_agent_older(connection: Connection, tenant_id: int, agent: str, *, before: datetime) -> Forgotten:
+    """Erase again, in one shard, what an agent had before an earlier erasure; what came since stays."""
+    total = NOTHING
+    for scope in agents.listed(connection, tenant_id, agent, limit=None):
+        if scope.user is not None:
+            erased.take_name(connection, tenant_id, scope.user)
+        if not agents.close(connection, tenant_id, scope.id):
+            continue
+        if erase.holds_rows(connection, [scope.id], since=before):
+            forgotten = erase_older(connection, tenant_id, scope_ids=(scope.id,), before=before)
+        else:
+            counts = agents.delete_scope(connection, tenant_id, scope.id)
+            forgotten = Forgotten(counts, erased=(scope.id,))
+        total = united(total, forgotten)
+    entry = agents.delete_if_old(connection, tenant_id, agent, before=before)
+    return united(total, Forgotten({"agents": entry} if entry else {}))
