@@ -86,9 +86,7 @@ def test_document_frequencies_are_those_of_what_is_searched(app: MemoryApp, owne
     assert rows_counted.row_count == searched.n
 
 
-def test_a_turn_that_is_extracted_before_it_is_indexed_is_not_searched_later(
-    app: MemoryApp, owner: Engine
-) -> None:
+def test_a_turn_extracted_before_it_is_indexed_is_not_searched(app: MemoryApp, owner: Engine) -> None:
     app.record(CHAT, ASKED[0][0])
     finder.drain(app.runtime)
     with owner.begin() as connection:
