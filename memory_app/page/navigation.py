@@ -37,6 +37,7 @@ class Entry:
 
 ENTRIES: Final = (
     Entry("Overview", ("overview",)),
+    Entry("People", ("people",), is_for_bound=True),
     Entry("Keys", ("keys",), "admin"),
     Entry("Audit", ("audit",), "admin"),
     Entry("Erasures", ("erasures",)),

@@ -11,6 +11,8 @@ from memory_app.page import (
     keys_routes,
     login_routes,
     overview_routes,
+    people_routes,
+    person_routes,
 )
 from memory_app.page.render import HERE
 from memory_app.page.route import PageRoute
@@ -21,7 +23,15 @@ from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.auth import Callers
 from memory_app.web.places import InFlight
 
-VIEWS = (login_routes, overview_routes, keys_routes, audit_routes, erasures_routes)
+VIEWS = (
+    login_routes,
+    overview_routes,
+    people_routes,
+    person_routes,
+    keys_routes,
+    audit_routes,
+    erasures_routes,
+)
 """Modules with views."""
 
 elsewhere = APIRouter(route_class=PageRoute, include_in_schema=False)
