@@ -68,16 +68,37 @@ def span_of(facts: Sequence[ToldFact], now: datetime) -> Span:
 
 
 def draw(lane: Lane, span: Span, address: str) -> Markup:
-    """The bars of a lane: what held before lies behind, in a fainter colour. ``address`` is that of memories."""
+    """The bars of a lane: what held before lies behind, in a fainter colour. ``address`` is that of memories.
+
+    What holds at the same time stands in rows below each other.
+    """
+    former = [fact for fact in lane.facts if fact.memory.retired_at is not None]
+    rows = _rows([fact for fact in lane.facts if fact.memory.retired_at is None])
     # Drawn in this order, so that what holds now covers what it took the place of.
-    ordered = sorted(lane.facts, key=lambda fact: fact.memory.retired_at is None)
-    bars = Markup("").join(_bar(fact, span, address) for fact in ordered)
+    bars = [_bar(fact, span, address, row=0) for fact in former]
+    bars += [_bar(fact, span, address, row=row) for row, facts in enumerate(rows) for fact in facts]
+    height = HEIGHT * max(len(rows), 1)
     return Markup(
-        '<svg class="lane" viewBox="0 0 {} {}" preserveAspectRatio="none" role="group" aria-label="{}">{}</svg>'
-    ).format(WIDTH, HEIGHT, lane.label or "A fact", bars)
+        '<svg class="lane" viewBox="0 0 {width} {height}" height="{height}" preserveAspectRatio="none" role="group" '
+        'aria-label="{label}">{bars}</svg>'
+    ).format(width=WIDTH, height=height, label=lane.label or "A fact", bars=Markup("").join(bars))
 
 
-def _bar(fact: ToldFact, span: Span, address: str) -> Markup:
+def _rows(facts: Iterable[ToldFact]) -> list[list[ToldFact]]:
+    """Facts, each in the first row in which the one before has ended."""
+    rows: list[list[ToldFact]] = []
+    for fact in facts:
+        start = fact.memory.valid_from
+        free = (row for row in rows if (end := row[-1].memory.valid_until) is not None and end <= start)
+        row = next(free, None)
+        if row is None:
+            rows.append([fact])
+        else:
+            row.append(fact)
+    return rows
+
+
+def _bar(fact: ToldFact, span: Span, address: str, *, row: int) -> Markup:
     memory = fact.memory
     start = span.place(memory.valid_from)
     end = span.place(memory.valid_until or span.end)
@@ -91,9 +112,9 @@ def _bar(fact: ToldFact, span: Span, address: str) -> Markup:
         text=memory.text[:200],
         look="past" if is_past else "holds",
         x=min(start, WIDTH - NARROWEST),
-        y=6 if is_past else 3,
+        y=row * HEIGHT + (6 if is_past else 3),
         width=max(end - start, NARROWEST),
-        height=HEIGHT - 12 if is_past else HEIGHT - 6,
+        height=HEIGHT - (12 if is_past else 6),
         title=title(fact),
     )
 
