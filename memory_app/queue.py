@@ -42,6 +42,7 @@ SLEEP: Final = "memory.sleep"
 DECAY: Final = "memory.decay"
 FORGET: Final = "memory.forget"
 REEMBED: Final = "memory.reembed"
+IMPORT_FILE: Final = "memory.import_file"
 TIDY: Final = "memory.tidy"
 
 ROUTES: Final[Mapping[str, str]] = {
@@ -61,6 +62,7 @@ ROUTES: Final[Mapping[str, str]] = {
     DECAY: MAINTENANCE,
     FORGET: MAINTENANCE,
     REEMBED: MAINTENANCE,
+    IMPORT_FILE: MAINTENANCE,
     TIDY: MAINTENANCE,
 }
 """Every public task and its queue: a wire format."""

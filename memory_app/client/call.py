@@ -31,7 +31,7 @@ TRANSFER_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """``path`` stands below the base URL. ``body`` is JSON, or None.
+    """``path`` stands below the base URL. ``body`` is JSON unless ``media_type`` says otherwise, or None.
 
     ``is_repeatable``: sent twice it has the effect of once, so that it may be tried again where nobody knows whether it
     arrived. ``further_seconds`` the server may take beyond the client's time-out.
@@ -42,6 +42,7 @@ class Call(Generic[T]):
     read: Callable[[bytes], T]
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    media_type: str = "application/json"
     is_repeatable: bool = True
     further_seconds: float = 0.0
 

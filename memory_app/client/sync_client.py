@@ -154,6 +154,7 @@ class MemoryClient:
 
     export = _sent(transfer_calls.export)
     load = _sent(transfer_calls.load)
+    import_file = _sent(transfer_calls.import_file)
     checkpoint = _sent(transfer_calls.checkpoint)
     checkpoints = _sent(transfer_calls.checkpoints)
     read_checkpoint = _sent(transfer_calls.read_checkpoint)

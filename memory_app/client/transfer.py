@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from memory_app.client.call import (
     path,
     query_of,
 )
+from memory_app.errors import InvalidInput
+from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.ids import checked_id
 from memory_app.records.scope import Scope, check_name
 from memory_app.transfer.answers import CheckpointAnswer, CheckpointsAnswer, ImportedAnswer
@@ -43,6 +46,52 @@ def load(scope: Scope, snapshot: Mapping[str, Any], *, new_consent: bool = False
         is_repeatable=False,
         further_seconds=TRANSFER_SECONDS,
     )
+
+
+def import_file(
+    scope: Scope,
+    file: Path | str | bytes,
+    *,
+    format: str | None = None,
+    dry_run: bool = False,
+    time_zone: str | None = None,
+    date_order: str | None = None,
+    speakers: Mapping[str, str] | None = None,
+    owner: str | None = None,
+) -> Call[RunStateAnswer]:
+    """Have a worker import the chats or memories that another program exported; follow it with `run`.
+
+    ``file`` is its path, or its bytes. The scope's session names that of a file with one conversation. ``speakers`` are
+    roles, ``user`` or ``assistant``, by name; ``date_order`` is ``dmy`` or ``mdy``; ``owner`` is whose part comes in,
+    by the id in the file. A dry run only reports. Importing it again stores nothing twice.
+    """
+    query = query_of(
+        format=format,
+        dry_run=dry_run,
+        session=scope.session,
+        time_zone=time_zone,
+        date_order=date_order,
+        speakers=None if speakers is None else json_of(speakers).decode(),
+        owner=owner,
+    )
+    return Call(
+        "POST",
+        in_user(scope, "imports"),
+        answer_of(RunStateAnswer),
+        query=query,
+        body=_content_of(file),
+        media_type="application/octet-stream",
+        further_seconds=TRANSFER_SECONDS,
+    )
+
+
+def _content_of(file: Path | str | bytes) -> bytes:
+    if isinstance(file, bytes):
+        return file
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file}: cannot be read ({error.strerror})", field="file") from error
 
 
 def checkpoint(scope: Scope, *, most: int | None = None) -> Call[CheckpointAnswer]:

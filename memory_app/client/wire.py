@@ -48,7 +48,7 @@ def request_of(
         url + call.path,
         params=dict(call.query) or None,
         content=call.body,
-        headers=None if call.body is None else {"Content-Type": "application/json"},
+        headers=None if call.body is None else {"Content-Type": call.media_type},
         timeout=timeout,
     )
 

@@ -9,6 +9,8 @@ from memory_app.forget import erasure_runs
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
 from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis, turn_synthesis
+from memory_app.transfer import imports
+from memory_app.transfer.rows import imports as import_rows
 
 JOBS: Mapping[str, Job] = {
     # The same message: it has the id of a run, whose name says what is done.
@@ -19,5 +21,6 @@ JOBS: Mapping[str, Job] = {
     RunName.DECAY: Job(queue.DECAY, decay.decay),
     RunName.SLEEP: Job(queue.SLEEP, cycle.sleep),
     RunName.END_SESSION: Job(queue.SLEEP, session_end.end),
+    RunName.IMPORT_FILE: Job(queue.IMPORT_FILE, imports.import_waiting, end=import_rows.drop_parts),
     RunName.FORGET: Job(queue.FORGET, erasure_runs.erase_in_turn, of_scope=False),
 }

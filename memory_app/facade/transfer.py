@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from memory_app.facade.base import Facade, cursor_of
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.audit import Action
 from memory_app.records.ids import checked_id
+from memory_app.records.reports import ImportReport
 from memory_app.records.scope import Scope
 from memory_app.transfer import export as export_service
-from memory_app.transfer import snapshots
+from memory_app.transfer import imports, snapshots
+from memory_app.transfer.import_source import source_of
+from memory_app.transfer.imports import Order
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshots import Imported
 
@@ -38,6 +43,45 @@ class Transfer(Facade):
         with self._noting(Action.IMPORT, agent=scope.agent, user=scope.user):
             return snapshots.load(
                 self.runtime, self.tenant_id, scope, document=snapshot, new_consent=new_consent
+            )
+
+    def import_file(
+        self,
+        scope: Scope,
+        file: Path | str | bytes,
+        *,
+        format: str | None = None,
+        dry_run: bool = False,
+        time_zone: str | None = None,
+        date_order: str | None = None,
+        speakers: Mapping[str, str] | None = None,
+        owner: str | None = None,
+        on_progress: Callable[[ImportReport], None] | None = None,
+    ) -> Run:
+        """Import the chats or memories that another program exported, in this process: the run is done and has the
+        report.
+
+        ``file`` is its path, or its bytes. The scope's session names that of a file with one conversation. ``speakers``
+        are roles, ``user`` or ``assistant``, by name; ``date_order`` is ``dmy`` or ``mdy``; ``owner`` is whose part
+        comes in, by the id in the file. A dry run only reports. Importing it again stores nothing twice.
+        """
+        order = Order(
+            format=format,
+            dry_run=dry_run,
+            session=scope.session,
+            time_zone=time_zone,
+            date_order=date_order,
+            speakers=speakers or {},
+            owner=owner,
+        )
+        with self._noting(Action.IMPORT, agent=scope.agent, user=scope.user, dry_run=dry_run):
+            return imports.import_now(
+                self.runtime,
+                self.tenant_id,
+                scope,
+                order=order,
+                source=source_of(file),
+                on_progress=on_progress,
             )
 
     def checkpoints(

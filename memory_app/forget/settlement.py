@@ -127,6 +127,7 @@ def settle(
     mentioned = erase.mentioned_by(connection, scope_id, lost)
     checkpoints = erase.delete_checkpoints(connection, scope_id, lost)
     erase.drop_answers(connection, scope_id)
+    erase.drop_surveys(connection, scope_id)
     # The parts come back only after the merged row is gone: it may have the text of one of them, and of the current
     # rows only one may have a text.
     deleted = merges.remove(connection, tenant_id, scope_id, ids=lost)

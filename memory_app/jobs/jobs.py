@@ -57,6 +57,8 @@ class Job:
     task: str
     call: Callable[[Runtime, Any], None]
     of_scope: bool = True
+    end: Callable[[Connection, RunLease], None] | None = None
+    """Deletes what the run would still have needed, where it fails for good; in the same transaction."""
 
 
 def ask(
@@ -103,7 +105,7 @@ def perform(runtime: Runtime, run_id: UUID, jobs: Mapping[str, Job], *, shared: 
         _fail(runtime, claimed, f"this version knows no job called {claimed.name}")
     elif claimed.starts > STARTS_LIMIT:
         # Starts are counted before the work, since nothing runs after SIGKILL; `postpone` sets them back.
-        _fail(runtime, claimed, f"its worker died {STARTS_LIMIT} times")
+        _fail(runtime, claimed, f"its worker died {STARTS_LIMIT} times", job)
     else:
         _call(runtime, claimed, job)
 
@@ -140,7 +142,7 @@ def _try(runtime: Runtime, claimed: RunLease, job: Job) -> None:
     except Transient as error:
         _postpone(runtime, claimed, error)
     except (Permanent, NotFound) as error:
-        _fail(runtime, claimed, error.message)
+        _fail(runtime, claimed, error.message, job)
     else:
         metrics.runs.labels(claimed.name, "done").inc()
         seconds = round(time.monotonic() - started, 3)
@@ -194,8 +196,10 @@ def _postpone(runtime: Runtime, claimed: RunLease, error: Transient) -> None:
     log.warning("run_postponed", run=str(claimed.run_id), job=claimed.name, seconds=wait, error=error.kind)
 
 
-def _fail(runtime: Runtime, claimed: RunLease, reason: str) -> None:
+def _fail(runtime: Runtime, claimed: RunLease, reason: str, job: Job | None = None) -> None:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
+        if job is not None and job.end is not None:
+            job.end(connection, claimed)
         runs.abandon(connection, claimed, reason)
     metrics.runs.labels(_known(claimed.name), "failed").inc()
     log.error("run_failed", run=str(claimed.run_id), job=claimed.name, reason=reason)

@@ -34,7 +34,7 @@ from memory_app.sleep import routes as sleep
 from memory_app.sleep import run_routes, synthesis_routes
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.tools import routes as tools
-from memory_app.transfer import export_routes, person_routes
+from memory_app.transfer import export_routes, import_routes, person_routes
 from memory_app.transfer import routes as transfer
 from memory_app.turns import routes as turns
 from memory_app.web import errors, pages
@@ -60,6 +60,7 @@ PARTS = (
     synthesis_routes,
     tools,
     transfer,
+    import_routes,
     export_routes,
     person_routes,
     forget,

@@ -149,3 +149,79 @@ class ForgetProgress(Report):
 
     stage: ForgetStage
     counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSpeaker:
+    """Who speaks in a conversation of a file: under a name, or as the role says, and how often."""
+
+    name: str | None
+    role: str
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedConversation:
+    """A conversation of a file and the session that it becomes. ``undated`` turns count as said at the import."""
+
+    session: str
+    turns: int
+    undated: int
+    first_at: datetime | None
+    last_at: datetime | None
+    speakers: tuple[ImportedSpeaker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An item of a file that does not come in: where it stands, and why. ``detail`` names a field."""
+
+    place: str
+    reason: str
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSurvey:
+    """What a file of another program holds. Conversations and places are the first ones; the counts are of all.
+
+    ``missing`` is what the caller has to say before the file can be imported.
+    """
+
+    format: str
+    conversations: tuple[ImportedConversation, ...]
+    conversation_count: int
+    turns: int
+    memories: int
+    left_out: Mapping[str, int]
+    places: tuple[LeftOut, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportProgress:
+    """How far an import is: so many ``items`` of the file are done, in their order.
+
+    ``recorded`` and ``remembered`` are new, ``known`` were there already. ``refused`` counts what could not be stored,
+    by reason.
+    """
+
+    items: int = 0
+    recorded: int = 0
+    remembered: int = 0
+    known: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> ImportProgress:
+        """The progress in the report of a run that goes on."""
+        return cls(**{column.name: stored[column.name] for column in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport(Report):
+    """Of the import of a file: what it holds, and how far it is stored. Of a dry run nothing is."""
+
+    dry_run: bool
+    survey: ImportSurvey
+    progress: ImportProgress

@@ -21,6 +21,7 @@ class RunName(StrEnum):
     END_SESSION = "end_session"
     MERGE_ENTITIES = "merge_entities"
     FORGET = "forget"
+    IMPORT_FILE = "import_file"
 
 
 class RunState(StrEnum):

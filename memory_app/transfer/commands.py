@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,9 +19,14 @@ from memory_app.console.output import AsJson, out, say, write_json
 from memory_app.console.settings import Data
 from memory_app.errors import InvalidInput
 from memory_app.records.scope import Scope
-from memory_app.transfer.export_lines import END, HEADER, is_header, type_of
+from memory_app.transfer.export_lines import END, HEADER, HEADER_LIMIT, is_header, type_of
+from memory_app.transfer.import_output import roles_of, shown_progress, tell_import
+from memory_app.transfer.snapshot import FORMAT as SNAPSHOT
 
 app = typer.Typer()
+
+_SNAPSHOT = re.compile(rf'\s*{{\s*"format"\s*:\s*"{SNAPSHOT}"')
+"""How a snapshot begins."""
 
 USUAL_AGENT, USUAL_USER = "assistant", "me"
 PROGRESS_LINES = 10_000
@@ -74,17 +80,38 @@ def export_scope(
     _tell(counts, f"written to {path}", as_json=as_json)
 
 
+class ImportForm(StrEnum):
+    """What is imported: an export of this product, or of another program."""
+
+    SNAPSHOT = "snapshot"
+    JSONL = "jsonl"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    SILLYTAVERN = "sillytavern"
+    WHATSAPP = "whatsapp"
+    OPENAI = "openai"
+    LANGCHAIN = "langchain"
+    OPENWEBUI = "openwebui"
+    MEM0 = "mem0"
+    LETTA = "letta"
+
+
+OWN = (ImportForm.SNAPSHOT, ImportForm.JSONL)
+
+OF_OTHERS = "Of another program: "
+
+
 @app.command("import")
 def import_scope(
-    path: Annotated[Path, typer.Argument(help="File that `memory export` wrote.")],
+    path: Annotated[Path, typer.Argument(help="File that `memory export` or another program wrote.")],
     agent: Annotated[
-        str, typer.Option("--agent", help="Snapshot: the AI that remembers; jsonl names it itself.")
+        str, typer.Option("--agent", help="The AI that remembers; jsonl names it itself.")
     ] = USUAL_AGENT,
     user: Annotated[
         str | None,
         typer.Option(
             "--user",
-            help=f"The person remembered. Snapshot: {USUAL_USER}; jsonl: as it says.",
+            help=f"The person remembered: {USUAL_USER}; for jsonl as it says.",
             show_default=False,
         ),
     ] = None,
@@ -92,20 +119,71 @@ def import_scope(
     new_consent: Annotated[
         bool, typer.Option("--new-consent", help="The person was erased once, and has agreed anew.")
     ] = False,
+    form: Annotated[
+        ImportForm | None, typer.Option("--format", help="Else the file tells.", show_default=False)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help=OF_OTHERS + "report, and store nothing.")
+    ] = False,
+    speakers: Annotated[
+        list[str] | None,
+        typer.Option("--speaker", help=OF_OTHERS + "who a name is, as NAME=user or NAME=assistant."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", help=OF_OTHERS + "name of the session of a single conversation."),
+    ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option("--time-zone", help=OF_OTHERS + "zone of dates without one; else the user's."),
+    ] = None,
+    date_order: Annotated[
+        str | None, typer.Option("--date-order", help=OF_OTHERS + "dmy or mdy, where the file does not tell.")
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help=OF_OTHERS + "whose part comes in, by the id in the file.")
+    ] = None,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing."""
-    with _opened(path) as file, connect(data, tenant) as memory:
-        # By its content, not its name: people rename files.
-        is_lines = is_header(file.readline())
-        file.seek(0)
-        if is_lines:
-            done = memory.import_lines(file, user=user, new_consent=new_consent)
-        else:
-            snapshot = _snapshot(file.read(), path)
+    """Fill an empty agent and user from an own export, or add the chats and memories that another program exported."""
+    form = form or own_form(path)
+    with connect(data, tenant) as memory:
+        if form is ImportForm.JSONL:
+            with _opened(path) as file:
+                done = memory.import_lines(file, user=user, new_consent=new_consent)
+        elif form is ImportForm.SNAPSHOT:
+            with _opened(path) as file:
+                snapshot = _snapshot(file.read(), path)
             done = memory.load(Scope(agent, user or USUAL_USER), snapshot, new_consent=new_consent)
+        else:
+            with shown_progress(hidden=as_json or dry_run) as on_progress:
+                run = memory.import_file(
+                    Scope(agent, user or USUAL_USER, session),
+                    path,
+                    format=None if form is None else form.value,
+                    dry_run=dry_run,
+                    time_zone=time_zone,
+                    date_order=date_order,
+                    speakers=roles_of(speakers or ()),
+                    owner=owner,
+                    on_progress=on_progress,
+                )
+            tell_import(run.report, as_json=as_json)
+            return
     _tell(dict(done.counts), f"read from {path}", as_json=as_json)
+
+
+def own_form(path: Path) -> ImportForm | None:
+    """Which of our own exports a file is, by its content and not its name: people rename files. None: of others."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER_LIMIT).decode("utf-8", "replace")
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read ({error.strerror})", field="path") from error
+    if is_header(head.partition("\n")[0]):
+        return ImportForm.JSONL
+    return ImportForm.SNAPSHOT if _SNAPSHOT.match(head) else None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ to a temporary file while it arrives; it is parsed in a thread, piece by piece, 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 from collections.abc import AsyncIterator, Iterator
@@ -51,6 +52,13 @@ class Arrived:
     @property
     def is_small(self) -> bool:
         return self.file is None and len(self.content) <= PARSE_INLINE_BYTES
+
+    def stream(self) -> IO[bytes]:
+        """The bytes from their beginning."""
+        if self.file is None:
+            return io.BytesIO(self.content)
+        self.file.seek(0)
+        return self.file
 
     def json(self, decoder: json.JSONDecoder) -> Any:
         """The JSON in it. Takes long where the body is not small: call it in a thread."""
@@ -120,7 +128,7 @@ class Arrivals:
                     # A chunked body announces no size, and another may be larger than announced.
                     _check_size(size + len(chunk), limit, self.settings.body_limit_bytes)
                     if self.spooled_bytes + len(chunk) > self.settings.spool_limit_bytes:
-                        raise Transient("too many large snapshots are arriving; try again", retry_after=5)
+                        raise Transient("too many large files are arriving; try again", retry_after=5)
                     # Counted before it is written: other bodies arrive during the write.
                     size += len(chunk)
                     self.spooled_bytes += len(chunk)
@@ -201,7 +209,7 @@ def _check_size(size: int, limit: int, usual: int) -> None:
     if limit == usual:
         raise TooLarge(f"body: at most {limit} bytes; send several requests", field="body")
     raise TooLarge(
-        f"body: a snapshot may have {limit} bytes; raise http.import_limit_bytes, "
+        f"body: a snapshot or a file to import may have {limit} bytes; raise http.import_limit_bytes, "
         "or use `memory import` beside the database",
         field="body",
     )

@@ -11,10 +11,10 @@ import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from inspect import iscoroutinefunction
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Annotated, Any, NoReturn, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
@@ -46,6 +46,11 @@ class StrictRequest(Request):
         self._arrived = arrived
         self._parsers = parsers
 
+    @property
+    def upload(self) -> IO[bytes]:
+        """The body of a route that takes a file."""
+        return self._arrived.stream()
+
     async def body(self) -> bytes:
         """The body, if it is in memory."""
         # For a body in a file one space: FastAPI asks only whether there is anything before it asks for the JSON.
@@ -68,7 +73,7 @@ class StrictRequest(Request):
 class StrictRoute(APIRoute):
     """A route that knows the right it needs and all its query parameters, and reads its body itself.
 
-    An endpoint whose body may be a large snapshot says so by `takes_snapshot`.
+    An endpoint says by `takes_snapshot` that its body may be a large snapshot, and by `takes_file` that it is a file.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -107,13 +112,13 @@ class StrictRoute(APIRoute):
 
     @property
     def takes_body(self) -> bool:
-        return self.body_field is not None
+        return self.body_field is not None or self.endpoint in _TAKE_FILES
 
     @asynccontextmanager
     async def whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
         """The request with its whole body."""
         arrivals: Arrivals = request.app.state.arrivals
-        is_import = self.endpoint in _TAKE_SNAPSHOTS
+        is_import = self.endpoint in _TAKE_SNAPSHOTS | _TAKE_FILES
         async with arrivals.body(
             request.scope, request.receive, tenant_id=tenant_id, is_import=is_import
         ) as arrived:
@@ -140,6 +145,32 @@ def takes_snapshot(endpoint: F) -> F:
     """Decorates an endpoint whose body may be a large snapshot."""
     _TAKE_SNAPSHOTS.add(endpoint)
     return endpoint
+
+
+_TAKE_FILES: set[Callable[..., Any]] = set()
+
+
+def takes_file(endpoint: F) -> F:
+    """Decorates an endpoint whose body is a file of any form, which `Upload` hands over."""
+    _TAKE_FILES.add(endpoint)
+    return endpoint
+
+
+async def _upload(request: Request) -> IO[bytes]:
+    assert isinstance(request, StrictRequest)
+    return request.upload
+
+
+Upload = Annotated[IO[bytes], Depends(_upload)]
+"""The body as a file; its bytes are there as long as the call lasts."""
+
+FILE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+"""What the description of such a route adds."""
 
 
 def needs(dependant: Dependant) -> Iterator[Need]:

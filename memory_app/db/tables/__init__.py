@@ -14,7 +14,7 @@ from memory_app.db.tables.schema import metadata
 from memory_app.db.tables.search import scope_models, scope_sizes, speakers, terms
 from memory_app.db.tables.sleep import images
 from memory_app.db.tables.tenancy import agents, api_keys, grants, scopes, shards, tenants, usage, users
-from memory_app.db.tables.transfer import checkpoints
+from memory_app.db.tables.transfer import checkpoints, import_parts
 from memory_app.db.tables.turns import sessions, turns
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "feedback",
     "grants",
     "images",
+    "import_parts",
     "links",
     "memories",
     "mentions",

@@ -21,6 +21,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    literal_column,
     null,
     select,
     text,
@@ -38,7 +39,7 @@ from memory_app.db.tables.turns import turns as turns_table
 from memory_app.forget.rules import Kin
 from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import LinkType, Origin, Retirement
-from memory_app.records.run import OPEN
+from memory_app.records.run import OPEN, RunName
 
 # A day after the first instant of Python, so that it can be written in any time zone.
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
@@ -125,6 +126,12 @@ _DROP_ANSWERS = (
     update(runs)
     .where(runs.c.scope_id == _SCOPE, runs.c.answer.is_not(None), runs.c.state.in_(OPEN))
     .values(answer=null())
+)
+# The report of an import names sessions and who spoke in them.
+_DROP_SURVEYS = (
+    update(runs)
+    .where(runs.c.scope_id == _SCOPE, runs.c.name == RunName.IMPORT_FILE, runs.c.report.is_not(None))
+    .values(report=runs.c.report.op("-")(literal_column("'survey'")))
 )
 # In the order of their ids, as they are indexed. With the terms as they are then: a turn may have been indexed since it
 # was read.
@@ -332,6 +339,11 @@ def fence_sessions(connection: Connection, scope_id: int, turns: Sequence[TurnRo
 def drop_answers(connection: Connection, scope_id: int) -> None:
     """Delete the answers of models that unfinished jobs of the scope keep for a retry; they ask again."""
     connection.execute(_DROP_ANSWERS, {"scope": scope_id})
+
+
+def drop_surveys(connection: Connection, scope_id: int) -> None:
+    """Delete from the reports of imports what the files held; how far each came stays."""
+    connection.execute(_DROP_SURVEYS, {"scope": scope_id})
 
 
 def delete_turns(connection: Connection, tenant_id: int, scope_id: int, *, turns: Sequence[TurnRow]) -> int:

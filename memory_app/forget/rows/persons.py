@@ -23,6 +23,7 @@ TABLES = (
     "mentions",
     "links",
     "checkpoints",
+    "import_parts",
     "memories",
     "entities",
     "turns",

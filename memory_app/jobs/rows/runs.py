@@ -168,6 +168,11 @@ _DEFER = (
         waits_for_cap=True,
     )
 )
+_GIVE_BACK = (
+    update(runs)
+    .where(_IS_CLAIMED, runs.c.lease_until.is_not(None))
+    .values(**_BY_TASK, starts=0, lease_until=null(), due_at=func.now() + bindparam("wait", type_=Interval))
+)
 _FREE_CAPPED = (
     update(runs)
     .where(runs.c.tenant_id == bindparam("tenant"), runs.c.waits_for_cap)
@@ -393,6 +398,11 @@ def postpone(connection: Connection, claimed: RunLease, wait: timedelta) -> tupl
 def defer(connection: Connection, claimed: RunLease, wait: timedelta) -> None:
     """Give the run back until ``wait`` has passed or the tenant's cap is lifted: nothing failed."""
     connection.execute(_DEFER, {**_last(claimed), "wait": wait})
+
+
+def give_back(connection: Connection, claimed: RunLease, wait: timedelta) -> None:
+    """Give a run back that has done a piece of its work: the next one is due when ``wait`` has passed."""
+    connection.execute(_GIVE_BACK, {**_last(claimed), "wait": wait})
 
 
 def free_capped(connection: Connection, tenant_id: int) -> int:

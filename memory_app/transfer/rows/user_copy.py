@@ -19,6 +19,7 @@ TABLES = (
     "sessions",
     "turns",
     "runs",
+    "import_parts",
     "entities",
     "memories",
     "links",

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_app.web import large_json
 from memory_app.web.large_json import Reader
 
 VALUES = st.recursive(
@@ -21,8 +20,8 @@ VALUES = st.recursive(
 )
 
 
-def read(body: bytes, size: int = 7) -> Any:
-    return Reader(pieces(body, size), json.JSONDecoder()).read()
+def read(body: bytes, size: int = 7, **limits: int) -> Any:
+    return Reader(pieces(body, size), json.JSONDecoder(), **limits).read()
 
 
 def pieces(body: bytes, size: int) -> Iterator[bytes]:
@@ -76,12 +75,10 @@ def test_what_is_no_object_is_not_read(body: bytes) -> None:
     assert read(body) == []
 
 
-def test_a_part_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_json, "PIECE_CHARS", 100)
-
-    assert read(json.dumps({"a": ["b" * 50] * 20}).encode()) == {"a": ["b" * 50] * 20}
+def test_a_part_that_is_too_long_is_refused() -> None:
+    assert read(json.dumps({"a": ["b" * 50] * 20}).encode(), piece_chars=100) == {"a": ["b" * 50] * 20}
     with pytest.raises(json.JSONDecodeError, match="too long"):
-        read(json.dumps({"a": ["b" * 5000]}).encode())
+        read(json.dumps({"a": ["b" * 5000]}).encode(), piece_chars=100)
 
 
 def test_the_event_loop_goes_on_while_a_large_object_is_read() -> None:
