@@ -111,7 +111,7 @@ COMMANDS = {
     ),
     "import": Entry(
         "transfer.commands",
-        "Fill an empty agent and user from a snapshot, or a user's agents from jsonl: all of it, or nothing.",
+        "Fill an empty agent and user from an own export, or add the chats and memories that another program exported.",
     ),
     "move": Entry(
         "main.move_command",

@@ -51,8 +51,8 @@ def tell_import(report: Mapping[str, Any], *, as_json: bool) -> None:
         return
     survey, progress = report["survey"], report["progress"]
     write_table(
-        f"{survey['format']}: {survey['turns']} turns in {survey['conversation_count']} conversations, "
-        f"{survey['memories']} memories",
+        f"{survey['format']}: turns {survey['turns']}, conversations {survey['conversation_count']}, "
+        f"memories {survey['memories']}",
         ("session", "turns", "from", "to", "speakers"),
         [
             (

@@ -108,6 +108,8 @@ FILL = """
     y AS (INSERT INTO schedules (tenant_id, scope_id, job) SELECT tenant_id, id, 'sleep' FROM c),
     z AS (INSERT INTO images (tenant_id, scope_id, run_id, source, change, row_key)
           SELECT tenant_id, scope_id, id, 'memories', 'insert', '{}' FROM r),
+    ip AS (INSERT INTO import_parts (tenant_id, scope_id, run_id, number, content)
+          SELECT tenant_id, scope_id, id, 0, 'canary' FROM r),
     x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t),
     j AS (INSERT INTO erased_turns (tenant_id, digest) SELECT tenant, 'x' FROM t),
     o AS (INSERT INTO audit (tenant_id, seq, at, action, outcome, previous, digest)
