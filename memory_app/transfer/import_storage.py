@@ -194,7 +194,7 @@ def _first_of_each(prepared: Sequence[Prepared], known: frozenset[str]) -> list[
 def _read(statement: Statement, row: ScopeRow, policy: Policy) -> Statement:
     """The statement with the fact that its words state. Raises `InvalidInput` for what may not be kept."""
     checked, _ = checked_statement(statement)
-    check_allowed(checked.text, policy.instructions.never)
+    check_allowed(checked, policy)
     if policy.extraction is ExtractionMode.OFF:
         return checked
     at = checked.said_at or row.now
